@@ -1,0 +1,1 @@
+"""The bootstrap room: foreign formats in and out: cards, lorebooks, templates."""

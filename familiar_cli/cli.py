@@ -1,0 +1,181 @@
+"""The root command, and the one place where an error becomes text and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from familiar_cli.commands._base import App, FamiliarGroup
+from familiar_cli.errors import FamiliarError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What the program does, in the order a person meets it: section -> command -> (module, one line).
+# A module is imported only when its command runs, so that starting stays cheap.
+CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
+    "Begin": {
+        "demo": ("demo", "Watch a familiar come to life, in a home that is thrown away."),
+        "init": ("init", "Make a familiar from a character card or a template."),
+        "list": ("list", "List the familiars."),
+        "use": ("use", "Choose the familiar that commands mean."),
+        "status": ("status", "Show how a familiar is."),
+        "doctor": ("doctor", "Check every part, and print what mends it."),
+    },
+    "Talk": {
+        "ask": ("ask", "Say one thing and get one reply."),
+        "chat": ("chat", "Talk, turn by turn."),
+        "context": ("context", "Show what was sent to the model, and why."),
+    },
+    "Keep": {
+        "memory": ("memory", "Read and change the memory directory."),
+        "card": ("card", "Look into, check and export character cards."),
+        "import-lorebook": ("import_lorebook", "Turn a lorebook into Markdown files."),
+        "export-lorebook": ("export_lorebook", "Turn lore files back into a lorebook."),
+    },
+    "Set up": {
+        "config": ("config", "Show and change settings."),
+        "model": ("model", "Fetch, list, test and remove model files."),
+    },
+}
+_MODULES = {name: entry for section in CONTENTS.values() for name, entry in section.items()}
+_USAGE_ERROR: Any = typer.BadParameter.__base__
+
+
+class Contents(FamiliarGroup):
+    """The root group: finds commands in `CONTENTS`, and turns errors into text and exit codes."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the table of contents."""
+        del ctx
+        return list(_MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import and return one command, or None."""
+        del ctx
+        if cmd_name not in _MODULES:
+            return None
+        if cmd_name not in self.commands:
+            module = importlib.import_module(f"familiar_cli.commands.{_MODULES[cmd_name][0]}")
+            command = typer.main.get_command(module.app)
+            command.name = cmd_name
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that `args` begin with, or say which one was probably meant."""
+        from familiar_cli.text import nearest
+
+        name = args[0]
+        if not name.startswith("-") and name not in _MODULES:
+            guess = nearest(name, _MODULES)
+            raise UsageError(
+                f"There is no command {name!r}",
+                hint=f"Did you mean `familiar {guess}`?" if guess else "Run `familiar --help`.",
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by section without importing any."""
+        del ctx
+        for section, commands in CONTENTS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
+
+    def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
+        """Run the command line and leave with its exit code."""
+        from familiar_cli.ui.emit import set_up_streams
+
+        set_up_streams()
+        given = list(sys.argv[1:] if args is None else args)
+        standalone = settings.pop("standalone_mode", True)
+        try:
+            code = super().main(given, standalone_mode=False, **settings)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = _close_quietly()
+        except typer.Abort:
+            code = 130
+        except FamiliarError as error:
+            code = _report(error, given)
+        except _USAGE_ERROR as error:
+            code = _report_usage(error, given)
+        if standalone:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+def _report_usage(error: Any, args: list[str]) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return UsageError.exit_code
+    where = error.ctx.command_path if error.ctx else "familiar"
+    return _report(UsageError(error.format_message(), hint=f"Run `{where} --help`."), args)
+
+
+def _report(error: FamiliarError, args: list[str]) -> int:
+    from familiar_cli.ui import emit
+
+    if "--json" in args:
+        # An error that comes with results of its own has them in `data`.
+        data = getattr(error, "data", None)
+        status = "partial" if error.exit_code == 7 else "error"  # noqa: PLR2004
+        emit.write_json(emit.envelope(_command_in(args), status, data, [error]))
+    else:
+        emit.print_error(error)
+    return error.exit_code
+
+
+def _command_in(args: list[str]) -> str:
+    """Return the command that `args` seem to mean, for the envelope of an error."""
+    words = [word for word in args if not word.startswith("-")]
+    for start, word in enumerate(words):
+        if word in _MODULES:
+            command: Any = typer.main.get_command(
+                importlib.import_module(f"familiar_cli.commands.{_MODULES[word][0]}").app
+            )
+            follow = words[start + 1 : start + 2]
+            known = getattr(command, "commands", {})
+            return " ".join([word, *(w for w in follow if w in known)])
+    return ""
+
+
+def _close_quietly() -> int:
+    """Point stdout at nothing, so that no later flush complains of the closed pipe."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+app = App(name="familiar", no_args_is_help=True)
+app._add_completion = True  # noqa: SLF001  # only the root installs shell completion
+app.info.cls = Contents
+
+
+def _version(value: bool) -> None:  # noqa: FBT001
+    if value:
+        from familiar_cli import __version__
+
+        typer.echo(f"familiar {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Tend the memory of an AI companion: plain Markdown, and every step can be looked at."""
+    del version
+
+
+def main() -> None:
+    """Run `familiar`."""
+    app()

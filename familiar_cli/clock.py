@@ -1,0 +1,43 @@
+"""Tell the time. Nothing else in the program asks the system for it."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """Return the present in UTC, cut to milliseconds."""
+    return to_ms(datetime.now(UTC))
+
+
+def to_ms(moment: datetime) -> datetime:
+    """Return `moment` in UTC, cut to milliseconds.
+
+    Raises:
+        ValueError: `moment` has no timezone.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment!r} has no timezone")
+    utc = moment.astimezone(UTC)
+    return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
+
+
+def iso(moment: datetime) -> str:
+    """Return `moment` as `2026-01-31T23:59:59.123Z`, which sorts as it happened."""
+    return to_ms(moment).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def parse_iso(text: str) -> datetime:
+    """Return the moment that `iso` wrote; a time without a zone is taken as UTC.
+
+    Raises:
+        ValueError: `text` is not an ISO 8601 time.
+    """
+    moment = datetime.fromisoformat(text)
+    return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def stopwatch_s() -> float:
+    """Return seconds from an arbitrary start, for measuring how long a thing takes."""
+    return time.perf_counter()

@@ -1,0 +1,1 @@
+"""The config room: where things are, and what a person has set."""

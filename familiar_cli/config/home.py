@@ -1,0 +1,155 @@
+"""Where the familiars live, and which one is meant."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.identity import check_familiar_id
+
+CHOSEN_FILE = ".chosen"
+NEAREST = Path("data") / "familiars"
+
+
+@dataclass(frozen=True, slots=True)
+class FamiliarPaths:
+    """The files of one familiar. See docs/reference/layout.md."""
+
+    root: Path
+
+    @property
+    def id(self) -> str:
+        """The familiar's id."""
+        return self.root.name
+
+    @property
+    def config(self) -> Path:
+        """`character.toml`."""
+        return self.root / "character.toml"
+
+    @property
+    def memory(self) -> Path:
+        """The memory directory."""
+        return self.root / "memory"
+
+    @property
+    def history(self) -> Path:
+        """The SQLite file of turns."""
+        return self.root / "history.db"
+
+    @property
+    def traces(self) -> Path:
+        """One JSON file per turn: what was sent and why."""
+        return self.root / "traces"
+
+    @property
+    def lock(self) -> Path:
+        """The lock that every writer of this familiar takes."""
+        return self.root / ".lock"
+
+
+def find_home(given: str | None = None) -> Path:
+    """Return where the familiars live; the directory need not exist yet.
+
+    In this order: `given`, `FAMILIAR_HOME`, the nearest `data/familiars` from the working directory
+    upwards, the platform's user data directory.
+    """
+    named = given or os.environ.get("FAMILIAR_HOME")
+    if named:
+        return Path(named).expanduser().absolute()
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        if (directory / NEAREST).is_dir():
+            return directory / NEAREST
+    import platformdirs  # noqa: PLC0415  # only the last resort needs it
+
+    return Path(platformdirs.user_data_dir("familiar", appauthor=False)) / "familiars"
+
+
+def cache_dir() -> Path:
+    """Return where model files and tokenizers are kept, shared by all familiars.
+
+    `FAMILIAR_CACHE` overrides the platform's own cache directory.
+    """
+    named = os.environ.get("FAMILIAR_CACHE")
+    if named:
+        return Path(named).expanduser().absolute()
+    import platformdirs  # noqa: PLC0415
+
+    return Path(platformdirs.user_cache_dir("familiar", appauthor=False))
+
+
+def list_familiars(home: Path) -> list[str]:
+    """Return the ids of all familiars in `home`, sorted."""
+    if not home.is_dir():
+        return []
+    return sorted(
+        entry.name
+        for entry in home.iterdir()
+        if not entry.name.startswith(".") and _is_familiar(entry)
+    )
+
+
+def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
+    """Return the familiar that is meant.
+
+    In this order: `given`, `FAMILIAR_ID`, the one chosen with `familiar use`, the only one there.
+
+    Raises:
+        NotFoundError: No familiar has that name, or `home` has none.
+        UsageError: There are several and none was chosen, or the id could not be one.
+    """
+    known = list_familiars(home)
+    for name in (given, os.environ.get("FAMILIAR_ID")):
+        if name:
+            return _named(home, name, known)
+    chosen = chosen_familiar(home)
+    if chosen in known:
+        return FamiliarPaths(home / chosen)
+    if len(known) == 1:
+        return FamiliarPaths(home / known[0])
+    if not known:
+        raise NotFoundError(
+            f"No familiar lives in {str(home)!r}",
+            hint="Make one: `familiar init --from-card CARD.png`, or watch `familiar demo`.",
+        )
+    raise UsageError(
+        f"Several familiars live here and none is chosen: {', '.join(known)}",
+        hint=f"Choose one: `familiar use {known[0]}`, or add `--familiar {known[0]}`.",
+    )
+
+
+def chosen_familiar(home: Path) -> str:
+    """Return the id that `familiar use` wrote, or an empty string."""
+    try:
+        return (home / CHOSEN_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def choose_familiar(home: Path, name: str) -> FamiliarPaths:
+    """Remember `name` as the familiar that commands mean, and return it.
+
+    Raises:
+        NotFoundError: There is no such familiar; the choice stays as it was.
+    """
+    paths = _named(home, name, list_familiars(home))
+    temporary = home / f"{CHOSEN_FILE}.{os.getpid()}"
+    temporary.write_text(name + "\n", encoding="utf-8")
+    temporary.replace(home / CHOSEN_FILE)
+    return paths
+
+
+def _named(home: Path, name: str, known: list[str]) -> FamiliarPaths:
+    if name in known:
+        return FamiliarPaths(home / check_familiar_id(name))
+    raise NotFoundError(
+        f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(known) or 'none'}",
+        hint="Run `familiar list`, or make one with `familiar init`.",
+    )
+
+
+def _is_familiar(directory: Path) -> bool:
+    return (directory / "character.toml").is_file() or (directory / "memory").is_dir()

@@ -1,0 +1,135 @@
+"""Every setting of a familiar: its name, type, default and meaning. `character.toml` mirrors it.
+
+A section is a frozen dataclass; a setting is a field whose metadata holds `doc`, and `choices` or
+`minimum` where they apply. The loader, the error messages, `config show` and the reference page all
+read this one table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+PRESETS = ("local", "openrouter", "openai", "ollama", "lmstudio", "llamacpp", "custom")
+SLOTS = (
+    "main",
+    "history_summary",
+    "memory_writer",
+    "content_filter",
+    "stepped_thinking",
+    "recast",
+    "consolidation",
+)
+LAYERS = (
+    "core",
+    "character",
+    "content",
+    "history_summary",
+    "recent_history",
+    "author_note",
+    "depth_inject",
+)
+
+
+def _set(
+    default: Any,  # noqa: ANN401
+    doc: str,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+) -> Any:  # noqa: ANN401
+    return field(default=default, metadata={"doc": doc, "choices": choices, "minimum": minimum})
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSettings:
+    """`[llm]`, and `[llm.slots.<slot>]` where a side task uses another model.
+
+    In a slot, whatever is not set is taken from `[llm]`.
+    """
+
+    preset: str = _set("local", "Which kind of server answers", choices=PRESETS)
+    base_url: str = _set("", "The server's address up to /v1; empty: the preset's own")
+    model: str = _set("", "The model's name at that server; empty: the preset's own")
+    api_key_env: str = _set("", "Environment variable holding the key; empty: the preset's own")
+    context_tokens: int = _set(
+        0, "Most tokens the model reads and writes together; 0: the preset's own", minimum=0
+    )
+    max_tokens: int = _set(0, "Most tokens of one reply; 0: the preset's own", minimum=0)
+    temperature: float = _set(0.8, "How freely the model chooses its words", minimum=0)
+    timeout_s: float = _set(120.0, "Longest silence of the server, in seconds", minimum=0.1)
+    retries: int = _set(2, "How often a busy or failing server is asked again", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class LLMSettings(SlotSettings):
+    """`[llm]`: the model that speaks for the familiar, and the slots that differ from it."""
+
+    slots: dict[str, SlotSettings] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """`[budget]`: how many tokens a prompt may take. 0 means the default of the channel's mode."""
+
+    total: int = _set(0, "Most tokens of a whole prompt", minimum=0)
+    core: int = _set(0, "Most tokens of the main instructions", minimum=0)
+    character: int = _set(0, "Most tokens of the character's own files", minimum=0)
+    content: int = _set(0, "Most tokens of what memory adds", minimum=0)
+    history_summary: int = _set(0, "Most tokens of the summary of older turns", minimum=0)
+    recent_history: int = _set(0, "Most tokens of recent turns", minimum=0)
+    author_note: int = _set(0, "Most tokens of the author's note", minimum=0)
+    depth_inject: int = _set(0, "Most tokens inserted between turns", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """`[history]`: what of the conversation is shown to the model."""
+
+    recent_turns: int = _set(40, "Most recent turns of the channel to show", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """`[context]`: how a prompt is gathered and remembered."""
+
+    provider_deadline_s: float = _set(
+        2.0, "Longest time a source of context may take, in seconds", minimum=0.01
+    )
+    keep_traces: int = _set(
+        1000, "How many turns' traces are kept, newest first; 0 keeps all", minimum=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """`[memory]`: limits of the memory directory."""
+
+    max_file_bytes: int = _set(256 * 1024, "Largest file that may be written", minimum=1024)
+    max_results: int = _set(1000, "Most results of one search or listing", minimum=1)
+    max_dir_files: int = _set(20_000, "Most files in one directory", minimum=1)
+    lock_timeout_s: float = _set(10.0, "Longest wait for another writer, in seconds", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterConfig:
+    """All of `character.toml`."""
+
+    name: str = _set("", "The familiar's name; empty: the card's")
+    user_name: str = _set("User", "What {{user}} becomes when the speaker has no name")
+    timezone: str = _set("", "Timezone such as Europe/Oslo; empty: the system's")
+    system_prompt: str = _set(
+        "Write {{char}}'s next reply in a conversation between {{char}} and {{user}}.",
+        "The main instruction; a card's own takes its place, or includes it as {{original}}",
+    )
+    llm: LLMSettings = field(default_factory=LLMSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+
+
+def doc_of(section: type, key: str) -> str:
+    """Return the meaning of the setting `key` of `section`, as the reference page shows it."""
+    found = next(f for f in fields(section) if f.name == key)
+    return str(found.metadata.get("doc", ""))

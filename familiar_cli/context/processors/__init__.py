@@ -1,0 +1,1 @@
+"""What changes a prompt or a reply, one module a processor."""

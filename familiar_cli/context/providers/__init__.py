@@ -1,0 +1,1 @@
+"""Where context comes from, one module a provider."""

@@ -1,0 +1,1 @@
+"""The history room: every turn ever said, in SQLite."""

@@ -1,0 +1,77 @@
+"""Who is who: authors of turns, and the names of familiars."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from familiar_cli.errors import UsageError
+from familiar_cli.text import slugify
+
+_PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
+    f"{port}{n}" for port in ("com", "lpt") for n in range(10)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Someone who wrote a turn, known by an id that their platform never changes.
+
+    Args:
+        platform: Lower case name of the platform, e.g. `discord`, `cli`.
+        user_id: The platform's own id; its case is kept.
+        username: The account's name, if known.
+        display_name: What others see, if known.
+    """
+
+    platform: str
+    user_id: str
+    username: str | None = None
+    display_name: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The stem of this person's file in `people/`: `<platform>-<user_id>`, percent-encoded.
+
+        Dots are encoded too, so that no slug ends in what looks like a suffix.
+        """
+        return f"{self.platform}-{quote(self.user_id, safe='-_').replace('.', '%2E')}"
+
+    @property
+    def label(self) -> str:
+        """The best name there is to show."""
+        return self.display_name or self.username or self.user_id
+
+
+def parse_author(text: str, *, display_name: str | None = None) -> Author:
+    """Return the author that `PLATFORM:ID` names.
+
+    Raises:
+        UsageError: There is no colon, the platform is not a plain word, or the id is empty.
+    """
+    platform, colon, user_id = text.partition(":")
+    platform = platform.strip().lower()
+    if not colon or not user_id.strip() or not _PLATFORM.fullmatch(platform):
+        raise UsageError(
+            f"{text!r} does not name a person",
+            hint="Write PLATFORM:ID, for example `--as discord:1234`.",
+        )
+    return Author(platform, user_id.strip(), display_name=display_name)
+
+
+def check_familiar_id(name: str) -> str:
+    """Return `name` when it is a familiar's id: a slug, and a directory name on every system.
+
+    Raises:
+        UsageError: It is not.
+    """
+    slug = slugify(name)
+    if not name or name != slug or name in _WINDOWS_DEVICES:
+        better = slug if slug and slug not in _WINDOWS_DEVICES else "my-familiar"
+        raise UsageError(
+            f"{name!r} is not a familiar's id: lower case letters, digits and single '-' only",
+            hint=f"Try {better!r}.",
+        )
+    return name

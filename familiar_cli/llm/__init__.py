@@ -1,0 +1,1 @@
+"""The llm room: talking to a language model over HTTP."""

@@ -1,0 +1,1 @@
+"""The memory room: the directory of Markdown, its limits and its transactions."""

@@ -1,0 +1,1 @@
+"""The models room: which model files exist, where they come from, how they are fetched."""

@@ -1,0 +1,46 @@
+"""Small things done to text: making it harmless, short, comparable, or a file name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# C0 and C1 controls but tab and newline, and the marks that reorder text on a terminal.
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_NOT_SLUG = re.compile(r"[^\w]+|_+")
+
+
+def harmless(text: str) -> str:
+    """Return `text` without escape sequences or marks that could steer a terminal."""
+    return _HARMFUL.sub("", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, width: int = 80) -> str:
+    """Return `text` as one harmless line of at most `width` characters."""
+    line = " ".join(harmless(text).split())
+    return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
+
+
+def slugify(title: str, *, max_chars: int = 60) -> str:
+    """Return a file-name stem for `title`: lower case letters and digits, `-` between.
+
+    Letters of every script stay. The stem is empty when `title` holds neither letter nor digit.
+    """
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", title).lower())
+    return _NOT_SLUG.sub("-", folded).strip("-")[:max_chars].strip("-")
+
+
+def fold(text: str) -> str:
+    """Return `text` so that two names a person would call the same compare equal."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name most like `name`, or None when none is alike."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None

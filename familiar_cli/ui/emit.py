@@ -1,0 +1,143 @@
+"""Put the answer on stdout and the narration on stderr.
+
+Into a pipe the answer is exact; on a terminal it is made harmless. With `--json` stdout carries one
+object and nothing else, whether the command worked or not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.clock import iso
+from familiar_cli.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.errors import FamiliarError
+
+ENVELOPE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where one command's words go.
+
+    Args:
+        command: The command as typed, without its arguments, e.g. `memory cat`.
+        as_json: `--json` was given.
+        quiet: `--quiet` was given; narration is left out, errors are not.
+    """
+
+    command: str
+    as_json: bool = False
+    quiet: bool = False
+
+    def answer(self, data: object, render: Callable[[], None] | str) -> None:
+        """Print the whole answer: `data` with `--json`, else what `render` prints or is."""
+        if self.as_json:
+            write_json(envelope(self.command, "ok", data))
+        elif isinstance(render, str):
+            say(render)
+        else:
+            render()
+
+    def partial(
+        self, data: object, errors: Sequence[FamiliarError], render: Callable[[], None] | str
+    ) -> None:
+        """Print an answer of which some parts failed. The caller leaves with exit code 7."""
+        if self.as_json:
+            write_json(envelope(self.command, "partial", data, errors))
+            return
+        self.answer(data, render)
+        for error in errors:
+            print_error(error)
+
+    def note(self, text: str) -> None:
+        """Tell what is going on, on stderr."""
+        if not self.quiet:
+            _write(sys.stderr, harmless(text) + "\n")
+
+    def warn(self, text: str) -> None:
+        """Tell of something the user should look at, on stderr."""
+        self.note(f"warning: {text}")
+
+
+def say(text: str) -> None:
+    """Print a line or a page on stdout, ending in a newline; harmless on a terminal."""
+    exact(text if text.endswith("\n") else text + "\n")
+
+
+def exact(text: str) -> None:
+    """Print `text` on stdout as it is, or made harmless when a person would see it raw."""
+    _write(sys.stdout, harmless(text) if sys.stdout.isatty() else text)
+
+
+def exact_bytes(content: bytes) -> None:
+    """Print `content` on stdout: the very bytes into a pipe, harmless text on a terminal."""
+    if sys.stdout.isatty():
+        exact(content.decode("utf-8", errors="replace"))
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def envelope(
+    command: str, status: str, data: object, errors: Sequence[FamiliarError] = ()
+) -> dict[str, Any]:
+    """Return the one object that every command prints with `--json`."""
+    return {
+        "familiar": ENVELOPE_VERSION,
+        "command": command,
+        "status": status,
+        "data": data,
+        "errors": [{"code": e.code, "message": str(e), "hint": e.hint} for e in errors],
+    }
+
+
+def write_json(value: object) -> None:
+    """Print `value` as one line of JSON; non-ASCII stays readable where stdout can carry it."""
+    line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_plain)
+    _write(sys.stdout, line + "\n")
+
+
+def print_error(error: FamiliarError) -> None:
+    """Print an error, and what to do about it, on stderr."""
+    _write(sys.stderr, harmless(f"error: {error}\n"))
+    if error.hint:
+        _write(sys.stderr, harmless(f"hint: {error.hint}\n"))
+
+
+def set_up_streams() -> None:
+    """Let no character that a terminal's code page lacks stop the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="backslashreplace")
+
+
+def _carries_unicode() -> bool:
+    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+def _write(stream: Any, text: str) -> None:  # noqa: ANN401  # whatever stdout has been replaced by
+    stream.write(text)
+    stream.flush()
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
