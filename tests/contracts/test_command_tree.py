@@ -1,0 +1,70 @@
+"""The command tree: every command helps, takes the global options, and agrees with its entry."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from familiar_cli import cli
+
+ROOT = typer.main.get_command(cli.app)
+
+
+def leaves(command, path=()) -> list[tuple[str, ...]]:
+    names = command.list_commands(None) if hasattr(command, "list_commands") else []
+    if not names:
+        return [path]
+    return [
+        leaf for name in names for leaf in leaves(command.get_command(None, name), (*path, name))
+    ]
+
+
+LEAVES = leaves(ROOT)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_explains_itself(path) -> None:
+    result = CliRunner().invoke(cli.app, [*path, "--help"])
+    assert result.exit_code == 0
+    for option in ("--home", "--familiar", "--json", "--quiet"):
+        assert option in result.stdout
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_shows_an_example(path) -> None:
+    result = CliRunner().invoke(cli.app, [*path, "--help"])
+    assert f"familiar {' '.join(path)}" in result.stdout.split("Usage:")[1].split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_unknown_options_are_usage_errors_in_text_and_in_json(path) -> None:
+    text = CliRunner().invoke(cli.app, [*path, "--no-such-option"])
+    assert text.exit_code == 2
+    assert text.stderr.startswith("error: ")
+    as_json = CliRunner().invoke(cli.app, ["--json", *path, "--no-such-option"])
+    assert as_json.exit_code == 2
+    assert f'"command": "{" ".join(path)}"' in as_json.stdout
+
+
+def test_an_unknown_command_is_answered_with_the_nearest() -> None:
+    result = CliRunner().invoke(cli.app, ["memry", "ls"])
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: There is no command 'memry'\nhint: Did you mean `familiar memory`?\n"
+    )
+
+
+def test_the_contents_name_every_command_module() -> None:
+    listed = {module for section in cli.CONTENTS.values() for module, _ in section.values()}
+    folder = __import__("pathlib").Path(cli.__file__).parent / "commands"
+    there = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert listed == there
+
+
+def test_ctrl_c_ends_with_130(monkeypatch) -> None:
+    def interrupt(self, ctx):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.Contents, "invoke", interrupt)
+    assert CliRunner().invoke(cli.app, ["list"]).exit_code == 130

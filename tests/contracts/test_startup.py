@@ -1,0 +1,63 @@
+"""Starting stays cheap: building the command tree and reading memory load no heavy module."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from familiar_cli import cli
+
+HEAVY = {
+    "asyncio",
+    "dulwich",
+    "fastembed",
+    "filelock",
+    "httpx",
+    "markdown_it",
+    "numpy",
+    "PIL",
+    "pip",
+    "prompt_toolkit",
+    "regex",
+    "rich",
+    "sqlite3",
+    "tiktoken",
+    "tomlkit",
+    "xllamacpp",
+    "yaml",
+}
+
+
+def loaded_by(code: str) -> set[str]:
+    probe = f"import sys\n{code}\nprint(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, encoding="utf-8", check=True
+    )
+    return {module.partition(".")[0] for module in run.stdout.split()}
+
+
+def test_help_loads_no_heavy_module() -> None:
+    code = "from familiar_cli.cli import app\napp(['--help'], standalone_mode=False)"
+    assert HEAVY & loaded_by(code) == set()
+
+
+def test_importing_every_command_loads_no_heavy_module() -> None:
+    modules = {module for section in cli.CONTENTS.values() for module, _ in section.values()}
+    code = "\n".join(f"import familiar_cli.commands.{module}" for module in sorted(modules))
+    assert HEAVY & loaded_by(code) == set()
+
+
+def test_reading_a_memory_file_loads_no_heavy_module(tmp_path) -> None:
+    memory = tmp_path / "ada" / "memory"
+    memory.mkdir(parents=True)
+    (memory / "notes.md").write_text("# Notes\n", encoding="utf-8")
+    argv = ["memory", "cat", "notes.md", "--home", str(tmp_path)]
+    code = f"from familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
+    assert HEAVY & loaded_by(code) == set()
+
+
+@pytest.mark.parametrize("module", ["rich.console", "familiar_cli.cli"])
+def test_the_probe_sees_what_is_loaded(module) -> None:
+    assert module.partition(".")[0] in loaded_by(f"import {module}")

@@ -1,0 +1,105 @@
+"""Run the commands that a documentation page shows, and hold their output against the page.
+
+Shown commands stand in ```console blocks: a line `$ familiar …`, then what it prints (stdout and
+stderr as a terminal would mix them). A line `...` stands for any lines, `…` inside a line for any
+text. `echo`, `|`, `>` and `<` work between commands, so that pages can show pipes.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One shown command and the lines shown below it."""
+
+    command: str
+    shown: tuple[str, ...]
+    line: int
+
+
+def steps(page: str) -> list[Step]:
+    """Return the commands shown in `page`, top to bottom."""
+    found: list[Step] = []
+    for block in _BLOCK.finditer(page):
+        first = page[: block.start(1)].count("\n") + 1
+        for offset, text in enumerate(block.group(1).splitlines()):
+            if text.startswith("$ "):
+                found.append(Step(text[2:], (), first + offset))
+            elif found:
+                last = found[-1]
+                found[-1] = Step(last.command, (*last.shown, text), last.line)
+    return found
+
+
+def run(command: str, directory: Path, env: dict[str, str]) -> tuple[int, str]:
+    """Run one shown command line in `directory`; return its exit code and all it printed."""
+    carried: bytes | None = None
+    output, code = b"", 0
+    for part in _pipeline(command):
+        words, source, target = _redirects(part)
+        if source:
+            carried = (directory / source).read_bytes()
+        if words[0] == "echo":
+            carried = (" ".join(words[1:]) + "\n").encode()
+            continue
+        assert words[0] == "familiar", f"a page may only show familiar and echo: {command!r}"
+        done = subprocess.run(
+            [sys.executable, "-m", "familiar_cli", *words[1:]],
+            cwd=directory,
+            env=env,
+            input=carried or b"",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if target else subprocess.STDOUT,
+            timeout=300,
+            check=False,
+        )
+        code, carried = done.returncode, done.stdout
+        output = done.stderr if target else done.stdout
+        if target:
+            (directory / target).write_bytes(done.stdout)
+    return code, output.decode("utf-8").replace("\r\n", "\n")
+
+
+def _pipeline(command: str) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for word in shlex.split(command):
+        if word == "|":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def _redirects(words: list[str]) -> tuple[list[str], str | None, str | None]:
+    ends: dict[str, str] = {}
+    for sign in ("<", ">"):
+        if sign in words:
+            at = words.index(sign)
+            ends[sign] = words[at + 1]
+            words = words[:at] + words[at + 2 :]
+    return words, ends.get("<"), ends.get(">")
+
+
+def matches(shown: tuple[str, ...], printed: str) -> bool:
+    """Return whether what was printed is what the page shows."""
+    pattern = ""
+    for line in shown:
+        if line.strip() == "...":
+            pattern += r"(?:.*\n)*"
+        else:
+            pieces = [re.escape(piece) for piece in line.rstrip().split("…")]
+            pattern += r"[^\n]*".join(pieces) + r"[ ]*\n"
+    return (
+        re.fullmatch(pattern, printed if not printed or printed.endswith("\n") else printed + "\n")
+        is not None
+    )
