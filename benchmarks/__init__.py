@@ -1,1 +1,1 @@
-"""Measurements, each a ratio taken in one run. `python -m benchmarks.<name> --help` tells what it needs."""
+"""Measurements, each a ratio taken in one run. `python -m benchmarks.<name> --help` says more."""

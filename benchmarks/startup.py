@@ -58,7 +58,8 @@ def main() -> None:
         return
     for name, row in found.items():
         print(
-            f"familiar {name:<11} {row['ms']:6.1f} ms   import typer {row['import_typer_ms']:6.1f} ms"
+            f"familiar {name:<11} {row['ms']:6.1f} ms"
+            f"   import typer {row['import_typer_ms']:6.1f} ms"
             f"   ratio {row['ratio']:.2f} (at most {LIMITS[name]})"
         )
 
