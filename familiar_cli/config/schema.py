@@ -1,8 +1,8 @@
 """Every setting of a familiar: its name, type, default and meaning. `character.toml` mirrors it.
 
-A section is a frozen dataclass; a setting is a field whose metadata holds `doc`, and `choices` or
-`minimum` where they apply. The loader, the error messages, `config show` and the reference page all
-read this one table.
+A section is a frozen dataclass; a setting is a field whose metadata holds `doc`, and `choices`,
+`minimum`, `rule` (see `config.check`) or `env` (the variable that overrides it) where they apply.
+The loader, the error messages, `config show` and the reference page all read this one table.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ LAYERS = (
     "author_note",
     "depth_inject",
 )
+# What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
+# server never reaches another.
+OF_PRESET = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
 
 
 def _set(
@@ -37,21 +40,34 @@ def _set(
     *,
     choices: tuple[str, ...] = (),
     minimum: float | None = None,
+    rule: str = "",
+    env: str = "",
 ) -> Any:  # noqa: ANN401
-    return field(default=default, metadata={"doc": doc, "choices": choices, "minimum": minimum})
+    about = {"doc": doc, "choices": choices, "minimum": minimum, "rule": rule, "env": env}
+    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotSettings:
     """`[llm]`, and `[llm.slots.<slot>]` where a side task uses another model.
 
-    In a slot, whatever is not set is taken from `[llm]`.
+    In a slot, whatever is not set is taken from `[llm]`; but a slot with a preset of its own does
+    not take what belongs to the preset of `[llm]`: see `OF_PRESET`.
     """
 
     preset: str = _set("local", "Which kind of server answers", choices=PRESETS)
-    base_url: str = _set("", "The server's address up to /v1; empty: the preset's own")
-    model: str = _set("", "The model's name at that server; empty: the preset's own")
-    api_key_env: str = _set("", "Environment variable holding the key; empty: the preset's own")
+    base_url: str = _set(
+        "",
+        "The server's address up to /v1; empty: the preset's own",
+        rule="url",
+        env="FAMILIAR_LLM_BASE_URL",
+    )
+    model: str = _set(
+        "", "The model's name at that server; empty: the preset's own", env="FAMILIAR_LLM_MODEL"
+    )
+    api_key_env: str = _set(
+        "", "Environment variable holding the key; empty: the preset's own", rule="variable"
+    )
     context_tokens: int = _set(
         0, "Most tokens the model reads and writes together; 0: the preset's own", minimum=0
     )
@@ -65,7 +81,9 @@ class SlotSettings:
 class LLMSettings(SlotSettings):
     """`[llm]`: the model that speaks for the familiar, and the slots that differ from it."""
 
-    slots: dict[str, SlotSettings] = field(default_factory=dict)
+    slots: dict[str, SlotSettings] = field(
+        default_factory=dict, metadata={"each": SlotSettings, "names": SLOTS}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +135,7 @@ class CharacterConfig:
 
     name: str = _set("", "The familiar's name; empty: the card's")
     user_name: str = _set("User", "What {{user}} becomes when the speaker has no name")
-    timezone: str = _set("", "Timezone such as Europe/Oslo; empty: the system's")
+    timezone: str = _set("", "Timezone such as Europe/Oslo; empty: the system's", rule="timezone")
     system_prompt: str = _set(
         "Write {{char}}'s next reply in a conversation between {{char}} and {{user}}.",
         "The main instruction; a card's own takes its place, or includes it as {{original}}",

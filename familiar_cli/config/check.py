@@ -1,0 +1,75 @@
+"""Whether a value is allowed for a setting, and what to say when it is not."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from familiar_cli.config.settings import Setting
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def wrong(setting: Setting, value: object) -> str | None:
+    """Return what is wrong with `value` for `setting`, in words, or None.
+
+    A value that may hold a secret is never quoted.
+    """
+    if not _fits(setting, value):
+        return f"is {_named(value)}, but must be {setting.allowed}"
+    if setting.choices and value not in setting.choices:
+        return f"is {value!r}, but must be {setting.allowed}"
+    if setting.minimum is not None and isinstance(value, int | float) and value < setting.minimum:
+        return f"is {value!r}, but must be {setting.allowed}"
+    return _RULES[setting.rule](value) if setting.rule and value != "" else None
+
+
+def shown(setting: Setting, value: object) -> str:
+    """Return `value` as it may be shown: a password in an address is left out."""
+    text = str(value)
+    return re.sub(r"(?<=//)[^/@]*@", "***@", text) if setting.rule == "url" else text
+
+
+def _fits(setting: Setting, value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(setting.default, float):
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, type(setting.default))
+
+
+def _named(value: object) -> str:
+    kinds = {bool: "true or false", dict: "a table", list: "a list", str: "text"}
+    return kinds.get(type(value), repr(value))
+
+
+def _url(value: Any) -> str | None:  # noqa: ANN401
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        good = False
+    return None if good else "is no address such as http://127.0.0.1:8080/v1"
+
+
+def _variable(value: Any) -> str | None:  # noqa: ANN401
+    # The value is not quoted: people put the key itself here.
+    if _VARIABLE.fullmatch(value):
+        return None
+    return "must be the name of an environment variable such as OPENAI_API_KEY, not the key itself"
+
+
+def _timezone(value: Any) -> str | None:  # noqa: ANN401
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who sets one pays for it
+
+    try:
+        ZoneInfo(value)
+    except (ValueError, OSError, KeyError):
+        return f"is {value!r}, which is no timezone such as Europe/Oslo"
+    return None
+
+
+_RULES = {"url": _url, "variable": _variable, "timezone": _timezone}

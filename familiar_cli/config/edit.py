@@ -1,0 +1,273 @@
+"""Change `character.toml` and keep what its owner wrote: comments, order, line ends.
+
+Every change is planned as a value first (`Edit`), checked as a whole, and written atomically.
+Nothing is written when the result would have a problem that the file did not have before.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.config.check import wrong
+from familiar_cli.config.load import build, parse, read_text
+from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
+from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from familiar_cli.config.load import Problem
+
+_LOCK_WAIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of the whole file: its text before and after."""
+
+    path: Path
+    before: str
+    after: str
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return self.before != self.after
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        name = self.path.name
+        lines = difflib.unified_diff(
+            self.before.splitlines(keepends=True), self.after.splitlines(keepends=True), name, name
+        )
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+def set_value(path: Path, key: str, text: str, *, dry_run: bool = False) -> Edit:
+    """Set the setting `key` to what `text` says, read by the setting's own type.
+
+    Raises:
+        ConfigError: There is no such setting, or it may not be that; the file is as it was.
+    """
+    setting = find_setting(key)
+    value = parse_value(setting, text)
+    return _edit(path, lambda document: _put(document, key.split("."), value), dry_run=dry_run)
+
+
+def unset_value(path: Path, key: str, *, dry_run: bool = False) -> Edit:
+    """Take `key` out of the file, so that its default holds; also a key that is no setting.
+
+    Raises:
+        NotFoundError: The file does not set `key`.
+    """
+    return _edit(path, lambda document: _take(document, key, path), dry_run=dry_run)
+
+
+def new_config(values: Mapping[str, Value] | None = None) -> str:
+    """Return the text of a familiar's first `character.toml`.
+
+    Args:
+        values: What it shall set, by dotted key. Everything else keeps its default.
+
+    Raises:
+        ConfigError: A key or value is not allowed.
+    """
+    import tomlkit  # noqa: PLC0415
+
+    document = tomlkit.document()
+    for line in _GREETING:
+        document.add(tomlkit.comment(line))
+    document.add(tomlkit.nl())
+    for key, value in sorted((values or {}).items(), key=lambda item: "." in item[0]):
+        _require(find_setting(key), value)
+        _put(document, key.split("."), value)
+    return document.as_string()
+
+
+def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
+    """Write a familiar's first `character.toml`.
+
+    Raises:
+        ConflictError: There is one already; it stays as it is.
+        ConfigError: A key or value is not allowed, or the file cannot be written.
+    """
+    text = new_config(values)
+    with _locked(path):
+        if path.exists():
+            raise ConflictError(
+                f"{str(path)!r} exists already and was left alone",
+                hint="Change it with `familiar config set KEY VALUE`.",
+            )
+        _write(path, text.encode())
+
+
+def parse_value(setting: Setting, text: str) -> Value:
+    """Return `text` as a value of the setting's type.
+
+    Raises:
+        ConfigError: It is none, or not allowed.
+    """
+    kind: Callable[[str], Value] = type(setting.default)
+    try:
+        value = kind(text)
+    except ValueError:
+        raise ConfigError(
+            f"{setting.key!r} must be {setting.allowed}, not {text!r}; nothing was changed",
+            hint=_meaning(setting),
+        ) from None
+    _require(setting, value)
+    return value
+
+
+_GREETING = (
+    "Settings of this familiar. Whatever is not set here keeps its default.",
+    "`familiar config show` lists every setting; `familiar config set KEY VALUE` changes one.",
+)
+
+
+def _require(setting: Setting, value: Value) -> None:
+    complaint = wrong(setting, value)
+    if complaint:
+        raise ConfigError(
+            f"{setting.key!r} {complaint}; nothing was changed", hint=_meaning(setting)
+        )
+
+
+def _meaning(setting: Setting) -> str:
+    return f"{setting.doc}. `familiar config show {setting.key}` shows what holds now."
+
+
+def _edit(path: Path, change: Callable[[Any], None], *, dry_run: bool) -> Edit:
+    with _locked(path):
+        before = read_text(path)
+        had = build(parse(before, path))[1]
+        edit = Edit(path, before, _like(before, _changed(before, path, change)))
+        _check(edit, had)
+        if edit.changes and not dry_run:
+            _write(path, _encoded(path, edit.after))
+    return edit
+
+
+def _changed(text: str, path: Path, change: Callable[[Any], None]) -> str:
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    try:
+        document = tomlkit.parse(text)
+        change(document)
+        changed = document.as_string()
+        tomllib.loads(changed)
+    except (TOMLKitError, ValueError) as error:
+        raise ConfigError(
+            f"{str(path)!r} is written in a way that cannot be edited safely: {error}; "
+            "nothing was changed",
+            hint="Edit the file by hand; `familiar config path` prints where it is.",
+        ) from error
+    return changed
+
+
+def _check(edit: Edit, had: list[Problem]) -> None:
+    """Refuse an edit whose result has a problem that was not there before."""
+    fresh = [problem for problem in build(tomllib.loads(edit.after))[1] if problem not in had]
+    if fresh:
+        key = ".".join(fresh[0].key)
+        raise ConfigError(f"{key!r} {fresh[0].message}; nothing was changed", hint=fresh[0].hint)
+
+
+def _put(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.items import InlineTable  # noqa: PLC0415
+
+    table = document
+    for depth, part in enumerate(parts[:-1]):
+        if part not in table:
+            # A table that only holds other tables needs no header of its own.
+            only_tables = depth < len(parts) - 2
+            inside = isinstance(table, InlineTable)
+            table[part] = tomlkit.inline_table() if inside else tomlkit.table(only_tables)
+        table = table[part]
+        if not isinstance(table, dict):
+            name = ".".join(parts[: depth + 1])
+            raise ConfigError(
+                f"{name!r} is set to a value, but must be a table; nothing was changed",
+                hint=f"Take it out first: `familiar config unset {name}`.",
+            )
+    table[parts[-1]] = value
+
+
+def _take(document: Any, key: str, path: Path) -> None:  # noqa: ANN401
+    *tables, last = key.split(".")
+    table = document
+    for part in tables:
+        table = table.get(part) if isinstance(table, dict) else None
+    if not isinstance(table, dict) or last not in table:
+        raise NotFoundError(
+            f"{str(path)!r} does not set {key!r}; nothing was changed{_guess(key)}",
+            hint="`familiar config show` tells what the file sets.",
+        )
+    del table[last]
+
+
+def _guess(key: str) -> str:
+    from familiar_cli.config.settings import all_settings  # noqa: PLC0415
+
+    return "" if key in all_settings() else did_you_mean(key)
+
+
+def _like(before: str, after: str) -> str:
+    """Return `after` with the line ends that all of `before` has."""
+    if before.count("\n") and before.count("\n") == before.count("\r\n"):
+        return after.replace("\r\n", "\n").replace("\n", "\r\n")
+    return after
+
+
+def _encoded(path: Path, text: str) -> bytes:
+    """Return `text` as UTF-8, with the byte order mark that the file may have begun with."""
+    mark = b"\xef\xbb\xbf"
+    had = path.exists() and path.read_bytes().startswith(mark)
+    return (mark if had else b"") + text.encode()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout  # noqa: PLC0415
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_LOCK_WAIT_S)
+        with lock:
+            yield
+    except Timeout as error:
+        raise LockedError(
+            f"Another program has been changing {str(path)!r} for {_LOCK_WAIT_S:g} s; nothing was "
+            "changed",
+            hint="Try again, or look for another `familiar` that hangs.",
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"{str(path)!r} could not be changed: {reason}",
+            hint="Look at the permissions of the file and its directory.",
+        ) from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    target = path.resolve()  # a link keeps pointing where it points
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o777)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

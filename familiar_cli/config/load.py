@@ -1,0 +1,175 @@
+"""Read `character.toml` into a `CharacterConfig`, or say exactly what is wrong with it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.config.check import wrong
+from familiar_cli.config.schema import OF_PRESET, CharacterConfig
+from familiar_cli.config.settings import did_you_mean, setting_of
+from familiar_cli.errors import ConfigError
+from familiar_cli.text import nearest
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+    from pathlib import Path
+
+_HINT = (
+    "`familiar config path` prints where the file is; `familiar config show` lists all settings."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in the file: at which key, and what."""
+
+    key: tuple[str, ...]
+    message: str
+    hint: str = _HINT
+
+
+def load_config(path: Path) -> CharacterConfig:
+    """Return the settings in the file at `path`; all defaults when there is no such file.
+
+    Raises:
+        ConfigError: The file is unreadable or no TOML, or a key or value in it is wrong.
+    """
+    text = read_text(path)
+    data = parse(text, path)
+    config, problems = build(data)
+    if not problems:
+        return config
+    raise _error(path, text, problems)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of the file at `path`; empty when there is no such file.
+
+    Raises:
+        ConfigError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"{str(path)!r} cannot be read: {reason}", hint=_HINT) from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{str(path)!r}, line {line}: this is not UTF-8 text",
+            hint="Save the file as UTF-8 in your editor.",
+        ) from error
+
+
+def parse(text: str, path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises:
+        ConfigError: It is no TOML; the message names `path` and the line.
+    """
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        what = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=_HINT) from error
+
+
+def build(data: dict[str, Any]) -> tuple[CharacterConfig, list[Problem]]:
+    """Return the settings that `data` gives, and what is wrong in it; wrong values are left out."""
+    problems: list[Problem] = []
+    return CharacterConfig(**_values(CharacterConfig, data, (), problems)), problems
+
+
+def _values(
+    section: type[Any], data: dict[str, Any], at: tuple[str, ...], problems: list[Problem]
+) -> dict[str, Any]:
+    known = {entry.name: entry for entry in fields(section)}
+    problems += [_unknown((*at, name), data[name]) for name in data if name not in known]
+    given: dict[str, Any] = {}
+    for name, entry in known.items():
+        if name not in data:
+            continue
+        if entry.default is not MISSING:
+            _add_scalar(entry, data[name], (*at, name), given, problems)
+        elif not isinstance(data[name], dict):
+            problems.append(Problem((*at, name), "is a table, written as [" + name + "]"))
+        elif "each" in entry.metadata:
+            given[name] = _each(entry, data[name], (*at, name), given, problems)
+        else:
+            factory: Any = entry.default_factory
+            given[name] = factory(**_values(factory, data[name], (*at, name), problems))
+    return given
+
+
+def _add_scalar(
+    entry: Field[Any],
+    value: object,
+    at: tuple[str, ...],
+    given: dict[str, Any],
+    problems: list[Problem],
+) -> None:
+    setting = setting_of(entry, "".join(f"{part}." for part in at[:-1]))
+    complaint = wrong(setting, value)
+    if complaint is None:
+        given[entry.name] = float(value) if isinstance(setting.default, float) else value  # type: ignore[arg-type]
+        return
+    example = setting.choices[0] if setting.choices else "VALUE"
+    hint = f"Mend it: `familiar config set {setting.key} {example}`, or `unset` it for the default."
+    problems.append(Problem(at, complaint, hint))
+
+
+def _each(
+    entry: Field[Any],
+    data: dict[str, Any],
+    at: tuple[str, ...],
+    parent: dict[str, Any],
+    problems: list[Problem],
+) -> dict[str, Any]:
+    """Return the named tables of one kind; each takes from `parent` what it does not set."""
+    names, kind = entry.metadata["names"], entry.metadata["each"]
+    made = {}
+    for name, table in data.items():
+        if name not in names:
+            guess = nearest(name, names) or ", ".join(names)
+            problems.append(Problem((*at, name), f"is unknown; did you mean {guess!r}?"))
+        elif not isinstance(table, dict):
+            problems.append(Problem((*at, name), f"is a table, written as [{'.'.join(at)}.{name}]"))
+        else:
+            own = _values(kind, table, (*at, name), problems)
+            made[name] = kind(**_inherited(kind, own, parent), **own)
+    return made
+
+
+def _inherited(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
+    names = {entry.name for entry in fields(kind)} - own.keys()
+    if own.get("preset", parent.get("preset")) != parent.get("preset"):
+        names -= set(OF_PRESET)
+    return {name: value for name, value in parent.items() if name in names}
+
+
+def _unknown(at: tuple[str, ...], value: object) -> Problem:
+    # The value is never quoted: it may be an API key under a name of the user's own.
+    what = "is no known table" if isinstance(value, dict) else "is no known setting"
+    hint = _HINT
+    if at[-1] in {"api_key", "key", "token"}:
+        hint = (
+            "Keys stay out of this file: put it in an environment variable and set "
+            "`familiar config set llm.api_key_env NAME`."
+        )
+    return Problem(at, what + did_you_mean(".".join(at)), hint)
+
+
+def _error(path: Path, text: str, problems: list[Problem]) -> ConfigError:
+    from familiar_cli.config.locate import line_of  # noqa: PLC0415  # only errors need it
+
+    placed = sorted(((line_of(text, p.key) or 1, p) for p in problems), key=lambda pair: pair[0])
+    line, first = placed[0]
+    more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
+    message = f"{str(path)!r}, line {line}: {'.'.join(first.key)!r} {first.message}{more}"
+    return ConfigError(message, hint=first.hint)
