@@ -51,8 +51,11 @@ def _url(value: Any) -> str | None:  # noqa: ANN401
         parts = urlsplit(value)
         good = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
-        good = False
-    return None if good else "is no address such as http://127.0.0.1:8080/v1"
+        return "is no address such as http://127.0.0.1:8080/v1"
+    if not good:
+        return "is no address such as http://127.0.0.1:8080/v1"
+    # The address stands in traces and errors, so a password in it would, too. It is not quoted here.
+    return "may hold no user or password" if "@" in parts.netloc else None
 
 
 def _variable(value: Any) -> str | None:  # noqa: ANN401

@@ -56,16 +56,22 @@ def find_home(given: str | None = None) -> Path:
     In this order: `given`, `FAMILIAR_HOME`, the nearest `data/familiars` from the working directory
     upwards, the platform's user data directory.
     """
-    named = given or os.environ.get("FAMILIAR_HOME")
-    if named:
-        return Path(named).expanduser().absolute()
+    return home_and_reason(given)[0]
+
+
+def home_and_reason(given: str | None = None) -> tuple[Path, str]:
+    """Return where the familiars live, and what decided that; see `find_home`."""
+    for named, reason in ((given, "--home"), (os.environ.get("FAMILIAR_HOME"), "FAMILIAR_HOME")):
+        if named:
+            return Path(named).expanduser().absolute(), reason
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / NEAREST).is_dir():
-            return directory / NEAREST
+            return directory / NEAREST, f"the nearest {NEAREST.as_posix()}"
     import platformdirs  # noqa: PLC0415  # only the last resort needs it
 
-    return Path(platformdirs.user_data_dir("familiar", appauthor=False)) / "familiars"
+    data = Path(platformdirs.user_data_dir("familiar", appauthor=False))
+    return data / "familiars", "the user's data directory"
 
 
 def cache_dir() -> Path:
@@ -101,15 +107,20 @@ def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
         NotFoundError: No familiar has that name, or `home` has none.
         UsageError: There are several and none was chosen, or the id could not be one.
     """
+    return familiar_and_reason(home, given)[0]
+
+
+def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:
+    """Return the familiar that is meant, and what decided that; see `find_familiar`."""
     known = list_familiars(home)
-    for name in (given, os.environ.get("FAMILIAR_ID")):
+    for name, reason in ((given, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
         if name:
-            return _named(home, name, known)
+            return _named(home, name, known), reason
     chosen = chosen_familiar(home)
     if chosen in known:
-        return FamiliarPaths(home / chosen)
+        return FamiliarPaths(home / chosen), "familiar use"
     if len(known) == 1:
-        return FamiliarPaths(home / known[0])
+        return FamiliarPaths(home / known[0]), "the only one there"
     if not known:
         raise NotFoundError(
             f"No familiar lives in {str(home)!r}",

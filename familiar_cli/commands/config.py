@@ -1,0 +1,129 @@
+"""`familiar config`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import globals_of, group, home_of, output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.config.edit import Edit
+    from familiar_cli.ui.emit import Output
+
+app = group("Show and change settings.")
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, e.g. llm.preset.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change and make none.")]
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this setting.")] = None,
+) -> None:
+    """Show what holds for each setting, and where that comes from.
+
+    \b
+    familiar config show
+    familiar config show llm.preset
+    """
+    from familiar_cli.config.origin import effective, effective_value
+    from familiar_cli.ui import settings_page as page
+    from familiar_cli.ui.terminal import print_page
+
+    path = _path(ctx)
+    if key is not None:
+        row = effective_value(path, key)
+        output(ctx).answer(page.setting_data(row), lambda: print_page(page.setting_page(row)))
+        return
+    rows, where = effective(path), _where(ctx)
+    data = {
+        "where": [{"key": k, "value": v, "source": s} for k, v, s in where],
+        "settings": [page.setting_data(row) for row in rows],
+    }
+    output(ctx).answer(data, lambda: print_page(page.settings_page(rows, where)))
+
+
+@app.command()
+def get(ctx: typer.Context, key: Key) -> None:
+    """Print what holds for one setting, and nothing else.
+
+    \b
+    familiar config get llm.preset
+    """
+    from familiar_cli.config.origin import effective_value
+    from familiar_cli.ui.settings_page import setting_data
+
+    row = effective_value(_path(ctx), key)
+    output(ctx).answer(setting_data(row), str(row.value))
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="What it shall be.")],
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Change one setting in character.toml; comments and order stay.
+
+    \b
+    familiar config set llm.preset ollama
+    familiar config set --dry-run history.recent_turns 20
+    A value that begins with a dash comes after `--`:
+    familiar config set -- name "- Ada -"
+    """
+    from familiar_cli.config.edit import set_value
+
+    _show_edit(output(ctx), key, set_value(_path(ctx), key, value, dry_run=dry_run), dry_run)
+
+
+@app.command()
+def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
+    """Take one setting out of character.toml, so that its default holds.
+
+    \b
+    familiar config unset llm.preset
+    """
+    from familiar_cli.config.edit import unset_value
+
+    _show_edit(output(ctx), key, unset_value(_path(ctx), key, dry_run=dry_run), dry_run)
+
+
+@app.command()
+def path(ctx: typer.Context) -> None:
+    """Print where character.toml is.
+
+    \b
+    familiar config path
+    """
+    found = _path(ctx)
+    output(ctx).answer({"path": str(found), "exists": found.is_file()}, str(found))
+
+
+def _path(ctx: typer.Context) -> Path:
+    from familiar_cli.config.home import find_familiar
+
+    return find_familiar(home_of(ctx), globals_of(ctx).familiar).config
+
+
+def _where(ctx: typer.Context) -> list[tuple[str, str, str]]:
+    from familiar_cli.config.home import familiar_and_reason, home_and_reason
+
+    given = globals_of(ctx)
+    home, chose_home = home_and_reason(given.home)
+    paths, chose_familiar = familiar_and_reason(home, given.familiar)
+    return [("home", str(home), chose_home), ("familiar", paths.id, chose_familiar)]
+
+
+def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool) -> None:
+    data = {"key": key, "path": str(edit.path), "changed": edit.changes and not dry_run}
+    diff = edit.diff
+    out.answer(data | {"diff": diff}, diff or f"{key} stands so already; nothing changed\n")
+    if edit.changes and dry_run:
+        out.note("Nothing was changed (--dry-run).")

@@ -1,0 +1,90 @@
+"""What holds for each setting, and where that comes from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.config.check import shown
+from familiar_cli.config.load import load_config, parse, read_text
+from familiar_cli.config.settings import Setting, Value, all_settings, find_setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.config.schema import CharacterConfig
+
+_SLOTS = "llm.slots."
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What holds for one setting.
+
+    Args:
+        setting: The setting.
+        value: What holds; a password in an address is left out.
+        source: `default`, `file`, `[llm]` (a slot took it from there), or the name of the
+            environment variable that overrides it.
+    """
+
+    setting: Setting
+    value: Value
+    source: str
+
+
+def effective(path: Path) -> list[Effective]:
+    """Return what holds for every setting; of the slots, those that the file has.
+
+    Raises:
+        ConfigError: The file has something wrong in it.
+    """
+    config = load_config(path)
+    data = parse(read_text(path), path)
+    given = [s for s in all_settings().values() if _applies(s.key, config)]
+    return [_effective(setting, config, data) for setting in given]
+
+
+def effective_value(path: Path, key: str) -> Effective:
+    """Return what holds for the setting `key`.
+
+    Raises:
+        ConfigError: There is no such setting, or the file has something wrong in it.
+    """
+    setting = find_setting(key)
+    config = load_config(path)
+    if not _applies(key, config):  # a slot that nobody set up is the main model's
+        main = effective_value(path, f"llm.{key.rpartition('.')[2]}")
+        return Effective(setting, main.value, "[llm]")
+    return _effective(setting, config, parse(read_text(path), path))
+
+
+def _applies(key: str, config: CharacterConfig) -> bool:
+    return not key.startswith(_SLOTS) or key.split(".")[2] in config.llm.slots
+
+
+def _effective(setting: Setting, config: CharacterConfig, data: dict[str, Any]) -> Effective:
+    override = os.environ.get(setting.env) if setting.env else None
+    if override:
+        return Effective(setting, shown(setting, override), setting.env)
+    value: Any = reduce(_step, setting.key.split("."), config)
+    if setting.rule == "url":
+        value = shown(setting, value)
+    if _is_in(data, setting.key):
+        return Effective(setting, value, "file")
+    taken = setting.key.startswith(_SLOTS) and value != setting.default
+    return Effective(setting, value, "[llm]" if taken else "default")
+
+
+def _step(value: Any, name: str) -> Any:  # noqa: ANN401
+    return value[name] if isinstance(value, dict) else getattr(value, name)
+
+
+def _is_in(data: Any, key: str) -> bool:  # noqa: ANN401
+    for part in key.split("."):
+        if not isinstance(data, dict) or part not in data:
+            return False
+        data = data[part]
+    return True

@@ -1,0 +1,76 @@
+"""The page of `familiar config show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.text import one_line
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.config.origin import Effective
+
+_VALUE_CHARS = 48
+
+
+def settings_page(
+    rows: Sequence[Effective], where: Sequence[tuple[str, str, str]]
+) -> RenderableType:
+    """Return all settings as a table: what holds, and where that comes from.
+
+    Args:
+        rows: The settings.
+        where: Further rows `(name, value, source)` to show first, with values in full.
+    """
+    body = [_cells(name, value, source) for name, value, source in where]
+    body += [_row(row) for row in rows]
+    return columns(body, ("setting", "value", "from"))
+
+
+def setting_page(row: Effective) -> RenderableType:
+    """Return everything about one setting."""
+    setting = row.setting
+    lines = [
+        ("value", written(row.value)),
+        ("from", row.source),
+        ("default", written(setting.default)),
+        ("allowed", setting.allowed),
+        ("meaning", setting.doc),
+    ]
+    if setting.env:
+        lines.append(("variable", f"{setting.env} overrides the file"))
+    return columns([[plain(name, "dim"), plain(value)] for name, value in lines])
+
+
+def setting_data(row: Effective) -> dict[str, Any]:
+    """Return one setting as `--json` shows it."""
+    setting = row.setting
+    return {
+        "key": setting.key,
+        "value": row.value,
+        "source": row.source,
+        "default": setting.default,
+        "allowed": setting.allowed,
+        "meaning": setting.doc,
+    }
+
+
+def written(value: object) -> str:
+    """Return a value as text; an empty text is shown as such."""
+    return '""' if value == "" else str(value)
+
+
+def _row(row: Effective) -> list[RenderableType]:
+    value = one_line(written(row.value), _VALUE_CHARS)
+    source = row.source
+    if row.value != row.setting.default:
+        source += f", default {one_line(written(row.setting.default), _VALUE_CHARS)}"
+    return _cells(row.setting.key, value, source, own=row.source != "default")
+
+
+def _cells(name: str, value: str, source: str, *, own: bool = False) -> list[RenderableType]:
+    return [plain(name, "bold" if own else ""), plain(value), plain(source, "" if own else "dim")]
