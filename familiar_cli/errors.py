@@ -13,7 +13,16 @@ FamiliarError (1, failed)
         ConflictError (conflict)            the file is not what the writer had read
         LockedError (locked)                another process holds the familiar
         BadInputError (bad_input)           a foreign file is not what it should be
+    FetchError (1, fetch)               a model file could not be fetched from any source
     ModelError (6, model)               the language model or its server could not answer
+        ModelUnreachableError (model_unreachable)   nothing answers at that address
+        ModelTimeoutError (model_timeout)           the server went silent
+        ModelKeyError (model_key)                   the server wants a key, a better one, or money
+        ModelUnknownError (model_unknown)           that model is not there
+        PromptTooLongError (prompt_too_long)        more tokens than the model can read
+        RateLimitError (rate_limit)                 too many requests
+        CutOffError (cut_off)                       the reply broke off
+        BadReplyError (bad_reply)                   the server's words make no sense
     PartialError (7, partial)           some of it was done; the details say which
 """
 
@@ -114,11 +123,75 @@ class BadInputError(RefusedError):
     code = "bad_input"
 
 
+class FetchError(FamiliarError):
+    """A model file could not be fetched from any source; what was there stays as it was."""
+
+    code = "fetch"
+
+
 class ModelError(FamiliarError):
-    """The language model or its server could not answer."""
+    """The language model or its server could not answer.
+
+    Args:
+        message: What happened, at which server.
+        hint: What to type next.
+        partial: The text that had arrived before it happened.
+    """
 
     exit_code = 6
     code = "model"
+
+    def __init__(self, message: str, *, hint: str | None = None, partial: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.partial = partial
+
+
+class ModelUnreachableError(ModelError):
+    """Nothing answers at the server's address."""
+
+    code = "model_unreachable"
+
+
+class ModelTimeoutError(ModelError):
+    """The server was silent for too long."""
+
+    code = "model_timeout"
+
+
+class ModelKeyError(ModelError):
+    """The server wants a key, another key, or an account that can pay."""
+
+    code = "model_key"
+
+
+class ModelUnknownError(ModelError):
+    """The server does not have that model, or not under that address."""
+
+    code = "model_unknown"
+
+
+class PromptTooLongError(ModelError):
+    """The prompt holds more tokens than the model can read."""
+
+    code = "prompt_too_long"
+
+
+class RateLimitError(ModelError):
+    """The server has had too many requests."""
+
+    code = "rate_limit"
+
+
+class CutOffError(ModelError):
+    """The connection ended before the reply did."""
+
+    code = "cut_off"
+
+
+class BadReplyError(ModelError):
+    """The server answered with something that is no reply."""
+
+    code = "bad_reply"
 
 
 class PartialError(FamiliarError):

@@ -15,5 +15,6 @@ def _own_world(tmp_path_factory, monkeypatch) -> None:
     world = tmp_path_factory.mktemp("world")
     monkeypatch.setenv("FAMILIAR_HOME", str(world / "home"))
     monkeypatch.setenv("FAMILIAR_CACHE", str(world / "cache"))
+    monkeypatch.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")

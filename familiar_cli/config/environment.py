@@ -1,0 +1,86 @@
+"""What the environment says about models: which server, which model, and the keys.
+
+Keys never stand in `character.toml`. They come from an environment variable, or from `keys.toml` in
+the user's configuration directory, a file that only its owner may read:
+
+    OPENROUTER_API_KEY = "sk-or-…"
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from pathlib import Path
+
+from familiar_cli.errors import ConfigError
+
+BASE_URL = "FAMILIAR_LLM_BASE_URL"
+MODEL = "FAMILIAR_LLM_MODEL"
+KEYS = "FAMILIAR_KEYS"
+
+
+def llm_base_url() -> str:
+    """Return the address that overrides `[llm] base_url`, or an empty string."""
+    return os.environ.get(BASE_URL, "").strip()
+
+
+def llm_model() -> str:
+    """Return the name that overrides `[llm] model`, or an empty string."""
+    return os.environ.get(MODEL, "").strip()
+
+
+def keys_file() -> Path:
+    """Return where keys are kept; the file need not exist. `FAMILIAR_KEYS` names another one."""
+    named = os.environ.get(KEYS)
+    if named:
+        return Path(named).expanduser().absolute()
+    import platformdirs  # noqa: PLC0415  # only who has no key in the environment needs it
+
+    return Path(platformdirs.user_config_dir("familiar", appauthor=False)) / "keys.toml"
+
+
+def find_key(variable: str) -> str:
+    """Return the key called `variable`, from the environment or the file; empty when there is none.
+
+    Raises:
+        ConfigError: The file is broken, others may read it, or the key could not be sent.
+    """
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key and variable:
+        key = _keys_in(keys_file()).get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(
+            f"The key in {variable!r} holds characters that no key has",
+            hint="Copy it again, without line breaks or quotation marks from a text program.",
+        )
+    return key
+
+
+def _keys_in(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            _check_private(path, os.fstat(file.fileno()).st_mode)
+            found = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(
+            f"The file of keys {str(path)!r} cannot be read: {error.strerror or error}"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        # Neither the message nor the chained error may carry a line of the file: it holds keys.
+        del error
+        raise ConfigError(
+            f"The file of keys {str(path)!r} is no TOML",
+            hint='Each line of it reads: OPENROUTER_API_KEY = "…"',
+        ) from None
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _check_private(path: Path, mode: int) -> None:
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(
+            f"Others on this machine may read the file of keys {str(path)!r}; it was not used",
+            hint=f"Run `chmod 600 {path}`.",
+        )

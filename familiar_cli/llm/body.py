@@ -1,0 +1,49 @@
+"""The bytes of a request: the same messages always give the same bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from familiar_cli.llm.types import Message
+
+
+def make_body(
+    model: str,
+    messages: Sequence[Message],
+    *,
+    stream: bool,
+    limits: Mapping[str, object],
+    extra: Mapping[str, object] | None = None,
+) -> bytes:
+    """Return the JSON of one request in UTF-8, its keys always in the same order.
+
+    Args:
+        model: The model's name at the server.
+        messages: The chat, oldest first.
+        stream: Ask for the reply piece by piece, and for its token counts at the end.
+        limits: Length and sampling settings, e.g. `max_tokens`, `temperature`.
+        extra: What only this kind of server understands.
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": m["role"], "content": m["content"]} for m in messages],
+        **limits,
+        "stream": stream,
+    }
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+    body.update(extra or {})
+    return _utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
+def _utf8(text: str) -> bytes:
+    """Encode `text`; half of a surrogate pair, which no encoding can carry, becomes U+FFFD."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole.encode("utf-8")

@@ -1,0 +1,163 @@
+"""Which server and model a slot means, after the preset's defaults and the environment had a say.
+
+The configuration's loader has already filled what a slot leaves open from `[llm]`, so a slot of the
+settings is complete. The environment stands in for `[llm]`: it overrides the main slot, and every
+slot that has no server or model of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from familiar_cli.config import environment
+from familiar_cli.config.schema import SLOTS
+from familiar_cli.errors import ConfigError
+from familiar_cli.llm.presets import PRESETS
+from familiar_cli.text import nearest, one_line
+
+if TYPE_CHECKING:
+    from familiar_cli.config.schema import LLMSettings, SlotSettings
+
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSlot:
+    """Everything that is needed to talk to one model. The key shows up in no repr.
+
+    Args:
+        slot: The slot's name.
+        preset: The kind of server.
+        base_url: Its address up to `/v1`, no slash at the end; empty for preset `local`.
+        model: The model's name there; for preset `local` also a path to a GGUF file.
+        api_key: The key, or an empty string.
+        api_key_env: Where the key is looked for, or an empty string.
+        context_tokens: Most tokens read and written together.
+        max_tokens: Most tokens of one reply.
+        temperature: How freely words are chosen.
+        timeout_s: Longest silence of the server.
+        retries: How often a busy or failing server is asked again.
+    """
+
+    slot: str
+    preset: str
+    base_url: str
+    model: str
+    api_key: str = field(repr=False)
+    api_key_env: str
+    context_tokens: int
+    max_tokens: int
+    temperature: float
+    timeout_s: float
+    retries: int
+
+    @property
+    def where(self) -> str:
+        """The server in words."""
+        return f"{self.preset} at {self.base_url}" if self.base_url else "the local model"
+
+
+def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
+    """Return what `slot` means; a slot without settings means the main model.
+
+    A missing key or model is no error yet, so that a prompt can be assembled and shown without
+    either: see `check_usable`.
+
+    Raises:
+        ConfigError: The slot is unknown, the address cannot be one, or the key is unusable.
+    """
+    if slot not in SLOTS:
+        guess = nearest(slot, SLOTS)
+        raise ConfigError(
+            f"There is no slot {slot!r}",
+            hint=f"Did you mean {guess!r}?" if guess else f"Slots: {', '.join(SLOTS)}.",
+        )
+    chosen = _with_environment(settings.slots.get(slot, settings), settings)
+    preset = PRESETS[chosen.preset]
+    key_env = chosen.api_key_env or preset.api_key_env
+    return ResolvedSlot(
+        slot=slot,
+        preset=chosen.preset,
+        base_url=_base_url(chosen.base_url or preset.base_url),
+        model=chosen.model or preset.model,
+        api_key=environment.find_key(key_env),
+        api_key_env=key_env,
+        context_tokens=chosen.context_tokens or preset.context_tokens,
+        max_tokens=chosen.max_tokens or preset.max_tokens,
+        temperature=chosen.temperature,
+        timeout_s=chosen.timeout_s,
+        retries=chosen.retries,
+    )
+
+
+def check_usable(slot: ResolvedSlot) -> None:
+    """Make sure that nothing is missing to talk to the model of `slot`.
+
+    Raises:
+        ConfigError: There is no address, no model or no key, or no room for a prompt.
+    """
+    preset = PRESETS[slot.preset]
+    if not slot.base_url and slot.preset != "local":
+        raise ConfigError(
+            f"Preset {slot.preset!r} needs the address of a server",
+            hint="Run `familiar config set llm.base_url http://127.0.0.1:8000/v1`.",
+        )
+    if not slot.model:
+        raise ConfigError(f"No model is chosen for {slot.where}", hint=preset.choose)
+    if preset.key_needed and not slot.api_key:
+        raise ConfigError(
+            f"There is no key for {slot.where}: {slot.api_key_env!r} is not set",
+            hint=f"Set the environment variable {slot.api_key_env}, or write it into "
+            f"{str(environment.keys_file())!r} (a file that only you may read).",
+        )
+    if slot.max_tokens >= slot.context_tokens:
+        raise ConfigError(
+            f"max_tokens = {slot.max_tokens} leaves no room for a prompt in "
+            f"context_tokens = {slot.context_tokens}",
+            hint="Run `familiar config set llm.max_tokens 0` for the preset's own.",
+        )
+
+
+def _with_environment(chosen: SlotSettings, main: SlotSettings) -> SlotSettings:
+    """Return `chosen` with the environment's server and model, where it has none of its own."""
+    base_url, model = environment.llm_base_url(), environment.llm_model()
+    if (chosen.preset, chosen.base_url) != (main.preset, main.base_url):
+        return chosen
+    own_model = chosen.model != main.model
+    if base_url:
+        chosen = replace(chosen, base_url=base_url)
+    if model and not own_model:
+        chosen = replace(chosen, model=model)
+    if chosen.base_url and chosen.preset == "local":
+        # A server was named, so the model inside the program is not meant.
+        chosen = replace(chosen, preset="custom")
+    return chosen
+
+
+def _base_url(url: str) -> str:
+    """Return `url` without a slash at its end, and without the endpoint that some people copy.
+
+    Raises:
+        ConfigError: It is no HTTP address, or holds a password.
+    """
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise ConfigError(
+            f"{one_line(url)!r} is not the address of a server",
+            hint="It begins with http:// or https:// and usually ends in /v1.",
+        )
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # The address is shown in traces and errors, so this message does not repeat it.
+        raise ConfigError(
+            f"The address of the server at {parts.hostname!r} may hold no user, password or query",
+            hint="Keep the key in an environment variable and name it in `llm.api_key_env`.",
+        )
+    return url.rstrip("/").removesuffix("/chat/completions").rstrip("/")

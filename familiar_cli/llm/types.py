@@ -1,0 +1,105 @@
+"""What goes to a model and what comes back, and the protocol that every chat model follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Message(TypedDict):
+    """One message of a chat, as every OpenAI-compatible server takes it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """One request, ready to go out. It holds no key, so it may be stored and shown.
+
+    Args:
+        url: Where it goes. The model inside the program has no address until it runs: `local:…`.
+        body: The exact bytes that go out: JSON in UTF-8.
+        model: The model's name at that server.
+        stream: The reply is asked for piece by piece.
+    """
+
+    url: str
+    body: bytes
+    model: str
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply cost, as far as the server tells.
+
+    Args:
+        prompt_tokens: Tokens that the server read, in its own counting.
+        completion_tokens: Tokens that it wrote, reasoning included.
+        cost: In the server's currency (OpenRouter: credits, 1 = 1 US dollar).
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole reply.
+
+    Args:
+        text: What the model said; may be empty.
+        finish_reason: Why it stopped: `stop`, `length` (cut at the token limit), `content_filter`,
+            or another word of the server's; None when it did not say.
+        model: The model that answered, by the server's own account.
+        usage: What it cost, or None when the server did not say.
+    """
+
+    text: str
+    finish_reason: str | None
+    model: str
+    usage: Usage | None
+
+
+class ChatModel(Protocol):
+    """A model to talk to. One object serves any number of event loops, one after another.
+
+    Nothing that belongs to an event loop outlives a call of `complete`, so the same object may be
+    used in several `asyncio.run`. `aclose` ends what it started (a server inside the program); the
+    next `complete` would start it again.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name at its server."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Most tokens that the model reads and writes together."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of one reply."""
+
+    def prepare(self, messages: Sequence[Message], *, stream: bool = True) -> PreparedRequest:
+        """Return the exact bytes that `complete` would send. The same messages, the same bytes."""
+
+    async def complete(
+        self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """Send `request` and return the reply, handing each piece of text to `on_text` at once.
+
+        When the task is cancelled the connection is closed and `CancelledError` passes through;
+        what `on_text` was given is then all there is.
+
+        Raises:
+            ModelError: There is no whole reply; `.partial` holds the text that came.
+        """
+
+    async def aclose(self) -> None:
+        """End whatever this object started."""

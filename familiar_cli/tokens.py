@@ -1,0 +1,151 @@
+"""Counting tokens: by an encoding that is on disk, else by a rule of thumb. Never a download."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from familiar_cli.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tiktoken import Encoding
+
+# How cl100k_base cuts text before it merges bytes; part of the encoding's definition, see
+# `tiktoken_ext.openai_public.cl100k_base`.
+_CL100K: Final = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+# A run without a space costs tiktoken more than its length, so no piece is longer than this.
+_CHUNK_CHARS: Final = 4096
+_SINGLE_SPACE: Final = re.compile(r"(?<=\S) (?=\S)")
+
+
+class TokenCounter(Protocol):
+    """Something that counts tokens."""
+
+    @property
+    def name(self) -> str:
+        """The encoding, or `estimate`."""
+
+    def count(self, text: str) -> int:
+        """Return how many tokens `text` has, in time linear in its length."""
+
+
+def heuristic() -> TokenCounter:
+    """Return a counter that needs no file.
+
+    On prose, CJK and code it is not wrong by more than a quarter, see docs/reference/models.md.
+    """
+    return _Estimate()
+
+
+def load(encoding_file: Path | None) -> TokenCounter:
+    """Return a counter that uses the ranks in `encoding_file`; `heuristic()` when there is none.
+
+    Raises:
+        ConfigError: The file is there but is no list of ranks.
+    """
+    if encoding_file is None or not encoding_file.is_file():
+        return heuristic()
+    stat = encoding_file.stat()
+    return _load_once(encoding_file, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
+    del size_bytes, mtime_ns  # they make a replaced file another key of the cache
+    import tiktoken  # noqa: PLC0415  # 0.1 s
+
+    try:
+        ranks = _read_ranks(path.read_bytes())
+        return _Exact(
+            tiktoken.Encoding(path.stem, pat_str=_CL100K, mergeable_ranks=ranks, special_tokens={})
+        )
+    except (OSError, ValueError, binascii.Error) as error:
+        raise ConfigError(
+            f"The encoding in {str(path)!r} is broken: {error}",
+            hint=f"Run `familiar model rm {path.stem}`, then `familiar model pull {path.stem}`.",
+        ) from error
+
+
+def _read_ranks(content: bytes) -> dict[bytes, int]:
+    ranks = {}
+    for line in content.splitlines():
+        token, _, rank = line.partition(b" ")
+        ranks[base64.b64decode(token, validate=True)] = int(rank)
+    if not ranks:
+        raise ValueError("it is empty")
+    return ranks
+
+
+class _Exact:
+    """Counts with tiktoken; a long text in chunks, which may cost a token more at each cut."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.name = encoding.name
+        self._encoding = encoding
+
+    def count(self, text: str) -> int:
+        return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Cut `text` into chunks; before a single space if there is one, where no token can span."""
+    start = 0
+    while len(text) - start > _CHUNK_CHARS:
+        middle, end = start + _CHUNK_CHARS // 2, start + _CHUNK_CHARS
+        spaces = [found.start() for found in _SINGLE_SPACE.finditer(text, middle, end)]
+        cut = spaces[-1] if spaces else end
+        yield text[start:cut]
+        start = cut
+    yield text[start:]
+
+
+# What one piece of text costs, by kind. The weights were fitted to cl100k_base on texts in the
+# languages of tests/test_tokens.py.
+_KINDS: Final = re.compile(
+    r"(?P<word>[ ]?[A-Z]?[a-z]+)"
+    r"|(?P<upper>[ ]?[A-Z]+)"
+    r"|(?P<digits>[0-9]{1,3})"
+    r"|(?P<space>[ \t]+)"
+    r"|(?P<lines>\s+)"
+    r"|(?P<mark>[!-/:-@\[-`{-~]{1,2})"
+    r"|(?P<latin>[\u00a1-\u024f]+)"
+    r"|(?P<alphabet>[\u0250-\u07ff]+)"
+    r"|(?P<kana>[\u3000-\u30ff\uff00-\uffef]+)"
+    r"|(?P<han>[\u3400-\u9fff\uf900-\ufaff]+)"
+    r"|(?P<hangul>[\u1100-\u11ff\uac00-\ud7af]+)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_PER_CHAR: Final = {
+    "latin": 0.9,
+    "alphabet": 0.45,
+    "kana": 0.9,
+    "han": 1.2,
+    "hangul": 1.1,
+    "other": 1.6,
+}
+
+
+class _Estimate:
+    """Counts by what kinds of characters there are."""
+
+    name: Final = "estimate"
+
+    def count(self, text: str) -> int:
+        return round(sum(map(_cost, _KINDS.finditer(text))))
+
+
+def _cost(found: re.Match[str]) -> float:
+    kind, chars = found.lastgroup or "", found.end() - found.start()
+    if kind in {"word", "upper"}:
+        return max(1.0, chars / (7.0 if kind == "word" else 3.0))
+    return _PER_CHAR[kind] * chars if kind in _PER_CHAR else 1.0
