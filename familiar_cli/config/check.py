@@ -54,7 +54,7 @@ def _url(value: Any) -> str | None:  # noqa: ANN401
         return "is no address such as http://127.0.0.1:8080/v1"
     if not good:
         return "is no address such as http://127.0.0.1:8080/v1"
-    # The address stands in traces and errors, so a password in it would, too. It is not quoted here.
+    # The address stands in traces and errors, so a password in it would, too; not quoted here.
     return "may hold no user or password" if "@" in parts.netloc else None
 
 

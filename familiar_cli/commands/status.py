@@ -1,0 +1,25 @@
+"""`familiar status`: parse, call, render."""
+
+from __future__ import annotations
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output
+
+app = App()
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Show how a familiar is: its model, its memory, its turns.
+
+    \b
+    familiar status
+    familiar status --familiar ada --json
+    """
+    from familiar_cli.inspection.status import status_of
+    from familiar_cli.ui.status_page import status_page
+    from familiar_cli.ui.terminal import print_page
+
+    found = status_of(familiar_of(ctx))
+    output(ctx).answer(found, lambda: print_page(status_page(found)))

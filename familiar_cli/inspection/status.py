@@ -1,0 +1,146 @@
+"""How a familiar is, in numbers; no model is asked and nothing is created."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_familiars
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.familiar import Familiar
+from familiar_cli.memory.types import Walk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.history.store import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """The newest turn of any channel, without its words."""
+
+    id: int
+    at: str
+    channel: str
+    role: str
+    author: str | None
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one familiar is.
+
+    Args:
+        familiar: Its id.
+        name: The name in its settings, or an empty string.
+        root: Its directory.
+        home: Where it lives.
+        preset: The kind of server that speaks for it.
+        model: The model's name there.
+        memory_files: How many files its memory has.
+        skipped: How many entries of its memory could not be used.
+        turns: How many turns its history has.
+        unsummarised_turns: How many of them no summary covers yet.
+        unindexed_files: How many Markdown files are not in an index.
+        last_turn: The newest turn.
+    """
+
+    familiar: str
+    name: str
+    root: str
+    home: str
+    preset: str
+    model: str
+    memory_files: int
+    skipped: int
+    turns: int
+    unsummarised_turns: int
+    unindexed_files: int
+    last_turn: LastTurn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One familiar in the list of all; `problem` says why its numbers may be missing."""
+
+    id: str
+    name: str
+    turns: int
+    memory_files: int
+    chosen: bool
+    problem: str = ""
+
+
+def status_of(familiar: Familiar) -> Status:
+    """Return how `familiar` is.
+
+    Raises:
+        ConfigError: Its settings are wrong.
+    """
+    from familiar_cli.llm.slots import resolve
+
+    slot, walk = resolve(familiar.config.llm), walk_of(familiar)
+    turns, unsummarised, last = _history_of(familiar.paths.history)
+    return Status(
+        familiar=familiar.paths.id,
+        name=familiar.config.name,
+        root=str(familiar.paths.root),
+        home=str(familiar.paths.root.parent),
+        preset=slot.preset,
+        model=slot.model,
+        memory_files=len(walk.files),
+        skipped=len(walk.skipped),
+        turns=turns,
+        unsummarised_turns=unsummarised,
+        # There is no index yet, so none of them is in it.
+        unindexed_files=sum(entry.rel_path.endswith(".md") for entry in walk.files),
+        last_turn=_last(last),
+    )
+
+
+def walk_of(familiar: Familiar) -> Walk:
+    """Return all files of the memory; none when there is no memory yet."""
+    try:
+        return familiar.memory.walk()
+    except NotFoundError:
+        return Walk((), ())
+
+
+def list_of(home: Path) -> list[Listed]:
+    """Return every familiar in `home`, sorted by id; a broken one is listed with its problem."""
+    chosen = chosen_familiar(home)
+    return [_listed(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)]
+
+
+def _listed(paths: FamiliarPaths, chosen: bool) -> Listed:  # noqa: FBT001
+    familiar = Familiar(paths)
+    try:
+        turns, _, _ = _history_of(paths.history)
+        files = len(walk_of(familiar).files)
+        return Listed(paths.id, familiar.config.name, turns, files, chosen)
+    except FamiliarError as error:
+        return Listed(paths.id, "", 0, 0, chosen, str(error))
+
+
+def _history_of(path: Path) -> tuple[int, int, Turn | None]:
+    """Return the number of turns, of those without a summary, and the newest; make no file."""
+    if not path.is_file():
+        return 0, 0, None
+    from familiar_cli.history.store import HistoryStore
+
+    store = HistoryStore(path)
+    try:
+        return store.count(), store.unsummarised_count(), store.last_turn()
+    finally:
+        store.close()
+
+
+def _last(turn: Turn | None) -> LastTurn | None:
+    from familiar_cli.clock import iso
+
+    if turn is None:
+        return None
+    author = turn.author.slug if turn.author else None
+    return LastTurn(turn.id, iso(turn.at), turn.channel_id, turn.role, author, turn.partial)

@@ -1,0 +1,64 @@
+"""The pages of `familiar status` and `familiar list`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.inspection.status import Listed, Status
+
+
+def status_page(status: Status) -> RenderableType:
+    """Return how one familiar is; what is empty says what to do next."""
+    return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status)])
+
+
+def list_page(rows: Sequence[Listed]) -> RenderableType:
+    """Return the familiars as a table; `*` marks the one that commands mean."""
+    body = [
+        [
+            plain("*" if row.chosen else " "),
+            plain(row.id, "bold" if row.chosen else ""),
+            plain(row.name),
+            plain("?" if row.problem else row.turns),
+            plain("?" if row.problem else row.memory_files),
+        ]
+        for row in rows
+    ]
+    return columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
+
+
+def _lines(status: Status) -> Iterator[tuple[str, str]]:
+    name = f" ({status.name})" if status.name else ""
+    yield "familiar", status.familiar + name
+    yield "directory", status.root
+    model = status.model or "none chosen: `familiar config set llm.model NAME`"
+    yield "model", f"{model}, preset {status.preset}"
+    yield "memory", _memory(status)
+    yield "turns", _turns(status)
+    if status.turns:
+        yield "unsummarised", f"{status.unsummarised_turns} turns"
+    if status.unindexed_files:
+        yield "unindexed", f"{status.unindexed_files} files"
+
+
+def _memory(status: Status) -> str:
+    if not status.memory_files:
+        return "no file yet: `familiar memory write notes.md TEXT`"
+    skipped = f", {status.skipped} skipped: `familiar doctor`" if status.skipped else ""
+    return f"{status.memory_files} file{'s' if status.memory_files > 1 else ''}{skipped}"
+
+
+def _turns(status: Status) -> str:
+    last = status.last_turn
+    if last is None:
+        return 'nothing was said yet: `familiar ask "Hello"`'
+    broken = ", broken off" if last.partial else ""
+    who = last.author or status.familiar
+    return f"{status.turns}, the last by {who} in {last.channel} at {last.at}{broken}"
