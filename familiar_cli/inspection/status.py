@@ -13,7 +13,7 @@ from familiar_cli.memory.types import Walk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.history.store import Turn
+    from familiar_cli.history.types import Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,9 @@ def columns(
         right: Which columns are aligned to the right.
     """
     names, to_right = list(header), set(right)
-    table = Table(box=None, show_header=bool(names), padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(
+        box=None, show_header=bool(names), padding=(0, 2, 0, 0), pad_edge=False, header_style="dim"
+    )
     made = [list(row) for row in rows]
     for number in range(len(names) or max(map(len, made), default=0)):
         justify: JustifyMethod = "right" if number in to_right else "left"

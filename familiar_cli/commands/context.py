@@ -1,0 +1,89 @@
+"""`familiar context`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, globals_of, output
+
+if TYPE_CHECKING:
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
+
+app = App()
+
+
+@app.command()
+def context(
+    ctx: typer.Context,
+    turn: Annotated[int | None, typer.Argument(metavar="[TURN]", help="A turn's id.")] = None,
+    *,
+    last: Annotated[bool, typer.Option("--last", help="The newest turn; the default.")] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="Only the messages.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="The very bytes that went out.")] = False,
+    diff: Annotated[
+        int | None, typer.Option("--diff", metavar="N", help="Against the messages of turn N.")
+    ] = None,
+) -> None:
+    """Show what was sent to the model, from where, and what was cut.
+
+    \b
+    familiar context --last
+    familiar context 12 --messages
+    familiar context --raw > request.json
+    familiar context 12 --diff 10
+    """
+    _check(ctx, last and turn is not None, raw, messages, diff)
+    from familiar_cli.inspection.sent import find_trace
+
+    familiar, out = familiar_of(ctx), output(ctx)
+    trace = find_trace(familiar, turn)
+    if raw:
+        _raw(trace)
+    elif diff is not None:
+        _diff(out, familiar, trace, diff)
+    else:
+        _page(out, trace, only_messages=messages)
+
+
+def _check(ctx: typer.Context, both: bool, raw: bool, messages: bool, diff: int | None) -> None:
+    from familiar_cli.errors import UsageError
+
+    if both:
+        raise UsageError("TURN and --last are two answers to one question", hint="Give one.")
+    ways = [raw, messages, diff is not None, globals_of(ctx).as_json and raw]
+    if sum(ways) > 1:
+        raise UsageError(
+            "--raw, --messages, --diff and --json --raw exclude each other", hint="Give one."
+        )
+
+
+def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
+    from familiar_cli.ui import context_page as page
+    from familiar_cli.ui.terminal import print_page
+
+    if only_messages:
+        out.answer(trace.to_json(), page.messages_text(trace.messages))
+    else:
+        out.answer(trace.to_json(), lambda: print_page(page.context_page(trace)))
+
+
+def _raw(trace: Trace) -> None:
+    from familiar_cli.inspection.sent import request_bytes
+    from familiar_cli.ui.emit import exact_bytes
+
+    exact_bytes(request_bytes(trace))
+
+
+def _diff(out: Output, familiar: Familiar, trace: Trace, against: int) -> None:
+    from familiar_cli.inspection.sent import find_trace, messages_diff
+
+    older = find_trace(familiar, against)
+    text = messages_diff(older, trace)
+    data = {"turn": trace.turn, "against": older.turn, "diff": text}
+    out.answer(data, text or (lambda: None))
+    if not text:
+        out.note(f"Turns {older.turn} and {trace.turn} sent the same messages.")

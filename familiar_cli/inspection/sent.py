@@ -1,0 +1,105 @@
+"""Find what a turn sent, or say why there is no record of it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import NotFoundError
+from familiar_cli.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.context.trace import Trace, TracedMessage
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Turn
+
+_ASK = 'Run `familiar ask "Hello"`.'
+
+
+def find_trace(familiar: Familiar, turn: int | None = None) -> Trace:
+    """Return what the turn `turn`, or else the newest, sent.
+
+    Raises:
+        NotFoundError: There is no record; the message says why.
+        BadInputError: The record is damaged.
+    """
+    from familiar_cli.context.trace import latest, read_trace
+
+    if turn is None:
+        return latest(familiar.paths.traces)
+    try:
+        return read_trace(familiar.paths.traces, turn)
+    except NotFoundError as error:
+        raise NotFoundError(_why(familiar, turn), hint=_instead(familiar)) from error
+
+
+def request_bytes(trace: Trace) -> bytes:
+    """Return the exact bytes that went out.
+
+    Raises:
+        NotFoundError: None did.
+    """
+    if trace.request is None:
+        raise NotFoundError(
+            f"Nothing was sent for turn {trace.turn}: {trace.error or 'no request was made'}",
+            hint=_ASK,
+        )
+    return trace.request.body
+
+
+def messages_diff(older: Trace, newer: Trace) -> str:
+    """Return how the messages of two turns differ, as a unified diff; empty when they do not."""
+    before, after = _lines(older.messages), _lines(newer.messages)
+    names = (f"turn {older.turn}", f"turn {newer.turn}")
+    return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+def _lines(messages: Sequence[TracedMessage]) -> list[str]:
+    return [
+        line
+        for message in messages
+        for line in (f"--- {message.role}", *harmless(message.content).splitlines(), "")
+    ]
+
+
+def _why(familiar: Familiar, turn: int) -> str:
+    found = _turn(familiar, turn)
+    if found is None:
+        return f"There is no turn {turn}"
+    if found.source.startswith("import"):
+        return f"Turn {turn} was imported ({found.source}), so nothing was sent for it"
+    keep = familiar.config.context.keep_traces
+    oldest = min(_kept(familiar), default=None)
+    if keep and oldest is not None and turn < oldest:
+        return (
+            f"What turn {turn} sent is not kept any more: context.keep_traces = {keep}, "
+            f"and the oldest kept is of turn {oldest}"
+        )
+    return f"Turn {turn} has no trace: no reply was asked for it, or its file was deleted"
+
+
+def _instead(familiar: Familiar) -> str:
+    kept = _kept(familiar)
+    if not kept:
+        return _ASK
+    return f"Traces are kept from turn {min(kept)} to {max(kept)}: `familiar context {max(kept)}`."
+
+
+def _kept(familiar: Familiar) -> set[int]:
+    from familiar_cli.context.trace import trace_ids
+
+    return trace_ids(familiar.paths.traces)
+
+
+def _turn(familiar: Familiar, turn: int) -> Turn | None:
+    if not familiar.paths.history.is_file():
+        return None
+    from familiar_cli.history.store import HistoryStore
+
+    store = HistoryStore(familiar.paths.history)
+    try:
+        return store.turn(turn)
+    finally:
+        store.close()

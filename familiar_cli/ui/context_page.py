@@ -1,0 +1,187 @@
+"""The page of `familiar context`: what a turn sent, where each piece is from, what was cut."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.padding import Padding
+
+from familiar_cli.clock import iso
+from familiar_cli.text import harmless
+from familiar_cli.ui.bar import Bar
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage
+    from familiar_cli.context.types import LayerUse, Report
+
+_HEADING = "bold"
+_STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
+
+
+def context_page(trace: Trace) -> RenderableType:
+    """Return the whole page."""
+    parts: list[RenderableType] = [_summary(trace)]
+    for title, part in (
+        ("Layers", _layers(trace)),
+        ("Contributions", _contributions(trace.contributions)),
+        ("Left out or shortened", _cuts(trace.contributions)),
+        ("Providers", _reports(trace.providers)),
+        ("Processors", _reports(trace.processors)),
+    ):
+        if part is not None:
+            parts += [plain(""), plain(title, _HEADING), part]
+    parts += [plain(""), plain("Messages", _HEADING), *_messages(trace.messages)]
+    return Group(*parts)
+
+
+def messages_text(messages: Iterable[TracedMessage]) -> str:
+    """Return the messages as text to read: a line for each role, then what it says."""
+    return "\n".join(
+        f"--- {number} {message.role}\n{harmless(message.content)}\n"
+        for number, message in enumerate(messages, start=1)
+    )
+
+
+def state_of(piece: TracedContribution) -> str:
+    """Return `kept`, `cut` (a part of it is in the prompt) or `out`."""
+    if not piece.kept:
+        return "out"
+    return "cut" if piece.reason else "kept"
+
+
+def _summary(trace: Trace) -> RenderableType:
+    said = f"turn {trace.turn}" if trace.turn is not None else "a dry run: nothing was sent"
+    rows = [
+        ("what", f"{said}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
+        ("familiar", trace.familiar),
+        ("model", _model(trace)),
+        ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
+        ("time", _times(trace)),
+    ]
+    rows += [("error", trace.error)] if trace.error else []
+    rows += [("notice", notice) for notice in trace.notices]
+    return columns([[plain(name, "dim"), plain(value)] for name, value in rows])
+
+
+def _model(trace: Trace) -> str:
+    usage = trace.usage
+    if usage is None:
+        return trace.model
+    counts = (
+        (usage.prompt_tokens, "tokens read"),
+        (usage.completion_tokens, "written"),
+        (usage.cost, "paid"),
+    )
+    return ", ".join([trace.model, *(f"{count} {what}" for count, what in counts if count)])
+
+
+def _times(trace: Trace) -> str:
+    assembled = f"assembled in {trace.assemble_ms:.0f} ms"
+    if trace.reply_ms is None:
+        return assembled
+    end = f" ({trace.finish_reason})" if trace.finish_reason else ""
+    return f"{assembled}, answered in {trace.reply_ms / 1000:.1f} s{end}"
+
+
+def _layers(trace: Trace) -> RenderableType:
+    rows = [_layer(layer) for layer in trace.layers]
+    return Padding(columns(rows, right=(2,)), (0, 0, 0, 2))
+
+
+def _layer(layer: LayerUse) -> list[RenderableType]:
+    used, budget = layer.used_tokens, layer.budget_tokens
+    style = "red" if used > budget else "" if used else "dim"
+    return [
+        plain(layer.name, style),
+        Bar(used, budget),
+        plain(f"{used} of {budget}", style),
+    ]
+
+
+def _contributions(pieces: Sequence[TracedContribution]) -> RenderableType | None:
+    rows = [_row(list(same)) for _, same in groupby(pieces, key=_likeness)]
+    header = ("layer", "source", "from", "prio", "tokens", "")
+    return _table(rows, header, right=(3, 4))
+
+
+def _likeness(piece: TracedContribution) -> object:
+    """Return what must be equal for neighbours to share a row: turns of the chat do."""
+    own = id(piece) if piece.turn_id is None else None
+    return (piece.layer, piece.source, state_of(piece), own)
+
+
+def _row(same: list[TracedContribution]) -> list[RenderableType]:
+    first, state = same[0], state_of(same[0])
+    tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
+    return [
+        plain(first.layer),
+        plain(first.source),
+        plain(_origin(same)),
+        plain(_span([piece.priority for piece in same])),
+        plain(tokens, "" if first.kept else "dim"),
+        plain(state, _STATE_STYLES[state]),
+    ]
+
+
+def _origin(same: list[TracedContribution]) -> str:
+    turns = [piece.turn_id for piece in same if piece.turn_id is not None]
+    if turns:
+        return f"turn{'s' if len(turns) > 1 else ''} {_span(turns)}"
+    return same[0].rel_path or ""
+
+
+def _span(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _cuts(pieces: Sequence[TracedContribution]) -> RenderableType | None:
+    cut = [piece for piece in pieces if piece.reason]
+    rows: list[list[RenderableType]] = []
+    for _, group in groupby(cut, key=lambda piece: (_likeness(piece), piece.reason)):
+        same = list(group)
+        offered, sent = _total(same)
+        lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"
+        origin = _origin(same) or same[0].source
+        rows.append([plain(origin), plain(lost, "dim"), plain(same[0].reason)])
+    return _table(rows)
+
+
+def _total(same: list[TracedContribution]) -> tuple[int, int]:
+    return (
+        sum(piece.offered_tokens for piece in same),
+        sum(piece.tokens for piece in same if piece.kept),
+    )
+
+
+def _reports(reports: Sequence[Report]) -> RenderableType | None:
+    rows: list[list[RenderableType]] = [
+        [
+            plain(report.name),
+            plain(report.verdict, "" if report.verdict == "answered" else "red"),
+            plain(f"{report.elapsed_ms:.1f} ms"),
+            plain(report.reason),
+        ]
+        for report in reports
+    ]
+    return _table(rows, right=(2,))
+
+
+def _table(
+    rows: list[list[RenderableType]], header: Iterable[str] = (), *, right: Iterable[int] = ()
+) -> RenderableType | None:
+    return Padding(columns(rows, header, right=right), (0, 0, 0, 2)) if rows else None
+
+
+def _messages(messages: Sequence[TracedMessage]) -> Iterator[RenderableType]:
+    for number, message in enumerate(messages, start=1):
+        yield plain(f"--- {number} {message.role}", "cyan")
+        yield plain(message.content)
+        yield plain("")
