@@ -1,0 +1,151 @@
+"""The tables of `history.db`, how an older file becomes a newer one, and what SQLite's errors mean.
+
+A migration is one transaction: the file is as it was, or it is new.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
+from familiar_cli.history import legacy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
+_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
+
+VERSION_1: Final = (
+    """CREATE TABLE turns (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        channel_id TEXT NOT NULL,
+        author_platform TEXT,
+        author_user_id TEXT,
+        author_username TEXT,
+        author_display_name TEXT,
+        role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'system')),
+        content TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        modality TEXT NOT NULL,
+        source TEXT NOT NULL,
+        partial INTEGER NOT NULL DEFAULT 0,
+        CHECK ((author_platform IS NULL) = (author_user_id IS NULL))
+    )""",
+    "CREATE INDEX turns_of_channel ON turns (channel_id, id)",
+    """CREATE TRIGGER turns_are_never_changed BEFORE UPDATE ON turns
+        BEGIN SELECT RAISE(ABORT, 'a turn is never changed'); END""",
+    """CREATE TRIGGER turns_are_never_deleted BEFORE DELETE ON turns
+        BEGIN SELECT RAISE(ABORT, 'a turn is never deleted'); END""",
+    """CREATE TRIGGER turns_are_never_replaced BEFORE INSERT ON turns
+        WHEN EXISTS (SELECT 1 FROM turns WHERE id = NEW.id)
+        BEGIN SELECT RAISE(ABORT, 'a turn is never replaced'); END""",
+    """CREATE TABLE watermarks (
+        name TEXT PRIMARY KEY,
+        turn_id INTEGER NOT NULL
+    )""",
+)
+
+
+def _to_version_1(connection: sqlite3.Connection) -> None:
+    old = legacy.set_aside(connection)
+    for statement in VERSION_1:
+        connection.execute(statement)
+    if old:
+        legacy.copy_turns(connection, old)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+# The step at index n makes a file of version n one of version n + 1.
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1,)
+
+
+def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Return a connection to the history at `path`, made or brought up to date if need be.
+
+    Raises:
+        BadInputError: It is another program's database; it stays as it is.
+        RefusedError: A newer version of this program wrote it; it stays as it is.
+        sqlite3.Error: Whatever SQLite says; see `translated`.
+        OSError: The directory cannot be made, or the old file cannot be copied.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(
+        path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _bring_up_to_date(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's and the system's errors into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _meaning(error, path) from error
+    except OSError as error:
+        raise FamiliarError(f"The history {str(path)!r} cannot be used: {error}") from error
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+    newest = len(MIGRATIONS)
+    if _checked_version(connection, path) == newest:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _checked_version(connection, path)  # another process may have been faster
+        if version < newest and legacy.tables(connection):
+            legacy.keep_copy(path, version + 1)
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        connection.execute(f"PRAGMA user_version = {newest}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the file's schema, 0 for an empty file or an earlier program's; refuse all others."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if owner == APPLICATION_ID and version <= len(MIGRATIONS):
+        return int(version)
+    if owner == APPLICATION_ID:
+        raise RefusedError(
+            f"The history {str(path)!r} has schema {version}, and this program knows "
+            f"{len(MIGRATIONS)}; it stays as it is",
+            hint="Update this program: `pip install --upgrade familiar-cli`.",
+        )
+    if legacy.find_turns(connection) or not (version or legacy.tables(connection)):
+        return 0
+    raise BadInputError(
+        f"{str(path)!r} is another program's database, not a history; it stays as it is",
+        hint="Move it away, and the next turn begins a new history.",
+    )
+
+
+def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    if code in _BUSY:
+        return LockedError(
+            f"Another process is writing to {str(path)!r}; nothing was changed",
+            hint="Try again when it is done.",
+        )
+    if code in _DAMAGED:
+        return BadInputError(
+            f"The history {str(path)!r} is damaged or no history ({error}); it stays as it is",
+            hint="Put a copy of yours in its place, or move it away to begin a new history.",
+        )
+    return FamiliarError(f"The history {str(path)!r} cannot be used: {error}")

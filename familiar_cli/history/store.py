@@ -1,0 +1,181 @@
+"""`HistoryStore`: every turn of one familiar, in one SQLite file, kept for ever as it was said."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import now, to_ms
+from familiar_cli.history.rows import COLUMNS, from_ms, pack, to_row, to_turn, unpack
+from familiar_cli.history.types import ChannelSummary, Turn
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from familiar_cli.history.types import Role
+    from familiar_cli.identity import Author
+
+WRITER: Final = "memory_writer"
+"""The watermark up to which turns have been summarised into memory."""
+
+GREETING: Final = "greeting"
+"""The source of a turn with which the familiar opened a channel."""
+
+_INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
+_BITS: Final = 63  # of an id, without its sign
+_SELECT: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns"  # noqa: S608
+
+
+class HistoryStore:
+    """The turns of one familiar. Safe to use from several threads and several processes.
+
+    The file is opened at the first use, and made at the first turn, so looking leaves no trace.
+
+    Args:
+        path: The SQLite file.
+        busy_timeout_s: How long to wait for another process that writes.
+    """
+
+    def __init__(self, path: Path, *, busy_timeout_s: float = 5.0) -> None:
+        self.path = path
+        self._busy_timeout_s = busy_timeout_s
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    def append(
+        self,
+        channel_id: str,
+        role: Role,
+        content: str,
+        *,
+        author: Author | None = None,
+        at: datetime | None = None,
+        modality: str = "text",
+        source: str = "cli",
+        partial: bool = False,
+    ) -> Turn:
+        """Write a turn down, and return it once it is durable.
+
+        Raises:
+            LockedError: Another process kept writing for too long.
+            BadInputError: The file is no history.
+            RefusedError: A newer version of this program wrote the file.
+            FamiliarError: The disk is full or the file may not be written.
+        """
+        when = to_ms(at or now())
+        turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
+        with self._use(create=True) as connection:
+            return replace(turn, id=connection.execute(_INSERT, to_row(turn)).lastrowid)
+
+    def begin(
+        self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"
+    ) -> Turn | None:
+        """Write the familiar's greeting down if nothing was said in the channel yet.
+
+        Returns:
+            The greeting's turn; None when the channel has begun already.
+
+        Raises:
+            FamiliarError: As `append`.
+        """
+        when = to_ms(at or now())
+        turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
+        unless = " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?)"
+        with self._use(create=True) as connection:
+            cursor = connection.execute(_INSERT + unless, (*to_row(turn), pack(channel_id)))
+            return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
+
+    def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
+        """Return the newest `limit` turns of a channel, oldest first.
+
+        It costs the same however long the history is.
+
+        Args:
+            channel_id: The channel.
+            limit: Most turns to return, >= 0.
+            before_id: Only turns with a lower id.
+        """
+        where = " WHERE channel_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+        end = 2**_BITS - 1 if before_id is None else before_id
+        rows = self._rows(_SELECT + where, (pack(channel_id), end, max(limit, 0)))
+        return [to_turn(row) for row in reversed(rows)]
+
+    def turn(self, turn_id: int) -> Turn | None:
+        """Return one turn, or None when there is none with that id."""
+        if turn_id.bit_length() > _BITS:
+            return None
+        rows = self._rows(_SELECT + " WHERE id = ?", (turn_id,))
+        return to_turn(rows[0]) if rows else None
+
+    def last_turn(self, channel_id: str | None = None) -> Turn | None:
+        """Return the newest turn, of one channel or of all; None when nothing was said."""
+        if channel_id is not None:
+            return next(iter(self.recent(channel_id, 1)), None)
+        rows = self._rows(_SELECT + " ORDER BY id DESC LIMIT 1")
+        return to_turn(rows[0]) if rows else None
+
+    def count(self) -> int:
+        """Return how many turns there are."""
+        return self._number("SELECT count(*) FROM turns")
+
+    def channels(self) -> list[ChannelSummary]:
+        """Return all channels, the one that spoke last first."""
+        rows = self._rows(
+            "SELECT channel_id, turns, at_ms FROM turns JOIN (SELECT max(id) AS last, count(*) AS "
+            "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
+        )
+        return [ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])) for r in rows]
+
+    def unsummarised_count(self) -> int:
+        """Return how many turns the memory writer has not read yet."""
+        sql = "SELECT count(*) FROM turns WHERE id > ?"
+        return self._number(sql, (self.watermark(WRITER),))
+
+    def watermark(self, name: str) -> int:
+        """Return the id of the last turn that the process `name` is done with; 0: none."""
+        return self._number("SELECT turn_id FROM watermarks WHERE name = ?", (name,))
+
+    def move_watermark(self, name: str, turn_id: int) -> None:
+        """Say that `name` is done with all turns up to `turn_id`. A watermark never moves back.
+
+        Call it only when what came of those turns is durable.
+
+        Raises:
+            FamiliarError: As `append`.
+        """
+        sql = (
+            "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
+            "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
+        )
+        with self._use(create=True) as connection:
+            connection.execute(sql, (name, turn_id))
+
+    def close(self) -> None:
+        """Let go of the file. The next use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _number(self, sql: str, values: Sequence[Any] = ()) -> int:
+        rows = self._rows(sql, values)
+        return int(rows[0][0]) if rows else 0
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._use(create=False) as connection:
+            return connection.execute(sql, values).fetchall() if connection else []
+
+    @contextmanager
+    def _use(self, *, create: bool) -> Iterator[Any]:
+        """Lend the connection; None when there is no file and none is to be made."""
+        from familiar_cli.history.schema import opened, translated  # noqa: PLC0415  # loads sqlite3
+
+        with self._lock, translated(self.path):
+            if self._connection is None and (create or self.path.exists()):
+                self._connection = opened(self.path, self._busy_timeout_s)
+            yield self._connection

@@ -1,0 +1,49 @@
+"""Values the history room hands out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from familiar_cli.identity import Author
+
+Role = Literal["user", "assistant", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing that was said. It never changes.
+
+    Args:
+        id: Its number; later turns have higher ones.
+        channel_id: Where it was said.
+        author: Who said it; None is the familiar itself.
+        role: As what a model is shown it.
+        content: The words, as they were said.
+        at: When, in UTC, to the millisecond.
+        modality: `text` or `voice`.
+        source: What wrote it down, e.g. `cli`, `greeting`, `legacy`.
+        partial: It broke off before its end.
+    """
+
+    id: int
+    channel_id: str
+    author: Author | None
+    role: Role
+    content: str
+    at: datetime
+    modality: str
+    source: str
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSummary:
+    """One channel: how many turns it has, and when its last one was said (UTC)."""
+
+    channel_id: str
+    turns: int
+    last_at: datetime
