@@ -1,0 +1,346 @@
+"""What one turn sent and why: the whole record as a value, and its file in `traces/`.
+
+A file is named by the id of the user's turn that was answered; the id of the reply leads to the
+same file. See docs/decisions/0003-a-trace-bears-the-users-turn.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import datetime  # noqa: TC003  # `from_json` reads the annotations
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import iso
+from familiar_cli.context._decode import Malformed, decode
+from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # noqa: TC001
+from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.context.types import Assembled, Fragment
+    from familiar_cli.llm.types import Completion, PreparedRequest
+
+TRACE_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TracedContribution:
+    """One piece that was offered, and what became of it; see `Contribution` and `Fragment`.
+
+    `text` is what was sent of it, or what was offered when nothing of it was sent.
+    """
+
+    layer: Layer
+    priority: int
+    source: str
+    rel_path: str | None
+    tokens: int
+    kept: bool
+    reason: str
+    offered_tokens: int
+    place: Place
+    role: Role
+    depth: int
+    turn_id: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedMessage:
+    """One message of the prompt."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRequest:
+    """What went out. `body` is the very bytes."""
+
+    url: str
+    model: str
+    stream: bool
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TracedUsage:
+    """What the server said that it cost."""
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The whole record of one turn.
+
+    Args:
+        trace: The version of this record.
+        turn: The id of the user's turn; None when nothing was stored (a dry run).
+        reply_turn: The id of the reply; None when there is none.
+        familiar: The familiar's id.
+        channel_id: Where it was said.
+        modality: How it was said.
+        at: When it was said, in UTC.
+        counter: What counted the tokens.
+        budget_tokens: Most tokens the prompt could have.
+        used_tokens: What it had.
+        assemble_ms: How long assembling took.
+        layers: The budget of each layer and its use.
+        contributions: Everything that was offered, and what became of it.
+        providers: What each provider did.
+        processors: What each pre- and post-processor did.
+        messages: The prompt.
+        request: What went out; None in a dry run.
+        model: The model that answered, or was asked, or would be.
+        reply_ms: How long the model took; None when it was not asked.
+        finish_reason: Why the model stopped.
+        usage: What it cost.
+        error: Why there is no whole reply; empty when there is one.
+        notices: What the person who spoke was told.
+    """
+
+    trace: int
+    turn: int | None
+    reply_turn: int | None
+    familiar: str
+    channel_id: str
+    modality: str
+    at: datetime
+    counter: str
+    budget_tokens: int
+    used_tokens: int
+    assemble_ms: float
+    layers: tuple[LayerUse, ...]
+    contributions: tuple[TracedContribution, ...]
+    providers: tuple[Report, ...]
+    processors: tuple[Report, ...]
+    messages: tuple[TracedMessage, ...]
+    request: TracedRequest | None
+    model: str
+    reply_ms: float | None
+    finish_reason: str | None
+    usage: TracedUsage | None
+    error: str
+    notices: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain values; the body becomes text, or base64 if it is none."""
+        record = asdict(self)
+        record["at"] = iso(self.at)
+        if self.request is not None:
+            record["request"]["body"] = _body_to_json(self.request.body)
+        return record
+
+    @classmethod
+    def from_json(cls, record: object, *, origin: str = "trace") -> Trace:
+        """Return the record that `to_json` wrote.
+
+        Raises:
+            BadInputError: `record` is not one; `origin` names it.
+            RefusedError: A newer version of this program wrote it.
+        """
+        if not isinstance(record, dict) or not isinstance(record.get("trace"), int):
+            raise _bad(origin, "it does not say that it is one")
+        if record["trace"] > TRACE_VERSION:
+            raise RefusedError(
+                f"The trace {origin!r} was written by a newer familiar; it stays as it is",
+                hint="Update this program: `pip install --upgrade familiar-cli`.",
+            )
+        try:
+            return decode(cls, _with_body(record))
+        except Malformed as error:
+            raise _bad(origin, str(error)) from error
+
+
+def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
+    """Return the record of a prompt for which no model was asked yet."""
+    request = assembled.request
+    return Trace(
+        trace=TRACE_VERSION,
+        turn=None,
+        reply_turn=None,
+        familiar=request.familiar_id,
+        channel_id=request.channel_id,
+        modality=str(request.modality),
+        at=request.at,
+        counter=counter,
+        budget_tokens=request.budget_tokens,
+        used_tokens=assembled.used_tokens,
+        assemble_ms=assembled.elapsed_ms,
+        layers=assembled.layers,
+        contributions=tuple(_traced(fragment) for fragment in assembled.fragments),
+        providers=assembled.providers,
+        processors=assembled.processors,
+        messages=tuple(TracedMessage(m["role"], m["content"]) for m in assembled.messages),
+        request=None,
+        model=model,
+        reply_ms=None,
+        finish_reason=None,
+        usage=None,
+        error="",
+        notices=(),
+    )
+
+
+def traced_request(prepared: PreparedRequest) -> TracedRequest:
+    """Return what went out, as the record keeps it."""
+    return TracedRequest(prepared.url, prepared.model, prepared.stream, prepared.body)
+
+
+def traced_usage(completion: Completion) -> TracedUsage | None:
+    """Return what a reply cost, as the record keeps it."""
+    usage = completion.usage
+    if usage is None:
+        return None
+    return TracedUsage(usage.prompt_tokens, usage.completion_tokens, usage.cost)
+
+
+def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
+    """Write the record whole or not at all, and remove the oldest beyond `keep` (0: none).
+
+    Raises:
+        ValueError: The record is of a dry run.
+        FamiliarError: It cannot be written; the turn itself is not touched.
+    """
+    if trace.turn is None:
+        raise ValueError("a dry run has no trace file")
+    path = traces_dir / f"{trace.turn}.json"
+    temporary = traces_dir / f".{trace.turn}.{os.getpid()}.tmp"
+    content = json.dumps(trace.to_json(), ensure_ascii=True, indent=1) + "\n"
+    try:
+        traces_dir.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content.encode("ascii"))
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise FamiliarError(
+            f"The trace of turn {trace.turn} could not be written to {str(path)!r}: {error}"
+        ) from error
+    if keep:
+        _remove_oldest(traces_dir, keep)
+
+
+def read_trace(traces_dir: Path, turn_id: int) -> Trace:
+    """Return the record of the turn `turn_id`: the user's, or the reply to it.
+
+    Raises:
+        NotFoundError: There is none.
+        BadInputError: The file is damaged.
+        RefusedError: A newer version of this program wrote it.
+    """
+    ids = trace_ids(traces_dir)
+    if turn_id in ids:
+        return _read(traces_dir / f"{turn_id}.json")
+    for older in sorted((known for known in ids if known < turn_id), reverse=True):
+        with contextlib.suppress(FamiliarError):  # a damaged one is not the one that was asked for
+            trace = _read(traces_dir / f"{older}.json")
+            if trace.reply_turn == turn_id:
+                return trace
+    raise NotFoundError(
+        f"There is no trace of turn {turn_id}",
+        hint="Run `familiar context --last`; `context.keep_traces` says how many are kept.",
+    )
+
+
+def latest(traces_dir: Path) -> Trace:
+    """Return the record of the newest turn that has one.
+
+    Raises:
+        NotFoundError: There is none yet.
+        BadInputError: The file is damaged.
+        RefusedError: A newer version of this program wrote it.
+    """
+    ids = trace_ids(traces_dir)
+    if not ids:
+        raise NotFoundError("Nothing was sent to a model yet", hint='Run `familiar ask "Hello"`.')
+    return _read(traces_dir / f"{max(ids)}.json")
+
+
+def trace_ids(traces_dir: Path) -> set[int]:
+    """Return the ids of all user turns that have a record."""
+    try:
+        names = [entry.name for entry in traces_dir.iterdir()]
+    except FileNotFoundError:
+        return set()
+    except OSError as error:
+        raise FamiliarError(f"{str(traces_dir)!r} cannot be read: {error}") from error
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return {int(stem) for stem in stems if stem.isascii() and stem.isdigit()}
+
+
+def _read(path: Path) -> Trace:
+    try:
+        record = json.loads(path.read_bytes())
+    except OSError as error:
+        raise FamiliarError(f"The trace {str(path)!r} cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise _bad(str(path), "it is not JSON") from error
+    return Trace.from_json(record, origin=str(path))
+
+
+def _bad(origin: str, why: str) -> BadInputError:
+    return BadInputError(
+        f"{origin!r} is not a trace: {why}; it stays as it is",
+        hint="Traces can be deleted without loss of memory; the next turn writes its own.",
+    )
+
+
+def _remove_oldest(traces_dir: Path, keep: int) -> None:
+    for turn_id in sorted(trace_ids(traces_dir))[:-keep]:
+        # Another process may have removed it, or be reading it; the next turn tries again.
+        with contextlib.suppress(OSError):
+            (traces_dir / f"{turn_id}.json").unlink()
+
+
+def _traced(fragment: Fragment) -> TracedContribution:
+    offered = fragment.offered
+    return TracedContribution(
+        layer=offered.layer,
+        priority=offered.priority,
+        source=offered.source,
+        rel_path=offered.rel_path,
+        tokens=fragment.tokens,
+        kept=fragment.kept,
+        reason=fragment.reason,
+        offered_tokens=fragment.offered_tokens,
+        place=offered.place,
+        role=offered.role,
+        depth=offered.depth,
+        turn_id=offered.turn_id,
+        text=fragment.text if fragment.kept else offered.text,
+    )
+
+
+def _body_to_json(body: bytes) -> dict[str, str]:
+    try:
+        return {"text": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(body).decode("ascii")}
+
+
+def _with_body(record: dict[str, Any]) -> dict[str, Any]:
+    request = record.get("request")
+    if not isinstance(request, dict):
+        return record
+    return {**record, "request": {**request, "body": _body_from_json(request.get("body"))}}
+
+
+def _body_from_json(stored: object) -> bytes:
+    match stored:
+        case {"text": str(text)}:
+            return text.encode("utf-8", errors="surrogatepass")
+        case {"base64": str(encoded)}:
+            try:
+                return base64.b64decode(encoded, validate=True)
+            except ValueError as error:
+                raise Malformed("its request's body is damaged") from error
+    raise Malformed("its request has no body")

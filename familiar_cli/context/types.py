@@ -1,0 +1,218 @@
+"""The values a prompt is made of: the request, the pieces offered for it, what became of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003  # the trace's reader resolves these annotations
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from familiar_cli.identity import Author
+    from familiar_cli.llm.types import Message
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Modality(StrEnum):
+    """How a turn reaches the familiar."""
+
+    text = "text"
+    voice = "voice"
+
+
+class Layer(StrEnum):
+    """Whose budget a piece is paid from."""
+
+    core = "core"
+    character = "character"
+    content = "content"
+    history_summary = "history_summary"
+    recent_history = "recent_history"
+    author_note = "author_note"
+    depth_inject = "depth_inject"
+
+
+class Place(StrEnum):
+    """Where a piece stands in the prompt, from its beginning to its end.
+
+    `depth` pieces stand between the turns of the chat, counted from the newest.
+    """
+
+    main = "main"
+    world_before = "world_before"
+    persona = "persona"
+    description = "description"
+    personality = "personality"
+    scenario = "scenario"
+    world_after = "world_after"
+    example = "example"
+    chat = "chat"
+    depth = "depth"
+    post_history = "post_history"
+
+
+class Fit(StrEnum):
+    """What may be done to a piece for which there is too little room.
+
+    `cut`: its end goes, at the end of a sentence. `whole`: all of it or nothing. `run`: a turn
+    of the chat; the oldest go first, without a gap. `required`: it is never left out.
+    """
+
+    cut = "cut"
+    whole = "whole"
+    run = "run"
+    required = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of an example dialogue."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """What a prompt is wanted for.
+
+    Args:
+        familiar_id: Whose prompt it is.
+        channel_id: Where it was said.
+        author: Who said it; None when nobody did.
+        utterance: What was said.
+        modality: How it was said.
+        at: When it was said, in UTC.
+        budget_tokens: Most tokens of the whole prompt.
+        layer_tokens: Most tokens of each layer; a layer that is missing has no limit of its own.
+        before_id: Only turns older than this one are history; None: all there are.
+        opening: The greeting of a channel that has no turns yet, ready to be shown; or empty.
+        seed: What `{{random:…}}` and `{{roll:…}}` are drawn from; the same seed, the same prompt.
+        guild_id: The server the channel belongs to; only for a person who reads the trace.
+    """
+
+    familiar_id: str
+    channel_id: str
+    author: Author | None
+    utterance: str
+    modality: Modality
+    at: datetime
+    budget_tokens: int
+    layer_tokens: dict[Layer, int] = field(default_factory=dict)
+    before_id: int | None = None
+    opening: str = ""
+    seed: str = ""
+    guild_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One piece that a provider offers.
+
+    Args:
+        layer: Whose budget pays for it.
+        priority: The higher is served first.
+        text: What is offered; of a `problem`, nothing.
+        source: Who offers it, e.g. `character.description`.
+        place: Where it goes.
+        rel_path: The memory file it comes from.
+        turn_id: The turn of the history it comes from.
+        role: Who seems to say it, where it becomes a message of its own.
+        depth: How many turns of the chat stand below it; for `Place.depth`.
+        fit: What may be done when there is too little room.
+        dialogue: The text as messages; for `Place.example`.
+        estimated_tokens: The provider's own guess; 0: none. The budget counts for itself.
+        problem: Why there is nothing to offer although there should be.
+    """
+
+    layer: Layer
+    priority: int
+    text: str
+    source: str
+    place: Place
+    rel_path: str | None = None
+    turn_id: int | None = None
+    role: Role = "system"
+    depth: int = 0
+    fit: Fit = Fit.cut
+    dialogue: tuple[Line, ...] = ()
+    estimated_tokens: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A contribution after the budget had its say.
+
+    Args:
+        offered: What the provider offered.
+        text: What is in the prompt; empty when nothing is.
+        tokens: What that costs, its share of the message around it included.
+        offered_tokens: What the whole would have cost.
+        kept: Any of it is in the prompt.
+        reason: Why not all of it is; empty when all is.
+    """
+
+    offered: Contribution
+    text: str
+    tokens: int
+    offered_tokens: int
+    kept: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerUse:
+    """How much of its budget a layer used."""
+
+    name: str
+    budget_tokens: int
+    used_tokens: int
+
+
+Verdict = Literal["answered", "late", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one provider or processor did.
+
+    Args:
+        name: Its name.
+        verdict: `answered` in time, `late`, or `failed`.
+        elapsed_ms: How long it was waited for.
+        reason: What went wrong; empty when nothing did.
+        deadline_s: How long it might have taken; 0: no limit.
+    """
+
+    name: str
+    verdict: Verdict
+    elapsed_ms: float
+    reason: str = ""
+    deadline_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A prompt, and how it came to be. No model was asked for it.
+
+    Args:
+        request: What it was wanted for.
+        messages: What would be sent.
+        fragments: Everything that was offered, in the providers' order, and what became of it.
+        layers: The budget of each layer and its use.
+        providers: What each provider did, in their order.
+        processors: What each pre-processor did, in their order.
+        used_tokens: What the messages cost together.
+        elapsed_ms: How long it took.
+    """
+
+    request: ContextRequest
+    messages: tuple[Message, ...]
+    fragments: tuple[Fragment, ...]
+    layers: tuple[LayerUse, ...]
+    providers: tuple[Report, ...]
+    processors: tuple[Report, ...]
+    used_tokens: int
+    elapsed_ms: float
