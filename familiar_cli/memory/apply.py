@@ -1,0 +1,213 @@
+"""Make checked changes on disk: all of them, or none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.memory import paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from familiar_cli.memory.plan import Plan
+    from familiar_cli.memory.types import Change
+
+# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
+# an editor holds a file for a moment.
+_HELD_FOR_A_MOMENT = {5, 32, 33}
+_WAITS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+@dataclass(slots=True)
+class _Move:
+    """One change on its way: the new bytes stand in `new`, the old ones are kept in `old`."""
+
+    rel_path: str
+    path: str
+    new: str | None = None
+    old: str | None = None
+    done: bool = False
+
+
+def apply(root: str, plan: Plan) -> None:
+    """Make the changes of `plan` below the real path `root`. The caller holds the lock.
+
+    What may fail for want of room happens first, beside the files; after that there are only
+    renames and deletions, which are taken back when one of them fails.
+
+    Raises:
+        FamiliarError: The system refused; every file is as it was.
+    """
+    if not plan.changes:
+        return
+    work = _Work(root)
+    try:
+        _clear(plan.leftovers)
+        work.lay_out(plan.changes)
+        work.carry_out()
+    except OSError as error:
+        kept = work.take_back()
+        raise _failed(error, work.at, kept) from error
+    except BaseException:
+        work.take_back()
+        raise
+    work.tidy()
+
+
+class _Work:
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._moves: list[_Move] = []
+        self._made_dirs: list[str] = []
+        self.at = ""
+
+    def lay_out(self, changes: tuple[Change, ...]) -> None:
+        """Write all that is new to temporary files, and keep a second name for all that is old."""
+        for change in changes:
+            self.at = change.rel_path
+            move = _Move(change.rel_path, os.path.join(self._root, *change.rel_path.split("/")))
+            self._moves.append(move)
+            if change.after is not None:
+                self._make_dirs(os.path.dirname(move.path))
+                move.new = _temp_beside(move.path, ".new")
+                _write_durably(move.new, change.after, _mode_of(move.path))
+            if change.before is not None and len(changes) > 1:
+                move.old = _temp_beside(move.path, ".old")
+                _keep(move.path, move.old, change.before)
+
+    def carry_out(self) -> None:
+        """Delete, then rename; in this order a name may change only in case."""
+        for move in sorted(self._moves, key=lambda m: m.new is not None):
+            self.at = move.rel_path
+            if move.new is None:
+                patiently(os.unlink, move.path)
+            else:
+                patiently(os.replace, move.new, move.path)
+            move.done = True
+        for directory in {os.path.dirname(move.path) for move in self._moves}:
+            _sync_dir(directory)
+
+    def take_back(self) -> list[str]:
+        """Undo what was done; return the real paths of old contents that could not be put back."""
+        kept = []
+        for move in reversed(self._moves):
+            if not move.done:
+                continue
+            try:
+                if move.old:
+                    patiently(os.replace, move.old, move.path)
+                elif move.new:
+                    patiently(os.unlink, move.path)
+            except OSError:
+                kept.append(move.old or move.path)
+        _clear(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
+        for directory in reversed(self._made_dirs):
+            with suppress(OSError):
+                os.rmdir(directory)
+        return kept
+
+    def tidy(self) -> None:
+        """Drop the kept old files, and directories that became empty."""
+        _clear(move.old for move in self._moves if move.old)
+        for move in self._moves:
+            directory = os.path.dirname(move.path)
+            while move.new is None and directory != self._root:
+                try:
+                    os.rmdir(directory)
+                except OSError:
+                    break
+                directory = os.path.dirname(directory)
+
+    def _make_dirs(self, directory: str) -> None:
+        missing = []
+        while not os.path.isdir(directory):
+            missing.append(directory)
+            directory = os.path.dirname(directory)
+        for path in reversed(missing):
+            os.mkdir(path)
+            self._made_dirs.append(path)
+            _sync_dir(os.path.dirname(path))
+
+
+def patiently(action: Callable[..., object], *names: str) -> None:
+    """Call `action` with `names`, again when Windows says that someone holds the file."""
+    for wait_s in _WAITS_S:
+        try:
+            action(*names)
+        except OSError as error:
+            if getattr(error, "winerror", None) not in _HELD_FOR_A_MOMENT:
+                raise
+            time.sleep(wait_s)
+        else:
+            return
+    action(*names)
+
+
+def _temp_beside(path: str, suffix: str) -> str:
+    name = f"{paths.TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(6)}{suffix}"
+    return os.path.join(os.path.dirname(path), name)
+
+
+def _write_durably(path: str, content: bytes, mode: int | None) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+    with open(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if mode is not None:
+        os.chmod(path, mode)
+
+
+def _keep(path: str, second: str, content: bytes) -> None:
+    try:
+        os.link(path, second)
+    except OSError:  # a file system without hard links
+        _write_durably(second, content, _mode_of(path))
+
+
+def _mode_of(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _sync_dir(directory: str) -> None:
+    """Make renames in `directory` durable, where the system can."""
+    if os.name == "nt":
+        return
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _clear(temporary: Iterable[str]) -> None:
+    for path in temporary:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def _failed(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
+    what = f"{rel_path!r} could not be changed: {error.strerror or error}"
+    if kept:
+        return FamiliarError(
+            f"{what}; and what was changed before could not all be put back",
+            hint=f"The old contents are in: {', '.join(kept)}",
+        )
+    full = error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+    return FamiliarError(
+        f"{what}; every file is as it was",
+        hint="Free some space and try again." if full else "Run `familiar doctor`.",
+    )

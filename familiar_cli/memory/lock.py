@@ -1,0 +1,86 @@
+"""One writer at a time: a lock between processes, with the holder's name beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from familiar_cli import clock
+from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def held(lock_path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock at `lock_path`. A crash of the holder sets it free.
+
+    Raises:
+        LockedError: Another thread or process held it for `timeout_s`.
+        FamiliarError: The lock file cannot be made.
+    """
+    lock = FileLock(lock_path, timeout=timeout_s, thread_local=False, poll_interval=0.01)
+    try:
+        lock_path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        raise _locked(lock_path) from error
+    except OSError as error:
+        raise FamiliarError(
+            f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
+            " nothing was changed",
+            hint="Look at its permissions, and whether the disk is full or read-only.",
+        ) from error
+    try:
+        _sign(lock_path)
+        yield
+    finally:
+        with suppress(OSError):
+            holder_path(lock_path).unlink()
+        lock.release()
+
+
+def holder_path(lock_path: Path) -> Path:
+    """Return the file that says who holds the lock."""
+    return lock_path.with_name(f"{lock_path.name}.holder")
+
+
+def holder(lock_path: Path) -> str | None:
+    """Return who signed the lock last and has not given it back, in words."""
+    try:
+        who = json.loads(holder_path(lock_path).read_text(encoding="utf-8"))
+        return one_line(
+            f"process {who['pid']} on {who['host']} (`{who['command']}`), since {who['since']}", 200
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _sign(lock_path: Path) -> None:
+    # A command's arguments may be private, so only the first word after it is told.
+    command = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:2]]
+    who = {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "command": " ".join(command),
+        "since": clock.iso(clock.now()),
+    }
+    with suppress(OSError):  # a courtesy: the lock holds without it
+        holder_path(lock_path).write_text(json.dumps(who), encoding="utf-8")
+
+
+def _locked(lock_path: Path) -> LockedError:
+    who = holder(lock_path) or "another process"
+    return LockedError(
+        f"The memory is being changed by {who}; nothing was changed",
+        hint="Try again when it has ended.",
+    )

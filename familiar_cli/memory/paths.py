@@ -1,0 +1,153 @@
+"""Which paths may be touched: none outside the memory, none that some system cannot hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+
+from familiar_cli.errors import UnsafePathError
+from familiar_cli.text import fold
+
+INDEX_DIR = ".index"
+TEMP_PREFIX = ".tmp-familiar-"
+MAX_NAME_BYTES = 255  # of one name, on ext4, APFS and NTFS
+MAX_PATH_BYTES = 1024
+_SHOWN_CHARS = 80
+
+_PRIVATE = (INDEX_DIR, ".git")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+# What Windows forbids, and what would make a path look like another one on a terminal.
+_NOT_PORTABLE = re.compile(r'[<>:"|?*\u2028\u2029\u202a-\u202e\u2066-\u2069]')
+_DEVICE = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
+)
+_INVISIBLE = "Cf"  # some file systems leave such characters out when they compare names
+
+
+def parse(rel_path: str, *, wildcards: bool = False) -> str:
+    """Return `rel_path` in its one spelling; `""` is the memory itself.
+
+    `.` and empty parts are dropped, so `./people//a.md` is `people/a.md`. With `wildcards` it may
+    be a pattern, which has characters that no name has on Windows.
+
+    Raises:
+        UnsafePathError: It is absolute, climbs up, or holds what no path may hold.
+    """
+    if rel_path.startswith("/") or _DRIVE.match(rel_path):
+        raise _refused(rel_path, "is not a path below the memory directory")
+    parts = [part for part in rel_path.split("/") if part not in {"", "."}]
+    for part in parts:
+        problem = unreadable(part, wildcards=wildcards)
+        if problem:
+            raise _refused(rel_path, problem)
+    clean = "/".join(parts)
+    if len(clean.encode()) > MAX_PATH_BYTES:
+        raise _refused(rel_path, f"is longer than {MAX_PATH_BYTES} bytes")
+    return clean
+
+
+def unreadable(name: str, *, wildcards: bool = False) -> str | None:
+    """Return why `name` cannot be one part of a path here, or None when it can."""
+    if name == "..":
+        return "leads out of the memory directory"
+    if _UNREADABLE.search(name):
+        if _LONE_SURROGATE.search(name):
+            return "has a name that is not UTF-8"
+        return "has a backslash or a control character in it"
+    if len(name if name.isascii() else name.encode()) > MAX_NAME_BYTES:
+        return f"has a name longer than {MAX_NAME_BYTES} bytes"
+    return _not_portable(name) if os.name == "nt" and not wildcards else None
+
+
+def parse_old(rel_path: str) -> str:
+    """Return `rel_path` in its one spelling, when a file there may be changed or taken away.
+
+    Raises:
+        UnsafePathError: It is no path of a file, or one of the program's own.
+    """
+    clean = parse(rel_path)
+    if not clean or rel_path.endswith("/"):
+        raise _refused(rel_path, "names no file")
+    if any(_is_private_twin(part) for part in clean.split("/")):
+        raise _refused(rel_path, "is kept for the program's own files")
+    return clean
+
+
+def parse_new(rel_path: str) -> str:
+    """Return `rel_path` in its one spelling, when a file may be written there on every system.
+
+    Raises:
+        UnsafePathError: It may not.
+    """
+    clean = parse_old(rel_path)
+    for part in clean.split("/"):
+        problem = _not_portable(part)
+        if problem:
+            raise _refused(rel_path, problem)
+    return clean
+
+
+def is_private(name: str) -> bool:
+    """Tell whether `name` belongs to the program or to git, not to the memory."""
+    return name.startswith(TEMP_PREFIX) or name in _PRIVATE
+
+
+def is_leftover(name: str) -> bool:
+    """Tell whether `name` is a half-written file, which only a crash leaves behind."""
+    return name.startswith(TEMP_PREFIX) and name.endswith(".new")
+
+
+def locate(root: str, rel_path: str) -> str:
+    """Return the real path of `rel_path` below `root`, wherever links lead.
+
+    Args:
+        root: The memory directory's own real path.
+        rel_path: As `parse` returned it.
+
+    Raises:
+        UnsafePathError: A link on the way leads out of `root`, or in a circle.
+    """
+    if not rel_path:
+        return root
+    try:
+        real = os.path.realpath(os.path.join(root, *rel_path.split("/")))
+    except OSError as error:
+        raise _refused(rel_path, f"cannot be followed ({error.strerror})") from error
+    if not inside(root, real):
+        raise _refused(rel_path, "leads out of the memory directory through a link")
+    return real
+
+
+def inside(root: str, real: str) -> bool:
+    """Tell whether the real path `real` is `root` or below it."""
+    return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def _is_private_twin(name: str) -> bool:
+    """Tell whether some file system takes `name` for one of the program's own."""
+    shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
+    return is_private(fold(shown))
+
+
+def _not_portable(name: str) -> str | None:
+    if _NOT_PORTABLE.search(name):
+        return "has a character in its name that Windows or a terminal cannot show"
+    if name[-1] in ". " or name[0] == " ":
+        return "has a name that begins or ends in a space, or ends in a dot"
+    if _DEVICE.fullmatch(name):
+        return "has a name that is a device on Windows"
+    return None
+
+
+def _refused(rel_path: str, problem: str) -> UnsafePathError:
+    return UnsafePathError(
+        f"{_short(rel_path)!r} {problem}; nothing was touched",
+        hint="Write a path below the memory directory, such as `people/alice.md`.",
+    )
+
+
+def _short(rel_path: str) -> str:
+    return rel_path if len(rel_path) <= _SHOWN_CHARS else rel_path[:_SHOWN_CHARS] + "…"

@@ -1,0 +1,109 @@
+"""Values the memory room hands out and takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+MISSING: Final = "missing"
+"""As `expect`: the file must not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one memory may hold and one operation may give.
+
+    Args:
+        max_file_bytes: Largest file that may be written; a larger one stays readable.
+        max_results: Most results of one `grep`, `glob` or `list_dir`.
+        max_dir_files: Most entries of one directory; a fuller one takes no new files.
+        grep_timeout_s: Longest time one search may take.
+    """
+
+    max_file_bytes: int = 256 * 1024
+    max_results: int = 1000
+    max_dir_files: int = 20_000
+    grep_timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """One file or directory. `rel_path` is POSIX, below the memory root."""
+
+    rel_path: str
+    is_dir: bool
+    size_bytes: int
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One text file, as read. `sha256` is what a writer passes as `expect`."""
+
+    rel_path: str
+    text: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrepHit:
+    """One line that matches, counted from 1; `text[start:end]` is its first match."""
+
+    rel_path: str
+    line: int
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something a walk or a search could not use, and why."""
+
+    rel_path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """All files below a directory, sorted by path, and what had to be left out."""
+
+    files: tuple[MemoryEntry, ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gave, sorted by path and line; `truncated` when there was more to find."""
+
+    hits: tuple[GrepHit, ...]
+    skipped: tuple[Skipped, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a transaction did (or would do), each sorted by path.
+
+    Args:
+        written: Files that are new or have new content.
+        unchanged: Files that were written with the content they had.
+        deleted: Files that are gone.
+    """
+
+    written: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file's state before and after a transaction; None where it does not exist."""
+
+    rel_path: str
+    before: bytes | None
+    after: bytes | None
