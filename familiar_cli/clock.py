@@ -25,7 +25,7 @@ def to_ms(moment: datetime) -> datetime:
 
 def iso(moment: datetime) -> str:
     """Return `moment` as `2026-01-31T23:59:59.123Z`, which sorts as it happened."""
-    return to_ms(moment).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return to_ms(moment).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_iso(text: str) -> datetime:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # C0 and C1 controls but tab and newline, and the marks that reorder text on a terminal.
 _HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_NOT_SLUG = re.compile(r"[^\w]+|_+")
+_NOT_SLUG = re.compile(r"[\W_]+")
 
 
 def harmless(text: str) -> str:

@@ -1,0 +1,95 @@
+"""Small things done to text keep their promises for every text there is."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.text import fold, harmless, nearest, one_line, slugify
+
+anything = st.text(st.characters(), max_size=60)
+
+
+@given(anything)
+def test_harmless_text_holds_no_control_but_tab_and_newline(text) -> None:
+    kinds = {unicodedata.category(c) for c in harmless(text) if c not in "\t\n"}
+    assert not kinds & {"Cc", "Cs"}
+
+
+@given(anything)
+def test_harmless_text_stays_as_it_is(text) -> None:
+    assert harmless(harmless(text)) == harmless(text)
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"])))
+def test_letters_digits_signs_and_emoji_pass_unchanged(text) -> None:
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mred",
+        "\x1b]0;title\x07",
+        "\x9b2J",
+        "a\rb",
+        "\x08\x08",
+        "\u202eevil",
+        "\u2066x\u2069",
+    ],
+)
+def test_what_steers_a_terminal_is_taken_out(text) -> None:
+    assert not set(harmless(text)) & set("\x1b\x07\x9b\r\x08\u202e\u2066\u2069")
+
+
+@given(anything, st.integers(1, 50))
+def test_one_line_is_one_line_of_at_most_that_width(text, width) -> None:
+    line = one_line(text, width)
+    assert len(line) <= width
+    assert line.splitlines() in ([line], [])
+
+
+@given(anything)
+def test_a_slug_of_a_slug_is_itself(text) -> None:
+    assert slugify(slugify(text)) == slugify(text)
+
+
+@given(anything)
+def test_a_slug_is_letters_and_digits_with_single_dashes_between(text) -> None:
+    parts = slugify(text).split("-")
+    assert parts == [""] or all(part and "_" not in part for part in parts)
+    assert len(slugify(text)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("title", "slug"),
+    [
+        ("Hello, World!", "hello-world"),
+        ("  a_b  c ", "a-b-c"),
+        ("Zoë", "zoë"),
+        ("日本語", "日本語"),
+        ("../../etc", "etc"),
+        ("!!!", ""),
+        ("ＡＢＣ", "abc"),
+    ],
+)
+def test_slugs_of_some_titles(title, slug) -> None:
+    assert slugify(title) == slug
+
+
+@given(anything)
+def test_case_and_normalisation_do_not_tell_names_apart(text) -> None:
+    assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
+
+
+@pytest.mark.parametrize(("one", "other"), [("STRASSE", "straße"), ("É", "e\u0301"), ("Ａ", "a")])
+def test_names_that_a_person_would_call_the_same_fold_to_the_same(one, other) -> None:
+    assert fold(one) == fold(other)
+
+
+def test_the_nearest_name_is_one_of_the_known_or_none() -> None:
+    assert nearest("presett", ["model", "preset"]) == "preset"
+    assert nearest("qqq", ["model", "preset"]) is None
