@@ -18,6 +18,7 @@ from familiar_cli.errors import ConfigError
 BASE_URL = "FAMILIAR_LLM_BASE_URL"
 MODEL = "FAMILIAR_LLM_MODEL"
 KEYS = "FAMILIAR_KEYS"
+OFFLINE = "FAMILIAR_OFFLINE"
 
 
 def llm_base_url() -> str:
@@ -28,6 +29,11 @@ def llm_base_url() -> str:
 def llm_model() -> str:
     """Return the name that overrides `[llm] model`, or an empty string."""
     return os.environ.get(MODEL, "").strip()
+
+
+def offline() -> bool:
+    """Return whether `FAMILIAR_OFFLINE` forbids every connection that leaves this machine."""
+    return os.environ.get(OFFLINE, "") not in {"", "0"}
 
 
 def keys_file() -> Path:
