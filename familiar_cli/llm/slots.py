@@ -56,7 +56,7 @@ class ResolvedSlot:
     @property
     def where(self) -> str:
         """The server in words."""
-        return f"{self.preset} at {self.base_url}" if self.base_url else "the local model"
+        return "the local model" if self.preset == "local" else f"{self.preset} at {self.base_url}"
 
 
 def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:

@@ -1,0 +1,270 @@
+"""What went wrong at a server, in words a person can act on. Only this place knows httpx's errors.
+
+A failure is a `ModelError` and whether asking again may help. The key never gets into one: servers
+repeat it in their messages, so it is taken out.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import re
+import ssl
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli import clock
+from familiar_cli.errors import (
+    BadReplyError,
+    CutOffError,
+    ModelError,
+    ModelKeyError,
+    ModelTimeoutError,
+    ModelUnknownError,
+    ModelUnreachableError,
+    PromptTooLongError,
+    RateLimitError,
+)
+from familiar_cli.llm.presets import PRESETS
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from familiar_cli.llm.slots import ResolvedSlot
+
+_BUSY = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
+_TOO_LONG = re.compile(
+    r"context.{0,3}(length|size|window)|exceed_context|too many (input )?tokens"
+    r"|prompt is too long|maximum.{0,20}tokens|input is too long",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model.{0,200}(not found|not exist|not a valid|unknown|not loaded|no longer)|not a valid model"
+    r"|model_not_found|no endpoints found|invalid model|unknown model",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_MONEY = re.compile(r"insufficient_quota|insufficient credits|billing", re.IGNORECASE)
+_WORDS_CHARS = 300
+_ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url URL`."
+# HTTP status -> class, what the server did, what to type next.
+_BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
+    400: (
+        ModelError,
+        "did not accept the request",
+        "Some models accept one temperature only: `familiar config set llm.temperature 1`.",
+    ),
+    402: (
+        ModelKeyError,
+        "wants an account with credit",
+        "Add credit there, or choose a free model.",
+    ),
+    404: (ModelUnknownError, "answers that there is nothing", _ADDRESS),
+    405: (ModelUnknownError, "does not chat at this address", _ADDRESS),
+    413: (
+        PromptTooLongError,
+        "does not take a prompt that long",
+        "Run `familiar config set llm.context_tokens N` with a smaller number.",
+    ),
+    429: (RateLimitError, "takes no more requests for now", "Wait a little, then ask again."),
+}
+_BY_STATUS[422] = _BY_STATUS[400]
+_MOVED = (ModelError, "has moved", "Run `familiar config set llm.base_url URL`.")
+_FAILED = (ModelError, "failed", "Ask again later; the server's own log may say why.")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed attempt.
+
+    Args:
+        error: What to raise.
+        again: Asking again may help.
+        wait_s: How long the server asks to wait before that, or None.
+    """
+
+    error: ModelError
+    again: bool = False
+    wait_s: float | None = None
+
+
+def from_status(
+    slot: ResolvedSlot, status: int, headers: Mapping[str, str], body: bytes
+) -> Failure:
+    """Return what an HTTP answer other than 200 means."""
+    raw = body.decode("utf-8", errors="replace")
+    words = _words(slot, raw, headers)
+    error = _error_for(slot, status, words, raw)
+    again = status in _BUSY and not (status == 429 and _NO_MONEY.search(raw))  # noqa: PLR2004
+    return Failure(error, again, retry_after_s(headers.get("retry-after")))
+
+
+def from_payload(slot: ResolvedSlot, payload: dict[str, Any]) -> Failure:
+    """Return what an error inside a reply means; it has a status of its own, or none."""
+    error = payload.get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and not isinstance(code, bool) else 0
+    return from_status(slot, status, {}, json.dumps(payload).encode())
+
+
+def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> Failure:
+    """Return what an exception of httpx or of the socket below it means."""
+    import httpx  # noqa: PLC0415  # 0.13 s
+
+    start = PRESETS[slot.preset].start or None
+    what = one_line(_without_key(slot, str(error)), _WORDS_CHARS) or type(error).__name__
+    failed: ModelError
+    match error:
+        case httpx.ConnectTimeout():
+            failed = ModelUnreachableError(f"No connection to {slot.where} in time", hint=start)
+            return Failure(failed, again=True)
+        case httpx.TimeoutException():
+            return Failure(silence(slot, partial))
+        case httpx.ConnectError() if _is_tls(error):
+            failed = ModelUnreachableError(
+                f"The connection to {slot.where} is not safe: {what}",
+                hint="Check the address and the clock; `SSL_CERT_FILE` names a company's own "
+                "certificates.",
+            )
+        case httpx.ConnectError():
+            failed = ModelUnreachableError(f"Nothing answers for {slot.where}: {what}", hint=start)
+            return Failure(failed, again=True)
+        case httpx.ProxyError():
+            failed = ModelUnreachableError(
+                f"The proxy refused to connect to {slot.where}: {what}",
+                hint="Look at the environment variables HTTPS_PROXY and NO_PROXY.",
+            )
+        case httpx.RemoteProtocolError() | httpx.NetworkError() | httpx.StreamError():
+            failed = CutOffError(
+                f"The connection to {slot.where} broke before the reply was whole: {what}",
+                hint="Ask again; the server's own log may say why.",
+                partial=partial,
+            )
+        case httpx.DecodingError() | httpx.TooManyRedirects():
+            failed = BadReplyError(
+                f"The answer of {slot.where} cannot be read: {what}", partial=partial
+            )
+        case _:
+            failed = ModelError(
+                f"The request to {slot.where} could not be sent: {what}",
+                hint="Check `llm.base_url`, and the proxy settings of the environment.",
+                partial=partial,
+            )
+    return Failure(failed)
+
+
+def silence(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+    """Return the error for a server that has been silent for longer than it may."""
+    return ModelTimeoutError(
+        f"No word from {slot.where} for {slot.timeout_s:g} s",
+        hint="A slow machine needs longer: `familiar config set llm.timeout_s 600`.",
+        partial=partial,
+    )
+
+
+def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
+    """Return the error for a stream that ended without saying that the reply is over."""
+    return CutOffError(
+        f"The reply of {slot.where} stopped in the middle",
+        hint="Ask again; the server's own log may say why.",
+        partial=partial,
+    )
+
+
+def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> BadReplyError:
+    """Return the error for a server that answers with a web page or the like."""
+    return BadReplyError(
+        f"What answers for {slot.where} is not an OpenAI-compatible server: it sent "
+        f"{one_line(content_type) or 'nothing'!r}",
+        hint="The address usually ends in /v1: `familiar config set llm.base_url URL`.",
+    )
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """Return the seconds that a `Retry-After` header asks to wait; it holds a number or a date."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            moment = email.utils.parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        seconds = (moment - clock.now()).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> ModelError:
+    said = f": {words}" if words else ""
+    if status in {400, 404, 413, 422, 500} and _TOO_LONG.search(raw):
+        return PromptTooLongError(
+            f"The prompt is too long for {slot.model!r}{said}",
+            hint="Lower `llm.context_tokens` to what the model really reads: "
+            "`familiar config set llm.context_tokens N`.",
+        )
+    if status in {400, 404, 422} and _NO_MODEL.search(raw):
+        return ModelUnknownError(
+            f"{slot.where} does not have the model {slot.model!r}{said}",
+            hint=PRESETS[slot.preset].choose,
+        )
+    return _error_by_status(slot, status, said)
+
+
+def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
+    if status in {401, 403}:
+        key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
+        return ModelKeyError(f"{slot.where} refused {key} ({status}){said}", hint=_key(slot))
+    if status == 404:  # noqa: PLR2004
+        said = f"; it does not know {slot.model!r} or this address{said}"
+    kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
+    number = f" ({status})" if status else ""
+    return kind(f"{slot.where} {what}{number}{said}", hint=hint)
+
+
+def _key(slot: ResolvedSlot) -> str:
+    if slot.api_key_env:
+        return f"Put the right key into the environment variable {slot.api_key_env}."
+    return "Run `familiar config set llm.api_key_env NAME` with the variable that holds the key."
+
+
+def _words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> str:
+    """Return what the server says about an error, as one short line without the key."""
+    if "html" in headers.get("content-type", "") or raw.lstrip().startswith("<"):
+        return ""
+    if headers.get("location"):
+        raw = f"it points to {headers['location']}"
+    try:
+        words = _message_in(json.loads(raw))
+    except (ValueError, RecursionError):
+        words = raw
+    return one_line(_without_key(slot, words), _WORDS_CHARS)
+
+
+def _message_in(value: object) -> str:
+    """Return the message in the JSON of an error; servers differ in where they put it."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return ""
+    found = next((value[k] for k in ("error", "message", "detail") if value.get(k)), "")
+    words = _message_in(found) if isinstance(found, str | dict) else json.dumps(found)
+    metadata = value.get("metadata")  # OpenRouter: what the provider behind it said
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return f"{words} ({raw})" if isinstance(raw, str) and raw not in words else words
+
+
+def _without_key(slot: ResolvedSlot, text: str) -> str:
+    return text.replace(slot.api_key, "[key]") if slot.api_key else text
+
+
+def _is_tls(error: BaseException | None) -> bool:
+    seen = 0
+    while error is not None and seen < 10:  # noqa: PLR2004  # a chain may loop
+        if isinstance(error, ssl.SSLError):
+            return True
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return False

