@@ -41,12 +41,12 @@ def settings(patient: Patient) -> Iterator[Check]:
 
 def memory(patient: Patient) -> Iterator[Check]:
     """Look at every file of the memory."""
-    from familiar_cli.familiar import Familiar
     from familiar_cli.inspection.status import walk_of
+    from familiar_cli.memory.store import MemoryStore
 
     if patient.paths is None:
         return
-    walk = walk_of(Familiar(patient.paths))
+    walk = walk_of(MemoryStore(patient.paths.memory))  # also with broken settings
     yield Check("memory", "ok", f"{len(walk.files)} files in {patient.paths.memory}")
     if walk.skipped:
         names = _some([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
