@@ -28,7 +28,7 @@ def read(data: dict[str, Any]) -> Lorebook:
     """Return it with its entries as a `character_book` has them."""
     given = data.get("entries")
     items = given if isinstance(given, list) else []
-    names = {name: data[name] for name in ("name", "description") if name in data}
+    names: dict[str, Any] = {n: data[n] for n in ("name", "description") if n in data}
     return Lorebook(
         name=str(data.get("name") or ""),
         shape="book",
@@ -40,5 +40,5 @@ def read(data: dict[str, Any]) -> Lorebook:
 
 
 def _entry(item: dict[str, Any]) -> LoreEntry:
-    defaults = {"keys": [], "content": "", "enabled": True, "insertion_order": 0}
-    return LoreEntry("book", convert(item, _KNOWN, TOOL, {**defaults, "use_regex": False}))
+    blank: dict[str, Any] = {"keys": [], "content": "", "enabled": True, "use_regex": False}
+    return LoreEntry("book", convert(item, _KNOWN, TOOL, blank | {"insertion_order": 0}))

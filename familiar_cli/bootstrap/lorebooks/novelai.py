@@ -41,5 +41,5 @@ def read(data: dict[str, Any]) -> Lorebook:
 def _entry(item: dict[str, Any]) -> LoreEntry:
     config = item.get("contextConfig")
     order = config.get("budgetPriority", _PRIORITY) if isinstance(config, dict) else _PRIORITY
-    defaults = {"keys": [], "content": "", "enabled": True, "insertion_order": order}
-    return LoreEntry("book", convert(item, _KNOWN, TOOL, {**defaults, "use_regex": False}))
+    blank: dict[str, Any] = {"keys": [], "content": "", "enabled": True, "use_regex": False}
+    return LoreEntry("book", convert(item, _KNOWN, TOOL, blank | {"insertion_order": order}))

@@ -46,7 +46,7 @@ def _entry(item: dict[str, Any]) -> LoreEntry:
         for name in ("key", "secondkey")
         if isinstance(item.get(name), str)
     }
-    defaults = {"keys": [], "content": "", "enabled": True, "insertion_order": 100}
+    blank: dict[str, Any] = {"keys": [], "content": "", "enabled": True, "use_regex": False}
     return LoreEntry(
-        "book", convert({**item, **lists}, _KNOWN, TOOL, {**defaults, "use_regex": False})
+        "book", convert({**item, **lists}, _KNOWN, TOOL, blank | {"insertion_order": 100})
     )
