@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
 
