@@ -214,7 +214,7 @@ class Paper:
             if stat.S_ISREG(status.st_mode):
                 with open(real, "rb") as file:
                     return file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise FamiliarError(
