@@ -36,7 +36,7 @@ class LoreEntry:
     @property
     def title(self) -> str:
         """What a person calls it; may be empty."""
-        return str(self.raw.get(self.title_field, ""))
+        return str(self.raw.get(self.title_field) or "")
 
     @property
     def title_field(self) -> str:
