@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def test_case_counts_only_when_asked(store) -> None:
     assert lines(store, "TEA") == [("a.md", 1), ("a.md", 2)]
     assert lines(store, "tea", case_insensitive=False) == [("a.md", 2)]
     assert lines(store, "σίσυφο") == [("a.md", 3)]
-    assert store.grep("tea", "", False)[0].line == 2  # noqa: FBT003
+    assert store.grep("tea", "", False)[0].line == 2
 
 
 def test_hits_come_sorted_by_path_and_line(store) -> None:
@@ -93,7 +94,7 @@ def test_hidden_files_are_searched_when_asked(store) -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", "a{2,1}", "(?P<a>", "\\", "(?<!a*)("])
 def test_a_pattern_that_is_none_says_where(store, pattern) -> None:
-    with pytest.raises(UsageError, match="is not a regular expression.* at position") as caught:
+    with pytest.raises(UsageError, match=r"is not a regular expression.* at position") as caught:
         store.grep(pattern)
     assert caught.value.hint
 
@@ -104,15 +105,21 @@ def test_a_pattern_too_large_is_refused(store, pattern) -> None:
         store.grep(pattern)
 
 
+def test_a_search_that_takes_too_long_is_stopped_aloud(tmp_path) -> None:
+    store = MemoryStore(tmp_path / "memory", limits=Limits(grep_timeout_s=0.2))
+    store.write_file("a.md", "a" * 60 + "!\n")
+    with pytest.raises(LimitError, match=r"took longer than 0\.2 s") as caught:
+        store.grep(r"(?:a?){60}(?:a?){60}(?:a|aa)+$")
+    assert caught.value.hint
+
+
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*$", r"(.*)*(.*)*\1x", r"(?:a?){40}a{40}$"])
 def test_a_regular_expression_from_a_model_hung_the_process(tmp_path, pattern) -> None:
     store = MemoryStore(tmp_path / "memory", limits=Limits(grep_timeout_s=0.3))
     store.write_file("a.md", ("a" * 40 + "!\n") * 50)
     begun = time.perf_counter()
-    try:
+    with suppress(LimitError):
         store.grep(pattern)
-    except LimitError as error:
-        assert "took longer than 0.3 s" in str(error)
     assert time.perf_counter() - begun < 3
 
 
@@ -131,8 +138,11 @@ def test_the_cap_cuts_in_the_order_of_paths(tmp_path) -> None:
 TEXTS = st.text(st.sampled_from("aAbsſkKiİ é\n\r\t.-"), max_size=30)
 LITERALS = st.text(st.sampled_from("aAbsk é.-"), min_size=1, max_size=3).map(re.escape)
 ATOMS = st.sampled_from(
-    ["a", "b", "s", ".", r"\s", r"\S", "[^a]", "[a-k]", r"\w", r"\b", r"\B", "^", "$", r"\n", "é"]
-    + [r"\A", r"\Z", "(?=b)", "(?!a)", "(?<=a)", r"(?<!\n)", r"(?<!\s)", r"(?:a\n?)"]
+    [
+        *("a", "b", "s", "é", ".", r"\s", r"\S", r"\w", r"\n", "[^a]", "[a-k]", r"(?:a\n?)"),
+        *("^", "$", r"\b", r"\B", r"\A", r"\Z"),
+        *("(?=b)", "(?!a)", "(?<=a)", r"(?<!\n)", r"(?<!\s)"),
+    ]
 )
 REPEATS = st.sampled_from(["", "", "*", "+", "?", "*?", "{1,2}", "*+", "++"])
 PATTERNS = st.lists(st.tuples(ATOMS, REPEATS), min_size=1, max_size=4).map(

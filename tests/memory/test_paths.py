@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -97,7 +96,7 @@ def test_such_a_path_is_neither_deleted_nor_moved(store, path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["self/.original.png", ".gitignore", "lore/.lorebook.json", "people/Zoë.md", "日本.md", "a b.md"],
+    ["self/.original.png", ".gitignore", "lore/.lorebook.json", "Zoë/日本.md", "a b.md"],
 )
 def test_such_a_path_may_be_written(store, path) -> None:
     store.write_file(path, "x")
@@ -131,8 +130,7 @@ def test_two_new_names_of_one_transaction_may_not_collide_either(store) -> None:
 def test_a_name_may_change_its_case(store) -> None:
     store.write_file("alice.md", "x")
     store.move_file("alice.md", "Alice.md")
-    assert "Alice.md" in os.listdir(store.root)
-    assert "alice.md" not in os.listdir(store.root)
+    assert sorted(path.name for path in store.root.iterdir()) == [".gitignore", "Alice.md"]
 
 
 def test_a_file_that_a_person_gave_an_unportable_name_can_be_read_and_renamed(store, root) -> None:
@@ -169,7 +167,8 @@ class TestLinks:
         assert [p.name for p in outside.iterdir()] == ["secret.md"]
         assert (outside / "secret.md").read_text(encoding="utf-8") == "secret"
 
-    def test_no_search_goes_through_it(self, store, outside) -> None:
+    @pytest.mark.usefixtures("outside")
+    def test_no_search_goes_through_it(self, store) -> None:
         assert store.grep("secret") == []
         assert store.glob("**/*.md") == []
         assert store.list_dir() == []
@@ -178,7 +177,7 @@ class TestLinks:
         store.write_file("people/discord-1.md", "x")
         (store.root / "alice.md").symlink_to("people/discord-1.md")
         assert store.read_file("alice.md") == "x"
-        with pytest.raises(RefusedError, match="is a link to 'people/discord-1.md'"):
+        with pytest.raises(RefusedError, match="is a link to 'people/discord-1"):
             store.write_file("alice.md", "y")
         assert store.read_file("people/discord-1.md") == "x"
 
@@ -200,8 +199,10 @@ class TestLinks:
 
 
 PIECES = st.sampled_from(
-    ["..", ".", "", "a", "A", "out", "out.md", "in", "~", "C:", "\\", "..\\", "\0", "con", "x.md"]
-    + ["\u2025", "．．", "%2e%2e", ".index", "*", "**", "é"]
+    [
+        *("..", ".", "", "a", "A", "out", "out.md", "in", "x.md", "é", "*", "**"),
+        *("~", "C:", "\\", "..\\", "\0", "con", "\u2025", "．．", "%2e%2e", ".index"),
+    ]
 )
 PATHS = st.one_of(st.lists(PIECES, max_size=5).map("/".join), st.text(max_size=12))
 

@@ -234,7 +234,7 @@ class TestLimits:
         for use in (
             lambda: store.glob("*.md"),
             lambda: store.grep("x"),
-            lambda: store.list_dir(),
+            store.list_dir,
         ):
             with pytest.raises(TooManyResultsError):
                 use()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -40,9 +39,9 @@ def test_the_result_says_what_was_done(store) -> None:
 
 def test_writing_the_same_again_touches_no_file(store) -> None:
     store.write_file("a.md", "x")
-    before = os.stat(store.root / "a.md")
+    before = (store.root / "a.md").stat()
     store.write_file("a.md", "x")
-    assert os.stat(store.root / "a.md") == before
+    assert (store.root / "a.md").stat() == before
 
 
 def test_an_exception_inside_changes_nothing(store) -> None:
@@ -176,11 +175,11 @@ class TestSomeoneElseMeanwhile:
         edit = tmp_path / "memory" / "b.md"
         diary = Diary(lambda: edit.write_text("by hand", encoding="utf-8"))
         store = journaled(tmp_path, diary)
-        kept = os.stat(tmp_path / "memory" / "a.md")
+        kept = (tmp_path / "memory" / "a.md").stat()
         with pytest.raises(ConflictError, match="someone else"):
             write_both(store)
         assert contents(store) == {"a.md": b"old a", "b.md": b"by hand"}
-        assert os.stat(tmp_path / "memory" / "a.md").st_mtime_ns == kept.st_mtime_ns
+        assert (tmp_path / "memory" / "a.md").stat().st_mtime_ns == kept.st_mtime_ns
         assert everything(store.root) == {".gitignore", "a.md", "b.md"}
         assert diary.told[-1] == "abandoned"
 
@@ -229,8 +228,7 @@ def _on_disk(store, steps) -> None:
             if kind == "append":
                 tx.append(*args)
             else:
-                *args, expect = args
-                getattr(tx, kind)(*args, expect=_hash(expect))
+                getattr(tx, kind)(*args[:-1], expect=_hash(args[-1]))
 
 
 def _hash(expect):
