@@ -123,6 +123,8 @@ def test_what_may_not_be_read_is_told_of() -> None:
             found = store.search("tea")
             with pytest.raises(FamiliarError, match="cannot be read: Permission denied"):
                 store.read_file("secret.md")
+            with pytest.raises(FamiliarError, match="'locked' cannot be read: Permission denied"):
+                store.list_dir("locked")
             with pytest.raises(FamiliarError, match="cannot be written to: Permission denied"):
                 store.write_file("a.md", "x")
         assert [hit.rel_path for hit in found.hits] == ["a.md"]
