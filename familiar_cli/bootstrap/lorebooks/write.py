@@ -6,7 +6,8 @@ from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.bootstrap.lorebooks import mapping, world_info
+from familiar_cli.bootstrap.lorebooks import mapping
+from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ def _number(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
 def _required() -> dict[str, Any]:
     """Return what no reader of World Info does without."""
     needed = ("key", "keysecondary", "comment", "content", "order", "position", "disable")
-    return {name: deepcopy(world_info.DEFAULTS[name]) for name in needed}
+    return {name: deepcopy(DEFAULTS[name]) for name in needed}
 
 
 def _slots(wanted: list[str], uids: list[str]) -> list[str]:
