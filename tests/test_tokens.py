@@ -14,9 +14,10 @@ from familiar_cli.errors import ConfigError
 from familiar_cli.models.store import encoding_path
 from tests.support.texts import TEXTS
 
-WITHIN_A_QUARTER = (
-    "English Markdown roleplay Python JavaScript JSON Japanese Chinese Korean Russian emoji addresses"
-).split()
+WITHIN_A_QUARTER = [
+    *("English", "Markdown", "roleplay", "Python", "JavaScript", "JSON", "addresses"),
+    *("Japanese", "Chinese", "Korean", "Russian", "emoji"),
+]
 
 
 @pytest.fixture(scope="session")
