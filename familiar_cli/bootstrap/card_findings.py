@@ -30,7 +30,7 @@ _ALWAYS_SENT: Final = (
     "post_history_instructions",
 )
 _MS_SINCE: Final = 10**11  # as seconds that would be the year 5138
-_ROLES: Final = ("system", "user", "assistant")
+_ROLES: Final = ("system", "user", "assistant", 0, 1, 2)  # SillyTavern also writes numbers
 _START: Final = re.compile(r"<START>", re.IGNORECASE)
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -109,7 +109,8 @@ def _greetings(card: Card) -> Iterator[Finding]:
     others = card.texts("alternate_greetings")
     if any(not greeting.strip() for greeting in others):
         yield Finding("note", "alternate_greetings", "holds an empty greeting")
-    if len(set(others)) < len(others) or card.text("first_mes") in others:
+    spoken = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
+    if len(set(spoken)) < len(spoken):
         yield Finding("note", "alternate_greetings", "holds the same greeting twice")
 
 
