@@ -21,6 +21,7 @@ _LORE_FIELDS: Final = frozenset(("key", "keys", "content"))
 _FRAME_FIELDS: Final = frozenset(
     ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
 )
+_BOOK_ONLY: Final = frozenset(("scan_depth", "token_budget", "recursive_scanning"))
 _OTHERS: Final = (novelai, agnai, risuai)
 
 
@@ -99,7 +100,7 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
     """Read an object with `entries`, whichever of the two spellings they have."""
     notes = Notes()
     given = data.get("entries")
-    if given is None and "entries" not in data and not (source or data.keys() <= _FRAME_FIELDS):
+    if given is None and "entries" not in data and not (source or _is_frame(data)):
         raise _not_a_lorebook(data, origin)
     if given is None:
         notes.add("no 'entries': the book is empty", origin)
@@ -157,6 +158,11 @@ def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -
 
 def _left_out(count: int) -> tuple[str, ...]:
     return (f"{count} of the entries are no objects: kept aside, not imported",) if count else ()
+
+
+def _is_frame(data: dict[str, Any]) -> bool:
+    """Say whether an object without entries can still be nothing but a book."""
+    return data.keys() <= _FRAME_FIELDS and bool(data.keys() & _BOOK_ONLY)
 
 
 def _label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before its types are known
