@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConflictError, FamiliarError
-from familiar_cli.memory import paths
+from familiar_cli.memory.disk import Disk, temp_in
 from familiar_cli.memory.files import Signature, signature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from familiar_cli.memory.plan import Plan
-
-# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
-# an editor holds a file for a moment.
-_HELD_FOR_A_MOMENT = {5, 32, 33}
-_WAITS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-_BINARY = getattr(os, "O_BINARY", 0)
-
 
 @dataclass(slots=True)
 class _Move:
@@ -48,7 +39,7 @@ class _Move:
     begun: bool = False
 
 
-def apply(root: str, plan: Plan) -> None:
+def apply(root: str, plan: Plan, disk: Disk | None = None) -> None:
     """Make the changes of `plan` below the real path `root`. The caller holds the lock.
 
     What may fail for want of room happens first, beside the files; after that there are only
@@ -60,7 +51,7 @@ def apply(root: str, plan: Plan) -> None:
     """
     if not plan.changes:
         return
-    work = _Work(root)
+    work = _Work(root, disk or Disk())
     try:
         _clear(plan.leftovers)
         work.lay_out(plan)
@@ -75,8 +66,9 @@ def apply(root: str, plan: Plan) -> None:
 
 
 class _Work:
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, disk: Disk) -> None:
         self._root = root
+        self._disk = disk
         self._moves: list[_Move] = []
         self._made_dirs: list[str] = []
         self.at = ""
@@ -90,11 +82,11 @@ class _Work:
             self._moves.append(move)
             if change.after is not None:
                 self._make_dirs(os.path.dirname(move.path))
-                move.new = _temp_beside(move.path, ".new")
-                _write_durably(move.new, change.after, _mode_of(move.path))
+                move.new = temp_in(os.path.dirname(move.path), ".new")
+                self._disk.create(move.new, change.after, mode=_mode_of(move.path))
             if change.before is not None and len(plan.changes) > 1:
-                move.old = _temp_beside(move.path, ".old")
-                _keep(move.path, move.old, change.before)
+                move.old = temp_in(os.path.dirname(move.path), ".old")
+                self._keep(move.path, move.old, change.before)
 
     def carry_out(self) -> None:
         """Delete, then rename; in this order a name may change only in case."""
@@ -107,9 +99,9 @@ class _Work:
                 )
             move.begun = True
             if move.new is None:
-                patiently(os.unlink, move.path)
+                self._disk.unlink(move.path)
             else:
-                patiently(os.replace, move.new, move.path)
+                self._disk.replace(move.new, move.path)
 
     def take_back(self) -> list[str]:
         """Undo what was done; return the real paths of old contents that could not be put back."""
@@ -119,9 +111,9 @@ class _Work:
                 continue
             try:
                 if move.old:
-                    patiently(os.replace, move.old, move.path)
+                    self._disk.replace(move.old, move.path)
                 elif move.seen is None and move.new and not os.path.lexists(move.new):
-                    patiently(os.unlink, move.path)
+                    self._disk.unlink(move.path)
             except OSError:
                 kept.append(move.old or move.path)
         _clear(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
@@ -133,7 +125,7 @@ class _Work:
     def tidy(self) -> None:
         """Make the names durable; drop the kept old files and directories that became empty."""
         for directory in {os.path.dirname(move.path) for move in self._moves}:
-            _sync_dir(directory)
+            self._disk.sync_dir(directory)
         _clear(move.old for move in self._moves if move.old)
         for move in self._moves:
             directory = os.path.dirname(move.path)
@@ -144,51 +136,21 @@ class _Work:
                     break
                 directory = os.path.dirname(directory)
 
+    def _keep(self, path: str, second: str, content: bytes) -> None:
+        try:
+            self._disk.link(path, second)
+        except OSError:  # a file system without hard links
+            self._disk.create(second, content, mode=_mode_of(path))
+
     def _make_dirs(self, directory: str) -> None:
         missing = []
         while not os.path.isdir(directory):
             missing.append(directory)
             directory = os.path.dirname(directory)
         for path in reversed(missing):
-            os.mkdir(path)
+            self._disk.mkdir(path)
             self._made_dirs.append(path)
-            _sync_dir(os.path.dirname(path))
-
-
-def patiently(action: Callable[..., object], *names: str) -> None:
-    """Call `action` with `names`, again when Windows says that someone holds the file."""
-    for wait_s in _WAITS_S:
-        try:
-            action(*names)
-        except OSError as error:
-            if getattr(error, "winerror", None) not in _HELD_FOR_A_MOMENT:
-                raise
-            time.sleep(wait_s)
-        else:
-            return
-    action(*names)
-
-
-def _temp_beside(path: str, suffix: str) -> str:
-    name = f"{paths.TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(6)}{suffix}"
-    return os.path.join(os.path.dirname(path), name)
-
-
-def _write_durably(path: str, content: bytes, mode: int | None) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
-    with open(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if mode is not None:
-        os.chmod(path, mode)
-
-
-def _keep(path: str, second: str, content: bytes) -> None:
-    try:
-        os.link(path, second)
-    except OSError:  # a file system without hard links
-        _write_durably(second, content, _mode_of(path))
+            self._disk.sync_dir(os.path.dirname(path))
 
 
 def _mode_of(path: str) -> int | None:
@@ -196,18 +158,6 @@ def _mode_of(path: str) -> int | None:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
         return None
-
-
-def _sync_dir(directory: str) -> None:
-    """Make renames in `directory` durable, where the system can."""
-    if os.name == "nt":
-        return
-    with suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _clear(temporary: Iterable[str]) -> None:

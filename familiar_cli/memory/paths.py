@@ -24,6 +24,8 @@ _NOT_PORTABLE = re.compile(r'[<>:"|?*\u2028\u2029\u202a-\u202e\u2066-\u2069]')
 _DEVICE = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
 )
+# The second spelling is the short name that Windows gives the first.
+_GITS_OWN = re.compile(r"\.git|git~[0-9]+|\.gitmodules|gitmod~[0-9]+|gi7eba~[0-9]+")
 _INVISIBLE = "Cf"  # some file systems leave such characters out when they compare names
 
 
@@ -85,14 +87,20 @@ def parse_new(rel_path: str) -> str:
     clean = parse_old(rel_path)
     for part in clean.split("/"):
         problem = _not_portable(part)
-        if problem:
-            raise _refused(rel_path, problem)
+        if problem or is_gits_own(part):
+            raise _refused(rel_path, problem or "has a name that git keeps for itself")
     return clean
 
 
 def is_private(name: str) -> bool:
     """Tell whether `name` belongs to the program or to git, not to the memory."""
     return name.startswith(TEMP_PREFIX) or name in _PRIVATE
+
+
+def is_gits_own(name: str) -> bool:
+    """Tell whether git, on some system, takes `name` for its own directory or settings."""
+    shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
+    return bool(_GITS_OWN.fullmatch(fold(shown).partition(":")[0].rstrip(". ")))
 
 
 def is_leftover(name: str) -> bool:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from familiar_cli.memory import files
 from familiar_cli.memory.types import MISSING, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from familiar_cli.memory.disk import Disk
     from familiar_cli.memory.journal import Journal
     from familiar_cli.memory.plan import Plan
     from familiar_cli.memory.transactions import Transaction
     from familiar_cli.memory.types import Found, GrepHit, MemoryEntry, MemoryFile, Walk
 
 __all__ = ["MISSING", "Limits", "MemoryStore"]
+
+
+_T = TypeVar("_T")
+_TRIES = 3  # to read between two changes, before writers are made to wait
 
 
 class MemoryStore:
@@ -32,6 +38,7 @@ class MemoryStore:
         lock_path: The file that writers lock; beside `root` when not given.
         lock_timeout_s: Longest wait for another writer.
         journal: Told of every change before it is made.
+        disk: The file system.
     """
 
     def __init__(
@@ -42,13 +49,16 @@ class MemoryStore:
         lock_path: Path | None = None,
         lock_timeout_s: float = 10.0,
         journal: Journal | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.root = root
         self.limits = limits
         self.lock_path = lock_path or root.with_name(f".{root.name}.lock")
         self.lock_timeout_s = lock_timeout_s
         self._journal = journal
+        self._disk = disk
         self._tree = files.Tree(root)
+        self.run_id = secrets.token_hex(6)
 
     def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[MemoryEntry]:
         """Return what is directly in a directory, sorted by name.
@@ -59,10 +69,12 @@ class MemoryStore:
         """
         from familiar_cli.memory.walk import list_dir
 
-        return list_dir(self._tree, rel_path, hidden=hidden, limit=self.limits.max_results)
+        limit = self.limits.max_results
+        return self._steady(lambda: list_dir(self._tree, rel_path, hidden=hidden, limit=limit))
 
     def exists(self, rel_path: str) -> bool:
         """Tell whether a file is there."""
+        self._settle()
         return self._tree.is_file(rel_path)
 
     def sha256(self, rel_path: str) -> str | None:
@@ -76,14 +88,16 @@ class MemoryStore:
             NotFoundError: No file is there.
             BadInputError: It is not UTF-8.
         """
+        self._settle()
         return self._tree.read(rel_path)
 
     def read_file(self, rel_path: str) -> str:
         """Return a file's text, without any translation of line ends. Raises as `read` does."""
-        return self._tree.read(rel_path).text
+        return self.read(rel_path).text
 
     def read_bytes(self, rel_path: str) -> bytes:
         """Return a file's bytes. Raises `NotFoundError` when no file is there."""
+        self._settle()
         return self._tree.read_bytes(rel_path)
 
     def write_file(
@@ -125,7 +139,7 @@ class MemoryStore:
         """
         from familiar_cli.memory.walk import walk
 
-        return walk(self._tree, rel_path, hidden=hidden)
+        return self._steady(lambda: walk(self._tree, rel_path, hidden=hidden))
 
     def grep(
         self,
@@ -159,13 +173,15 @@ class MemoryStore:
         """
         from familiar_cli.memory.grep import grep
 
-        return grep(
-            self._tree,
-            pattern,
-            rel_path,
-            case_insensitive=case_insensitive,
-            hidden=hidden,
-            limits=self.limits,
+        return self._steady(
+            lambda: grep(
+                self._tree,
+                pattern,
+                rel_path,
+                case_insensitive=case_insensitive,
+                hidden=hidden,
+                limits=self.limits,
+            )
         )
 
     def glob(self, pattern: str) -> list[str]:
@@ -176,11 +192,16 @@ class MemoryStore:
         """
         from familiar_cli.memory.glob import glob
 
-        return glob(self._tree, pattern, limit=self.limits.max_results)
+        return self._steady(lambda: glob(self._tree, pattern, limit=self.limits.max_results))
 
     @contextmanager
     def transaction(
-        self, source: str, message: str, *, dry_run: bool = False
+        self,
+        source: str,
+        message: str,
+        *,
+        dry_run: bool = False,
+        trailers: Mapping[str, str] | None = None,
     ) -> Iterator[Transaction]:
         """Stage changes inside the `with`; all are made when it ends well, else none.
 
@@ -188,6 +209,7 @@ class MemoryStore:
             source: Who changes, e.g. `human`, `memory_writer`.
             message: What for, in one line.
             dry_run: Check everything and set `.result`, but change nothing.
+            trailers: What else the journal is to note; `Run-Id` is `run_id` if not given.
 
         Raises:
             LockedError: Another writer held the lock for too long.
@@ -197,12 +219,49 @@ class MemoryStore:
         """
         from familiar_cli.memory.transactions import Transaction
 
-        tx = Transaction(source, message)
+        tx = Transaction(source, message, {"Run-Id": self.run_id, **(trailers or {})})
         yield tx
         if dry_run or not tx.steps:
+            self._settle()
             tx.finish(self._plan(tx).result)
         else:
             self._commit(tx)
+
+    def catch_up(self) -> None:
+        """Commit what people changed by hand to the journal, as `human`.
+
+        Raises:
+            LockedError: Another writer held the lock for too long.
+            FamiliarError: The journal is damaged, or the disk refused.
+        """
+        from familiar_cli.memory.lock import held
+
+        if self._journal:
+            with held(self.lock_path, self.lock_timeout_s):
+                self._journal.begin(look=True)
+
+    def _settle(self) -> None:
+        """Wait until no change is half on disk; finish one that a crash cut short."""
+        if self._journal and self._journal.pending():
+            from familiar_cli.memory.settle import settle
+
+            settle(self._journal, self.lock_path, self.lock_timeout_s)
+
+    def _steady(self, read: Callable[[], _T]) -> _T:
+        """Return what `read` gives when no transaction ends while it reads several files."""
+        if not self._journal:
+            return read()
+        for _ in range(_TRIES):
+            self._settle()
+            before = self._journal.state()
+            found = read()
+            if self._journal.state() == before and not self._journal.pending():
+                return found
+        from familiar_cli.memory.lock import held
+
+        with held(self.lock_path, self.lock_timeout_s):
+            self._journal.begin()
+            return read()
 
     def _plan(self, tx: Transaction) -> Plan:
         from familiar_cli.memory.plan import make_plan
@@ -219,9 +278,9 @@ class MemoryStore:
                 journal.begin()
             plan = self._plan(tx)
             if journal and plan.changes:
-                journal.prepare(tx.source, tx.message, plan.changes)
+                journal.prepare(tx.source, tx.message, plan.changes, tx.trailers)
             try:
-                apply(self._tree.real, plan)
+                apply(self._tree.real, plan, self._disk)
             except BaseException:
                 if journal and plan.changes:
                     journal.abandoned(plan.changes)

@@ -9,6 +9,8 @@ from familiar_cli.errors import BadInputError, FamiliarError
 from familiar_cli.memory import paths
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from familiar_cli.memory.types import Applied
 
 
@@ -38,9 +40,12 @@ class Step:
 class Transaction:
     """Changes waiting to be made together, in the order they were staged."""
 
-    def __init__(self, source: str, message: str) -> None:
+    def __init__(
+        self, source: str, message: str, trailers: Mapping[str, str] | None = None
+    ) -> None:
         self.source: Final = source
         self.message: Final = message
+        self.trailers: Final = dict(trailers or {})
         self.steps: Final[list[Step]] = []
         self._result: Applied | None = None
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.apply import patiently
+from familiar_cli.memory.disk import patiently
 from familiar_cli.memory.store import MemoryStore
 
 linux_root = pytest.mark.skipif(

@@ -118,10 +118,16 @@ class Diary:
         self.told: list[object] = []
         self._meanwhile = meanwhile
 
-    def begin(self) -> None:
+    def pending(self) -> bool:
+        return False
+
+    def state(self) -> None:
+        return None
+
+    def begin(self, *, look=False) -> None:
         self.told.append("begin")
 
-    def prepare(self, source, message, changes) -> None:
+    def prepare(self, source, message, changes, trailers) -> None:
         self.told.append((source, message, changes))
         self._meanwhile()
 

@@ -1,0 +1,147 @@
+"""A commit as a value: who changed what, when and why, and the text git keeps of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.memory.journal.objects import damaged, git_object
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from familiar_cli.memory.journal.objects import GitObject
+
+HUMAN: Final = "human"
+RUN_ID: Final = "Run-Id"
+UNDOES: Final = "Undoes"
+
+_MAX_SUBJECT_CHARS = 200
+_MAX_SOURCE_CHARS = 80
+_NOT_IN_MAIL = re.compile(r"[^A-Za-z0-9._-]+")
+_AUTHOR = re.compile(rb"author (.*?) ?<[^>]*> (-?\d+) ([+-]\d{4})")
+_TRAILER = re.compile(r"([A-Za-z][A-Za-z-]*): (.*)")
+_KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One file that a commit changed."""
+
+    kind: Literal["added", "changed", "deleted"]
+    rel_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One change of the memory.
+
+    Args:
+        id: 40 hexadecimal digits.
+        tree: The id of the memory's state after it.
+        parent: The commit before it; None for the first.
+        source: Who changed it.
+        time: When, in UTC.
+        message: What for, in one line.
+        trailers: What else is noted of it.
+        touched: The files it names itself; None when there are too many, or git made it.
+    """
+
+    id: str
+    tree: str
+    parent: str | None
+    source: str
+    time: datetime
+    message: str
+    trailers: Mapping[str, str]
+    touched: tuple[Touched, ...] | None
+
+    @property
+    def run_id(self) -> str | None:
+        """What belongs together with it, e.g. all that one run of the memory writer did."""
+        return self.trailers.get(RUN_ID)
+
+    @property
+    def undoes(self) -> str | None:
+        """The id of the commit that it takes back."""
+        return self.trailers.get(UNDOES)
+
+
+def encode(
+    tree: str,
+    parent: str | None,
+    source: str,
+    message: str,
+    at: datetime,
+    trailers: Iterable[tuple[str, str]],
+) -> GitObject:
+    """Return the commit object. `at` carries the timezone that git is to show."""
+    who = author(source)
+    when = f"{int(at.timestamp())} {at.strftime('%z')[:5]}"
+    lines = [
+        f"tree {tree}",
+        *([f"parent {parent}"] if parent else []),
+        f"author {who} {when}",
+        f"committer {who} {when}",
+        "",
+        one_line(message, _MAX_SUBJECT_CHARS) or "change the memory",
+        "",
+        *(f"{key}: {_flat(value)}" for key, value in trailers),
+    ]
+    text = "\n".join(lines) + "\n"
+    return git_object("commit", text.encode("utf-8", errors="surrogateescape"))
+
+
+def author(source: str) -> str:
+    """Return `source` as git names an author."""
+    name = one_line(source.replace("<", " ").replace(">", " "), _MAX_SOURCE_CHARS).strip(" .,;'\"")
+    name = name or "unknown"
+    return f"{name} <{_NOT_IN_MAIL.sub('-', name).strip('-.') or 'unknown'}@familiar>"
+
+
+def decode(id_: str, content: bytes) -> Commit:
+    """Return the commit with that content; also one that git itself made.
+
+    Raises:
+        FamiliarError: It is no commit.
+    """
+    head, _, body = content.partition(b"\n\n")
+    written_by = _AUTHOR.search(head)
+    if not content.startswith(b"tree ") or written_by is None:
+        raise damaged(f"object {id_} is no commit")
+    tree, parent = tree_and_parent(content)
+    try:
+        time = datetime.fromtimestamp(int(written_by[2]), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise damaged(f"commit {id_} has no sensible time") from error
+    subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
+    pairs = [m.groups() for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
+    return Commit(
+        id=id_,
+        tree=tree,
+        parent=parent,
+        source=written_by[1].decode("utf-8", errors="replace"),
+        time=time,
+        message=subject,
+        trailers=dict(pairs),
+        touched=_touched(pairs),
+    )
+
+
+def tree_and_parent(content: bytes) -> tuple[str, str | None]:
+    """Return the ids that a commit begins with."""
+    parent = content[53:93].decode() if content[46:53] == b"parent " else None
+    return content[5:45].decode(), parent
+
+
+def _touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:
+    found = tuple(Touched(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
+    promised = dict(pairs).get("Files")
+    return found if promised is not None and promised == str(len(found)) else None
+
+
+def _flat(value: str) -> str:
+    return value.replace("\n", " ").replace("\0", "")

@@ -1,0 +1,116 @@
+"""New commits in the making: their objects are collected, then written at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.journal import commits, trees
+from familiar_cli.memory.journal.objects import git_object
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
+
+    from familiar_cli.memory.journal.objects import GitObject
+    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.journal.trees import Entries
+
+MOST_NAMED: Final = 50  # files a commit names itself; beyond that, its trees are compared
+_MOST_HELD_BYTES = 32 * 1024 * 1024
+
+
+class Draft:
+    """Commits on top of `head` that nobody sees before `save` and `Repository.set_head`."""
+
+    def __init__(self, repository: Repository, head: str | None) -> None:
+        self._repository = repository
+        self.head = head
+        self.tree = repository.tree_of(head)
+        self._objects: dict[str, GitObject] = {}
+        self._new_trees: dict[str, Entries] = {}
+        self._held_bytes = 0
+
+    def commit(
+        self,
+        source: str,
+        message: str,
+        contents: Iterable[tuple[str, bytes | None]],
+        at: datetime,
+        *,
+        trailers: Mapping[str, str] | None = None,
+        old_bytes: Mapping[str, int] | None = None,
+    ) -> bool:
+        """Add a commit that makes each file hold its content (None: be gone).
+
+        Args:
+            source: Who.
+            message: What for, in one line; empty when a person changed the files by hand.
+            contents: Path and content of each file.
+            at: When, in the timezone that git is to show.
+            trailers: What else to note.
+            old_bytes: The sizes of files before, where known; others are looked up.
+
+        Returns:
+            Whether anything differs; else there is no commit.
+        """
+        ids: dict[str, str | None] = {}
+        after_bytes = 0
+        for rel_path, content in contents:
+            ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
+            after_bytes += len(content or b"")
+        tree, new = trees.rewrite(self._entries, self.tree, ids)
+        if not ids or tree == self.tree:
+            return False
+        for made in new:
+            self._new_trees[self._add(made).id] = trees.decode(made.content)
+        rows = [
+            *((trailers or {}).items()),
+            *self._of_files(ids, old_bytes or {}),
+            ("Bytes-After", str(after_bytes)),
+        ]
+        self.head = self._add(
+            commits.encode(tree, self.head, source, message or by_hand(ids), at, rows)
+        ).id
+        self.tree = tree
+        return True
+
+    def save(self) -> None:
+        """Make all objects durable. May raise OSError."""
+        self._repository.objects.write(self._objects.values())
+        self._objects.clear()
+        self._held_bytes = 0
+
+    def _of_files(
+        self, ids: Mapping[str, str | None], old_bytes: Mapping[str, int]
+    ) -> list[tuple[str, str]]:
+        old = {path: trees.file_id(self._entries, self.tree, path) for path in ids}
+        real = sorted(path for path, id_ in ids.items() if id_ != old[path])
+        rows = [("Files", str(len(real)))]
+        if len(real) > MOST_NAMED:
+            return rows
+        read = self._repository.objects.read
+        before = sum(
+            old_bytes[p] if p in old_bytes else len(read(id_)) for p in real if (id_ := old[p])
+        )
+        for path in real:
+            kind = "Deleted" if ids[path] is None else "Changed" if old[path] else "Added"
+            rows.append((kind, path))
+        return [*rows, ("Bytes-Before", str(before))]
+
+    def _entries(self, tree: str) -> Entries:
+        return self._new_trees[tree] if tree in self._new_trees else self._repository.tree(tree)
+
+    def _add(self, one: GitObject) -> GitObject:
+        if one.id not in self._objects:
+            self._objects[one.id] = one
+            self._held_bytes += len(one.content)
+            if self._held_bytes > _MOST_HELD_BYTES:
+                self.save()
+        return one
+
+
+def by_hand(paths: Collection[str]) -> str:
+    """Return the message for what people changed."""
+    if len(paths) == 1:
+        return f"edited by hand: {next(iter(paths))}"
+    return f"edited by hand: {len(paths):,} files"

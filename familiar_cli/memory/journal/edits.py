@@ -1,0 +1,165 @@
+"""Find what people changed since the last commit, looking closely only at what may have changed.
+
+The size and times of each file, as they were when its content was last compared, are kept in a
+table. A file that has the same is not read again, unless it had been changed so shortly before the
+comparison that a second edit could have left the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from familiar_cli import clock
+from familiar_cli.memory import paths
+from familiar_cli.memory.disk import temp_in
+from familiar_cli.memory.journal import trees
+from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.walk import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.memory.files import Tree
+    from familiar_cli.memory.journal.repository import Repository
+
+TABLE = "familiar-seen.json"
+LOOKED = "familiar-looked"
+PAUSE = 20  # at most a twentieth of the time goes into looking at all files
+_UNSURE_NS = 3_000_000_000  # FAT tells time in steps of two seconds
+_VERSION = 1
+
+Signature = list[int]
+"""Size, time of change, and, except on Windows, time of the last change of any kind."""
+
+
+class Edits:
+    """One look at all files. Iterating gives path and content (None: gone) of each that differs.
+
+    Args:
+        tree: Where to look.
+        repository: What is known already.
+        head: The commit to compare with; None for an empty one.
+
+    Attributes:
+        unreadable: What could not be compared and keeps its last known state.
+    """
+
+    def __init__(self, tree: Tree, repository: Repository, head: str | None) -> None:
+        self._repository = repository
+        self._root = tree.real
+        self._scan = scan(tree, "", hidden=True) if tree.root.is_dir() else ([], [])
+        self._table = os.path.join(repository.path, TABLE)
+        state = repository.tree_of(head)
+        self._known, self._same_table = self._load(state)
+        self._now_ns = int(clock.now().timestamp() * 1e9)
+        self.unreadable: list[str] = []
+
+    def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
+        """Compare. What comes out is taken as committed when `keep` is called afterwards."""
+        there = set()
+        for rel_path, path in self._scan[0]:
+            if not all(map(recordable, rel_path.split("/"))):
+                continue
+            there.add(rel_path)
+            content = self._look_at(rel_path, path)
+            if content is not None:
+                yield rel_path, content
+        hidden = self._out_of_sight()
+        for rel_path in sorted(self._known.keys() - there):
+            if not rel_path.startswith(hidden):
+                del self._known[rel_path]
+                self._same_table = False
+                yield rel_path, None
+
+    def keep(self, tree: str | None) -> None:
+        """Write down what was seen, for the state `tree`. Losing it costs only another look."""
+        with suppress(OSError):
+            if self._same_table:
+                return
+            text = json.dumps({"version": _VERSION, "tree": tree, "files": self._known})
+            temporary = temp_in(os.path.dirname(self._table), ".new")
+            with open(temporary, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, self._table)
+
+    def _look_at(self, rel_path: str, path: str) -> bytes | None:
+        """Return the content of a file if it differs from the known one."""
+        known = self._known.get(rel_path)
+        try:
+            status = os.lstat(path)
+            seen = _signature(status)
+            if known and known[1] == seen:
+                return None
+            with open(path, "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self.unreadable.append(rel_path)
+            return None
+        id_ = object_id("blob", content)
+        self._same_table = False
+        self._known[rel_path] = (id_, seen if self._now_ns - seen[-1] > _UNSURE_NS else None)
+        return None if known and known[0] == id_ else content
+
+    def _out_of_sight(self) -> tuple[str, ...]:
+        """Return prefixes of paths whose files may be there although they were not seen."""
+        found = []
+        for skipped in self._scan[1]:
+            path = os.path.join(self._root, *skipped.rel_path.split("/"))
+            if os.path.isdir(path) and not os.path.islink(path):
+                found.append("" if skipped.rel_path == "." else skipped.rel_path)
+                self.unreadable.append(skipped.rel_path)
+        return tuple(found) or ("\0",)  # no path begins so
+
+    def _load(self, state: str | None) -> tuple[dict[str, tuple[str, Signature | None]], bool]:
+        """Return what is known of each file in the tree `state`: its id, and its signature."""
+        read = self._repository.tree
+        try:
+            with open(self._table, encoding="utf-8") as file:
+                found = json.load(file)
+            if found["version"] != _VERSION:
+                raise ValueError
+            known = {path: (id_, seen) for path, (id_, seen) in found["files"].items()}
+            changes = list(trees.changed(read, found["tree"], state))
+        except Exception:  # noqa: BLE001  # a table that is damaged in any way is made anew
+            return {path: (id_, None) for path, id_ in trees.files(read, state)}, False
+        for path, _, new in changes:
+            known.pop(path, None)
+            if new:
+                known[path] = (new, None)
+        return known, not changes
+
+
+def recordable(name: str) -> bool:
+    """Tell whether git takes `name` as part of a path, and not as something of its own."""
+    return (name.isascii() and name[0] not in ".gG") or not paths.is_gits_own(name)
+
+
+def due(repository: Repository) -> bool:
+    """Tell whether it is time for a look at all files."""
+    path = os.path.join(repository.path, LOOKED)
+    try:
+        with open(path, encoding="utf-8") as file:
+            took_s = float(file.read())
+        last_s = os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return True
+    past_s = clock.now().timestamp() - last_s
+    return not 0 <= past_s < PAUSE * took_s
+
+
+def note_time(repository: Repository, took_s: float) -> None:
+    """Remember that all files were looked at just now, and how long it took."""
+    with suppress(OSError):
+        with open(os.path.join(repository.path, LOOKED), "w", encoding="utf-8") as file:
+            file.write(f"{took_s:.6f}\n")
+
+
+def _signature(status: os.stat_result) -> Signature:
+    if os.name == "nt":  # there, st_ctime is when a file was made
+        return [status.st_size, status.st_mtime_ns]
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]

@@ -1,0 +1,151 @@
+"""Carry out a decided change that a crash cut short. What a person wrote since then is kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.memory import paths
+from familiar_cli.memory.files import signature
+from familiar_cli.memory.journal import pending, trees
+from familiar_cli.memory.journal.objects import damaged
+from familiar_cli.memory.types import Applied, Change
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from familiar_cli.memory.files import Tree
+    from familiar_cli.memory.journal.pending import Pending
+    from familiar_cli.memory.journal.repository import Repository
+
+
+class _Other:
+    """Something that is no plain file."""
+
+
+OTHER: Final = _Other()
+
+
+def finish(
+    repository: Repository, memory: Tree, mark: Pending, tell: Callable[[str], None]
+) -> bool:
+    """Carry out what `mark` names, and take it away.
+
+    Returns:
+        Whether a person had changed one of the files meanwhile; that file is left alone.
+
+    Raises:
+        FamiliarError: The journal is damaged, or the disk refused.
+    """
+    head = repository.head()
+    if head not in {mark.base, mark.commit}:
+        _set_aside(repository, mark, tell)
+        return True
+    from familiar_cli.memory.apply import apply
+    from familiar_cli.memory.plan import Plan
+
+    changes, edited = _left_to_do(repository, memory.real, mark)
+    if head != mark.commit:
+        repository.set_head(mark.commit)
+    plan = Plan(
+        changes=tuple(changes),
+        result=Applied(),
+        seen={c.rel_path: signature(_real(memory.real, c.rel_path)) for c in changes},
+        leftovers=tuple(_leftovers(memory.real, [*edited, *_paths(repository, mark)])),
+    )
+    apply(memory.real, plan, repository.disk)
+    for path in plan.leftovers:
+        _drop(path)
+    pending.clear(repository.path, repository.disk)
+    repository.disk.sync_dir(repository.path)
+    for rel_path in edited:
+        tell(
+            f"{rel_path!r} was edited after a change of it broke off, and was left as it is;"
+            f" see what the change would have written: `familiar memory show {mark.commit[:10]}`"
+        )
+    return bool(edited)
+
+
+def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
+    """Return a plain file's content, None when nothing is there, `OTHER` for anything else.
+
+    Raises:
+        FamiliarError: It cannot be read.
+    """
+    path = root
+    parts = rel_path.split("/")
+    try:
+        for depth, part in enumerate(parts, 1):
+            path = os.path.join(path, part)
+            mode = os.lstat(path).st_mode
+            if not (stat.S_ISREG(mode) if depth == len(parts) else stat.S_ISDIR(mode)):
+                return OTHER
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FamiliarError(
+            f"A change of {rel_path!r} broke off and cannot be finished: {error.strerror or error}",
+            hint="Look at its permissions, then run `familiar doctor`.",
+        ) from error
+
+
+def _left_to_do(repository: Repository, root: str, mark: Pending) -> tuple[list[Change], list[str]]:
+    """Return the changes not yet on disk, and the files that a person changed since."""
+    changes, edited = [], []
+    for rel_path in _paths(repository, mark):
+        before, after = (repository.file_at(c, rel_path) for c in (mark.base, mark.commit))
+        now = on_disk(root, rel_path)
+        if now == after:
+            continue
+        if now == before:
+            changes.append(Change(rel_path, before, after))
+        else:
+            edited.append(rel_path)
+    return changes, edited
+
+
+def _paths(repository: Repository, mark: Pending) -> list[str]:
+    old, new = (repository.tree_of(commit) for commit in (mark.base, mark.commit))
+    return [path for path, _, _ in trees.changed(repository.tree, old, new)]
+
+
+def _leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
+    """Return the temporary files (real paths) in the directories of `rel_paths`."""
+    found = []
+    for directory in {os.path.dirname(_real(root, rel_path)) for rel_path in rel_paths}:
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            continue
+        found += [os.path.join(directory, n) for n in names if n.startswith(paths.TEMP_PREFIX)]
+    return found
+
+
+def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None]) -> None:
+    """Drop a mark that is done already; keep one that the branch knows nothing of."""
+    at, seen = repository.head(), 0
+    while at and at != mark.commit:
+        at, seen = repository.commit(at).parent, seen + 1
+    if at is None:
+        aside = os.path.join(repository.path, f"familiar-unfinished-{mark.commit[:10]}")
+        repository.disk.replace(os.path.join(repository.path, pending.NAME), aside)
+        tell(
+            f"The journal's branch was moved by hand while commit {mark.commit[:10]} was being"
+            f" carried out; {aside!r} names it. Compare: `familiar memory show {mark.commit[:10]}`"
+        )
+    pending.clear(repository.path, repository.disk)
+
+
+def _real(root: str, rel_path: str) -> str:
+    return os.path.join(root, *rel_path.split("/"))
+
+
+def _drop(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

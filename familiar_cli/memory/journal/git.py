@@ -1,0 +1,246 @@
+"""`GitJournal`: each transaction becomes a commit before it is made, and is finished after a crash.
+
+The order is what makes it safe:
+
+1. the commit's objects are written;
+2. a mark that names the commit: from here on the change is decided;
+3. the branch moves to the commit;
+4. the files are changed, one by one;
+5. the mark goes.
+
+Every step is durable before the next begins. Whoever finds a mark carries out steps 3 to 5 again.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from familiar_cli import clock
+from familiar_cli.errors import FamiliarError
+from familiar_cli.memory.disk import Disk
+from familiar_cli.memory.files import Tree
+from familiar_cli.memory.journal import pending
+from familiar_cli.memory.journal.commits import HUMAN
+from familiar_cli.memory.journal.repository import Repository, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from familiar_cli.memory.types import Change
+
+FOUND = "the memory as it was found"
+
+
+class GitJournal:
+    """The journal of one memory directory.
+
+    Args:
+        path: `journal.git`; made with the first change.
+        root: The memory directory.
+        tell: Told in words what a person should look at.
+        disk: The file system.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        root: Path,
+        *,
+        tell: Callable[[str], None] = lambda _: None,
+        disk: Disk | None = None,
+    ) -> None:
+        self.path = str(path)
+        self._disk = disk or Disk()
+        self._memory = Tree(root)
+        self._repository = Repository(path, self._disk)
+        self._tell = tell
+
+    @property
+    def repository(self) -> Repository:
+        """The repository, to read from."""
+        return self._repository
+
+    def pending(self) -> bool:
+        """Tell whether a change is decided but not all of it is on disk; costs one look."""
+        return pending.there(self.path)
+
+    def state(self) -> object:
+        """Return a value that differs after every transaction; costs one look."""
+        try:
+            status = os.stat(self._repository.branch_path)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def begin(self, *, look: bool = False) -> None:
+        """Finish what a crash cut short; commit what people changed.
+
+        Looking at all files takes longer the more there are, so a transaction leaves it out when
+        the last look was a moment ago. The files that a transaction changes are always looked at.
+
+        Raises:
+            FamiliarError: The journal is damaged or cannot be written.
+        """
+        if not self._repository.exists:
+            return
+        from familiar_cli.memory.journal.edits import due
+
+        with self._open():
+            edited = self._finish()
+            if look or edited or due(self._repository):
+                self._note_edits(loud=look)
+
+    def prepare(
+        self, source: str, message: str, changes: Sequence[Change], trailers: Mapping[str, str]
+    ) -> None:
+        """Commit what is about to be, and mark it as decided.
+
+        Raises:
+            FamiliarError: It could not be written; nothing is decided.
+        """
+        from familiar_cli.memory.journal.draft import Draft
+        from familiar_cli.memory.journal.edits import recordable
+
+        repository = self._repository
+        with self._open():
+            if not repository.exists:
+                repository.create()
+            if repository.head() is None:
+                self._note_edits()
+            changes = [c for c in changes if all(map(recordable, c.rel_path.split("/")))]
+            self._note_touched(changes)
+            base = repository.head()
+            draft = Draft(repository, base)
+            if not draft.commit(
+                source,
+                message,
+                [(change.rel_path, change.after) for change in changes],
+                _now(),
+                trailers=trailers,
+                old_bytes={c.rel_path: len(c.before) for c in changes if c.before is not None},
+            ):
+                return
+            draft.save()
+            self._decide(pending.Pending(base, str(draft.head)))
+
+    def applied(self, changes: Sequence[Change]) -> None:
+        """Every change is on disk."""
+        del changes
+        with self._open():
+            pending.clear(self.path, self._disk)
+
+    def abandoned(self, changes: Sequence[Change]) -> None:
+        """Take the commit back, unless a file could not be put back: then it is still decided.
+
+        Raises:
+            FamiliarError: The journal could not be changed either; the next writer will finish.
+        """
+        from familiar_cli.memory.journal.finish import on_disk
+
+        mark = pending.read(self.path)
+        if mark is None:
+            return
+        stuck = [
+            change.rel_path
+            for change in changes
+            if on_disk(self._memory.real, change.rel_path) == change.after
+        ]
+        if stuck:
+            raise FamiliarError(
+                f"The change broke off, and {stuck[0]!r} could not be put back;"
+                " the next command finishes the change",
+                hint="Free some space, or look at the permissions; then run `familiar doctor`.",
+            )
+        self._take_back(mark)
+
+    def _decide(self, mark: pending.Pending) -> None:
+        try:
+            self._keep_former()
+            pending.write(self.path, mark, self._disk)
+            self._repository.set_head(mark.commit)
+        except BaseException:
+            self._take_back(mark)
+            raise
+
+    def _keep_former(self) -> None:
+        """Keep the branch as it is under a second name: going back must not need room."""
+        former = os.path.join(self.path, pending.FORMER)
+        with suppress(OSError):
+            os.unlink(former)
+        with suppress(OSError):
+            os.link(self._repository.branch_path, former)
+
+    def _take_back(self, mark: pending.Pending) -> None:
+        former = os.path.join(self.path, pending.FORMER)
+        with self._open():
+            if self._repository.head() == mark.commit:
+                if mark.base is not None and os.path.exists(former):
+                    self._disk.replace(former, self._repository.branch_path)
+                    self._disk.sync_dir(os.path.dirname(self._repository.branch_path))
+                else:
+                    self._repository.set_head(mark.base)
+            pending.clear(self.path, self._disk)
+            self._disk.sync_dir(self.path)
+
+    def _finish(self) -> bool:
+        """Carry out what is decided, and tell whether a person had changed something of it."""
+        mark = pending.read(self.path)
+        if mark is None:
+            return False
+        from familiar_cli.memory.journal.finish import finish
+
+        return finish(self._repository, self._memory, mark, self._tell)
+
+    def _note_touched(self, changes: Sequence[Change]) -> None:
+        """Commit what people changed in the files that a transaction is about to change."""
+        from familiar_cli.memory.journal import trees
+        from familiar_cli.memory.journal.objects import object_id
+
+        repository = self._repository
+        state = repository.tree_of(repository.head())
+        self._commit_edits(
+            (change.rel_path, change.before)
+            for change in changes
+            if trees.file_id(repository.tree, state, change.rel_path)
+            != (None if change.before is None else object_id("blob", change.before))
+        )
+
+    def _note_edits(self, *, loud: bool = False) -> None:
+        """Look at all files, and commit what people changed."""
+        from familiar_cli.memory.journal.edits import Edits, note_time
+
+        begun_s = clock.stopwatch_s()
+        repository = self._repository
+        head = repository.head()
+        edits = Edits(self._memory, repository, head)
+        self._commit_edits(edits, "" if head else FOUND)
+        edits.keep(repository.tree_of(repository.head()))
+        note_time(repository, clock.stopwatch_s() - begun_s)
+        for path in edits.unreadable if loud else ():
+            self._tell(f"{path!r} cannot be read; the journal keeps its last known state")
+
+    def _commit_edits(
+        self, contents: Iterable[tuple[str, bytes | None]], message: str = ""
+    ) -> None:
+        from familiar_cli.memory.journal.draft import Draft
+
+        draft = Draft(self._repository, self._repository.head())
+        if draft.commit(HUMAN, message, contents, _now()):
+            draft.save()
+            self._repository.set_head(draft.head)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        try:
+            with translated(self.path):
+                yield
+        finally:
+            self._repository.close()
+
+
+def _now() -> datetime:
+    return clock.now().astimezone()

@@ -1,0 +1,193 @@
+"""The objects of a git repository: loose ones as files, packed ones through dulwich.
+
+A loose object is a header, `<kind> <size>\\0`, and the content, deflated; its name is the SHA-1 of
+both. Writing one needs no library, so a small change does not pay for importing one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.memory.disk import Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dulwich.object_store import DiskObjectStore
+
+Kind = Literal["blob", "tree", "commit"]
+
+PACK_FROM = 32  # so many new objects are written as one file: two flushes instead of two for each
+_LEVEL = 1  # of zlib; what is kept for long is packed better
+_TYPE_NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class GitObject:
+    """One object: a file's content, a directory or a commit."""
+
+    kind: Kind
+    content: bytes
+    id: str
+
+
+def git_object(kind: Kind, content: bytes) -> GitObject:
+    """Return the object with `content`."""
+    return GitObject(kind, content, object_id(kind, content))
+
+
+def object_id(kind: Kind, content: bytes) -> str:
+    """Return the id that git gives an object."""
+    header = f"{kind} {len(content)}\0".encode()
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+class Objects:
+    """All objects below `journal.git/objects`. Close it: packs are kept open while reading."""
+
+    def __init__(self, directory: str, disk: Disk | None = None) -> None:
+        self.directory = directory
+        self._disk = disk or Disk()
+        self._packs: DiskObjectStore | None = None
+
+    def read(self, id_: str) -> bytes:
+        """Return an object's content.
+
+        Raises:
+            FamiliarError: It is missing or damaged.
+        """
+        try:
+            with open(self._path(id_), "rb") as file:
+                raw = zlib.decompress(file.read())
+            return raw[raw.index(b"\0") + 1 :]
+        except FileNotFoundError:
+            return self._read_packed(id_)
+        except (OSError, zlib.error, ValueError) as error:
+            raise damaged(f"object {id_} cannot be read: {error}") from error
+
+    def write(self, objects: Iterable[GitObject]) -> None:
+        """Write objects, and return when they are durable. May raise OSError."""
+        new = {o.id: o for o in objects}
+        if len(new) >= PACK_FROM:
+            self.write_pack(list(new.values()))
+            return
+        waiting = []
+        for id_, one in new.items():
+            path = self._path(id_)
+            self._make_dir(os.path.dirname(path))
+            if not os.path.exists(path):
+                name = f"tmp_obj_{os.getpid()}{secrets.token_hex(6)}"  # git knows this prefix
+                temporary = os.path.join(os.path.dirname(path), name)
+                self._disk.create(temporary, _deflated(one))
+                waiting.append((temporary, path))
+        for temporary, path in waiting:
+            self._disk.replace(temporary, path)
+        for directory in sorted({os.path.dirname(self._path(id_)) for id_ in new}):
+            self._disk.sync_dir(directory)
+
+    def write_pack(self, objects: Sequence[GitObject]) -> None:
+        """Write objects as one pack, and return when it is durable. May raise OSError."""
+        from dulwich.objects import ObjectID, ShaFile
+        from dulwich.pack import full_unpacked_object
+
+        self.clear_leftovers()
+        store = self.packs()
+        store.add_pack_data(
+            len(objects),
+            (
+                full_unpacked_object(
+                    ShaFile.from_raw_string(
+                        _TYPE_NUMBERS[o.kind], o.content, ObjectID(o.id.encode())
+                    )
+                )
+                for o in objects
+            ),
+        )
+        self._disk.sync_dir(os.path.join(self.directory, "pack"))
+
+    def packs(self) -> DiskObjectStore:
+        """Return dulwich's view of the objects, which stays open until `close`."""
+        if self._packs is None:
+            from dulwich.object_store import DiskObjectStore
+
+            self._packs = DiskObjectStore(self.directory, fsync_object_files=True)
+        return self._packs
+
+    def has_packs(self) -> bool:
+        """Tell whether anything is packed."""
+        return any(n.endswith(".idx") for n in _names(os.path.join(self.directory, "pack")))
+
+    def loose(self) -> list[str]:
+        """Return the ids of all loose objects, sorted."""
+        return sorted(
+            first + rest
+            for first in _names(self.directory)
+            if len(first) == 2  # noqa: PLR2004  # git splits ids after two digits
+            for rest in _names(os.path.join(self.directory, first))
+            if not rest.startswith("tmp_obj_")
+        )
+
+    def clear_leftovers(self) -> None:
+        """Remove what a crash left half written. Only the holder of the lock may do this."""
+        for name in _names(os.path.join(self.directory, "pack")):
+            if name.startswith("tmp_") or name.endswith(".lock"):
+                with suppress(OSError):
+                    os.unlink(os.path.join(self.directory, "pack", name))
+
+    def forget_loose(self, id_: str) -> None:
+        """Remove a loose object that is packed. May raise OSError."""
+        self._disk.unlink(self._path(id_))
+
+    def close(self) -> None:
+        """Let go of the packs; the next use opens them again."""
+        if self._packs is not None:
+            self._packs.close()
+            self._packs = None
+
+    def _read_packed(self, id_: str) -> bytes:
+        if not self.has_packs():
+            raise damaged(f"object {id_} is missing")
+        from dulwich.objects import ObjectID
+
+        try:
+            return self.packs().get_raw(ObjectID(id_.encode()))[1]
+        except KeyError as error:
+            raise damaged(f"object {id_} is missing") from error
+        except Exception as error:  # dulwich raises what a broken pack happens to cause
+            raise damaged(f"object {id_} cannot be read: {error}") from error
+
+    def _make_dir(self, directory: str) -> None:
+        if not os.path.isdir(directory):
+            with suppress(FileExistsError):
+                self._disk.mkdir(directory)
+            self._disk.sync_dir(self.directory)
+
+    def _path(self, id_: str) -> str:
+        return os.path.join(self.directory, id_[:2], id_[2:])
+
+
+def damaged(what: str) -> FamiliarError:
+    """Return the error for a journal that does not hold what it should."""
+    return FamiliarError(
+        f"The journal is damaged: {what}; the memory itself was not changed",
+        hint="Run `familiar doctor`. Put a copy of journal.git in its place, or move it away: a new"
+        " one begins with the next change.",
+    )
+
+
+def _deflated(one: GitObject) -> bytes:
+    return zlib.compress(f"{one.kind} {len(one.content)}\0".encode() + one.content, _LEVEL)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

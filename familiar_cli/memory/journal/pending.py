@@ -1,0 +1,60 @@
+"""The mark that says: this commit is decided, and may not be wholly on disk yet."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.memory.journal.objects import damaged
+
+if TYPE_CHECKING:
+    from familiar_cli.memory.disk import Disk
+
+NAME = "familiar-pending"
+FORMER = "familiar-former"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A decided change.
+
+    Args:
+        base: The commit before it; None when it is the first.
+        commit: The commit to be carried out.
+    """
+
+    base: str | None
+    commit: str
+
+
+def read(directory: str) -> Pending | None:
+    """Return the mark, or None when every commit is on disk."""
+    try:
+        with open(os.path.join(directory, NAME), encoding="utf-8") as file:
+            found = json.load(file)
+        return Pending(found["base"], found["commit"])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise damaged(f"{NAME!r} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(f"{NAME!r} makes no sense") from error
+
+
+def write(directory: str, mark: Pending, disk: Disk) -> None:
+    """Decide a change, durably. May raise OSError."""
+    disk.put(os.path.join(directory, NAME), (json.dumps(asdict(mark)) + "\n").encode())
+
+
+def clear(directory: str, disk: Disk) -> None:
+    """Take the mark away. Should a power failure bring it back, finishing again changes nothing."""
+    with suppress(FileNotFoundError):
+        disk.unlink(os.path.join(directory, NAME))
+
+
+def there(directory: str) -> bool:
+    """Tell whether there is a mark; one look."""
+    return os.path.lexists(os.path.join(directory, NAME))

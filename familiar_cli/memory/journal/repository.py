@@ -1,0 +1,150 @@
+"""`journal.git` on disk: a bare git repository with one branch, whose tip is the newest commit."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.memory.disk import Disk
+from familiar_cli.memory.journal import commits, trees
+from familiar_cli.memory.journal.objects import Objects, damaged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.trees import Entries
+
+BRANCH = "refs/heads/main"
+_ID = re.compile(r"[0-9a-f]{40}")
+_KEPT_TREES = 256  # parsed directories that stay in memory
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = false
+\tbare = true
+\tautocrlf = false
+\tquotepath = false
+"""
+_EXCLUDE = ".index/\n.tmp-familiar-*\n"
+
+
+class Repository:
+    """Reads and moves the journal. Whoever writes holds the familiar's lock."""
+
+    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+        self.path = str(path)
+        self.disk = disk or Disk()
+        self.objects = Objects(os.path.join(self.path, "objects"), self.disk)
+        self._trees: dict[str, Entries] = {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a journal."""
+        return os.path.isdir(self.path)
+
+    @property
+    def branch_path(self) -> str:
+        """The file that names the newest commit."""
+        return os.path.join(self.path, *BRANCH.split("/"))
+
+    def create(self) -> None:
+        """Make an empty repository, all of it or nothing. May raise OSError."""
+        new = f"{self.path}.{os.getpid()}.new"
+        shutil.rmtree(new, ignore_errors=True)
+        for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+            os.makedirs(os.path.join(new, *directory.split("/")))
+        for name, text in (
+            ("HEAD", f"ref: {BRANCH}\n"),
+            ("config", _CONFIG),
+            ("info/exclude", _EXCLUDE),
+        ):
+            self.disk.create(os.path.join(new, *name.split("/")), text.encode())
+        self.disk.sync_dir(new)
+        self.disk.replace(new, self.path)
+        self.disk.sync_dir(os.path.dirname(self.path))
+
+    def head(self) -> str | None:
+        """Return the id of the newest commit, or None when there is none yet.
+
+        Raises:
+            FamiliarError: The branch does not name a commit.
+        """
+        text = _text(self.branch_path)
+        if text is None:
+            text = self._packed_ref()
+        if text is None:
+            return None
+        if not _ID.fullmatch(text.strip()):
+            raise damaged(f"{BRANCH} names no commit")
+        return text.strip()
+
+    def set_head(self, id_: str | None) -> None:
+        """Make a commit the newest, durably. May raise OSError."""
+        if id_ is None:
+            with suppress(FileNotFoundError):
+                self.disk.unlink(self.branch_path)
+            self.disk.sync_dir(os.path.dirname(self.branch_path))
+        else:
+            self.disk.put(self.branch_path, f"{id_}\n".encode())
+
+    def commit(self, id_: str) -> Commit:
+        """Return a commit. Raises `FamiliarError` when it is missing or damaged."""
+        return commits.decode(id_, self.objects.read(id_))
+
+    def tree(self, id_: str) -> Entries:
+        """Return the entries of a tree. Raises `FamiliarError` when it is missing or damaged."""
+        if id_ not in self._trees:
+            entries = trees.decode(self.objects.read(id_))
+            while len(self._trees) >= _KEPT_TREES:
+                del self._trees[next(iter(self._trees))]
+            self._trees[id_] = entries
+        return self._trees[id_]
+
+    def tree_of(self, commit: str | None) -> str | None:
+        """Return the id of the memory's state at a commit."""
+        return self.commit(commit).tree if commit else None
+
+    def file_at(self, commit: str | None, rel_path: str) -> bytes | None:
+        """Return a file's bytes as they were at a commit, or None when it was not there."""
+        id_ = trees.file_id(self.tree, self.tree_of(commit), rel_path)
+        return self.objects.read(id_) if id_ else None
+
+    def close(self) -> None:
+        """Let go of open packs."""
+        self.objects.close()
+
+    def _packed_ref(self) -> str | None:
+        for line in (_text(os.path.join(self.path, "packed-refs")) or "").splitlines():
+            id_, _, name = line.partition(" ")
+            if name == BRANCH:
+                return id_
+        return None
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn what the system says of the journal into one error."""
+    try:
+        yield
+    except OSError as error:
+        raise FamiliarError(
+            f"The journal {path!r} could not be written: {error.strerror or error};"
+            " no memory was changed",
+            hint="Free some space, or look at its permissions; then try again.",
+        ) from error
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise damaged(f"{path!r} cannot be read: {error.strerror or error}") from error
