@@ -1,0 +1,91 @@
+"""Who wrote each line of a file, and when."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.memory.journal.diff import is_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.history import History
+    from familiar_cli.memory.journal.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """One line, counted from 1, and the commit that wrote it as it is."""
+
+    line: int
+    commit: Commit
+    text: str
+
+
+def blame(repository: Repository, history: History, rel_path: str) -> list[BlamedLine]:
+    """Return every line of the newest state of a file. Renames are followed.
+
+    Raises:
+        NotFoundError: The journal has no such file now.
+        BadInputError: It is no text.
+    """
+    content = repository.file_at(history.head, rel_path)
+    if content is None:
+        raise NotFoundError(
+            f"The journal has no file {rel_path!r} now",
+            hint=f"See whether it had: `familiar memory log {rel_path}`.",
+        )
+    if is_binary(content):
+        raise BadInputError(f"{rel_path!r} is no text, so it has no lines")
+    return list(_blamed(repository, history, rel_path))
+
+
+def _blamed(repository: Repository, history: History, rel_path: str) -> Iterator[BlamedLine]:
+    """Go back through the versions: a line that the older one has, too, is not the newer one's."""
+    versions = list(_versions(repository, history, rel_path))
+    newest = versions[0][1]
+    wrote: dict[int, Commit] = {}
+    unclear = {n: n for n in range(len(newest))}  # place in the version at hand -> in the newest
+    for (commit, lines), (_, older) in pairwise([*versions, (versions[-1][0], [])]):
+        if not unclear:
+            break
+        kept = _same(lines, older)
+        wrote |= {place: commit for n, place in unclear.items() if n not in kept}
+        unclear = {kept[n]: place for n, place in unclear.items() if n in kept}
+    for n, line in enumerate(newest):
+        yield BlamedLine(n + 1, wrote[n], line.decode("utf-8", errors="replace"))
+
+
+def _versions(
+    repository: Repository, history: History, rel_path: str
+) -> Iterator[tuple[Commit, list[bytes]]]:
+    """Yield each version of a file, newest first, back to where it was made."""
+    for change in history.log(rel_path):
+        content = repository.file_at(change.commit.id, change.rel_path)
+        if content is None:
+            return  # an older file of the same name
+        yield change.commit, _lines(content)
+
+
+def _same(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
+    """Return the places of `lines` that `older` has, too, and where."""
+    most = min(len(lines), len(older))
+    head = next((n for n in range(most) if lines[n] != older[n]), most)
+    tail = next((n for n in range(most - head) if lines[-1 - n] != older[-1 - n]), most - head)
+    middle = lines[head : len(lines) - tail], older[head : len(older) - tail]
+    same = {n: n for n in range(head)}
+    if all(middle):
+        matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
+        for block in matcher.get_matching_blocks():
+            same |= {head + block.a + n: head + block.b + n for n in range(block.size)}
+    return same | {len(lines) - n: len(older) - n for n in range(1, tail + 1)}
+
+
+def _lines(content: bytes) -> list[bytes]:
+    lines = content.split(b"\n")
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,186 @@
+"""Pack the journal: many small files become one, in which like things are kept as differences."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.journal.delta import delta
+from familiar_cli.memory.journal.history import History
+from familiar_cli.memory.journal.objects import damaged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dulwich.objects import ShaFile
+    from dulwich.pack import UnpackedObject
+
+    from familiar_cli.memory.journal.objects import Objects
+    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.journal.trees import Reader
+
+WORTH_IT: Final = 2000  # loose objects; from here on `doctor` advises to compact
+_MOST_PACKS = 8  # with more of them, they too become one
+_CHAIN = 50  # longest chain of differences, as with git
+_BATCH_BYTES = 64 * 1024 * 1024  # held in memory at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What packing did, or would do.
+
+    Args:
+        objects: How many objects were (or would be) packed.
+        bytes_before: What they took on disk.
+        bytes_after: What they take now; None for a dry run.
+    """
+
+    objects: int
+    bytes_before: int
+    bytes_after: int | None
+
+
+def compact(repository: Repository, *, dry_run: bool = False) -> Compacted:
+    """Pack all loose objects, and all packs once there are many. The caller holds the lock.
+
+    Nothing is removed before all it held is durable in a pack, so a crash leaves at most copies.
+    May raise OSError.
+    """
+    objects = repository.objects
+    loose, packs = objects.loose(), _old_packs(objects)
+    before = disk_bytes(repository)
+    ids = [*loose, *(id_ for pack in packs for id_ in _ids_in(objects, pack))]
+    ids = list(dict.fromkeys(ids))
+    if dry_run or not ids:
+        objects.close()
+        return Compacted(len(ids), before, None if dry_run else before)
+    objects.clear_leftovers()
+    written: set[str] = set()
+    for batch in _batches(objects, _in_order(repository, ids)):
+        written.add(_write(objects, batch))
+    repository.disk.sync_dir(os.path.join(objects.directory, "pack"))
+    objects.close()
+    for id_ in loose:
+        objects.forget_loose(id_)
+    for pack in packs:
+        if os.path.basename(pack) not in written:
+            for suffix in (".idx", ".pack"):
+                repository.disk.unlink(pack + suffix)
+    _drop_empty(objects.directory)
+    return Compacted(len(ids), before, disk_bytes(repository))
+
+
+def disk_bytes(repository: Repository) -> int:
+    """Return how much room the objects take, each file counted in whole blocks of 4 KB."""
+    total = 0
+    for directory, _, names in os.walk(repository.objects.directory):
+        for name in names:
+            with suppress(OSError):
+                total += -(-os.stat(os.path.join(directory, name)).st_size // 4096) * 4096
+    return total
+
+
+def _old_packs(objects: Objects) -> list[str]:
+    """Return the packs to be taken together (paths without suffix); none while there are few."""
+    directory = os.path.join(objects.directory, "pack")
+    names = sorted(n[:-5] for n in os.listdir(directory) if n.endswith(".pack"))
+    paths = [os.path.join(directory, name) for name in names]
+    paths = [path for path in paths if os.path.exists(path + ".idx")]
+    small = [path for path in paths if os.stat(path + ".pack").st_size < _BATCH_BYTES]
+    return small if len(small) > _MOST_PACKS else []
+
+
+def _ids_in(objects: Objects, path: str) -> list[str]:
+    name = os.path.basename(path).removeprefix("pack-").encode()
+    for pack in objects.packs().packs:
+        if pack.name() == name:
+            return [id_.decode() for id_ in pack]
+    raise damaged(f"pack {name.decode()} cannot be read")
+
+
+def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
+    """Return `ids` so that versions of one file or directory follow each other, newest first."""
+    places: dict[str, tuple[str, int]] = {}
+    for n, commit in enumerate(History(repository).commits()):
+        places[commit.id] = ("", n)
+        old = repository.tree_of(commit.parent)
+        for path, id_ in _new_in(repository.tree, old, commit.tree, "/"):
+            places.setdefault(id_, (path, n))
+    return sorted(ids, key=lambda id_: places.get(id_, ("~", 0)))
+
+
+def _new_in(
+    read: Reader, old: str | None, new: str | None, path: str
+) -> Iterator[tuple[str, str]]:
+    """Yield path and id of each file and directory that the tree `new` has and `old` has not."""
+    if new is None or old == new:
+        return
+    yield path, new
+    before = read(old) if old else {}
+    for name, entry in read(new).items():
+        was = before.get(name)
+        if was != entry and entry.is_dir:
+            below = was.id if was and was.is_dir else None
+            yield from _new_in(read, below, entry.id, f"{path}{name}/")
+        elif was != entry:
+            yield path + name, entry.id
+
+
+def _batches(objects: Objects, ids: Iterable[str]) -> Iterator[list[ShaFile]]:
+    from dulwich.objects import ObjectID
+
+    batch: list[ShaFile] = []
+    held_bytes = 0
+    for id_ in ids:
+        one = objects.packs()[ObjectID(id_.encode())]
+        batch.append(one)
+        held_bytes += one.raw_length()
+        if held_bytes > _BATCH_BYTES:
+            yield batch
+            batch, held_bytes = [], 0
+    if batch:
+        yield batch
+
+
+def _write(objects: Objects, batch: list[ShaFile]) -> str:
+    """Write a pack, make sure that it holds the whole batch, and return its name."""
+    pack = objects.packs().add_pack_data(len(batch), _differences(batch))
+    if pack is None or not all(one.id in pack for one in batch):
+        raise damaged("a new pack does not hold what was put into it")
+    return f"pack-{pack.name().decode()}"
+
+
+def _differences(batch: list[ShaFile]) -> Iterator[UnpackedObject]:
+    """Yield each object, as a difference to the one before where that is much shorter."""
+    from dulwich.pack import UnpackedObject
+
+    base, base_content, chain = None, b"", 0
+    for one in batch:
+        content = one.as_raw_string()
+        short = b""
+        if base and base.type_num == one.type_num and chain < _CHAIN:
+            short = delta(base_content, content)
+        is_short = 0 < len(short) < len(content) // 2
+        chain = chain + 1 if is_short else 0
+        yield UnpackedObject(
+            one.type_num,
+            sha=one.sha().digest(),
+            delta_base=base.sha().digest() if base and is_short else None,
+            decomp_len=len(short if is_short else content),
+            decomp_chunks=[short if is_short else content],
+        )
+        base, base_content = one, content
+
+
+def _drop_empty(directory: str) -> None:
+    for name in os.listdir(directory):
+        if len(name) == 2:  # noqa: PLR2004  # git splits ids after two digits
+            path = os.path.join(directory, name)
+            for leftover in os.listdir(path):
+                if leftover.startswith("tmp_obj_"):
+                    with suppress(OSError):
+                        os.unlink(os.path.join(path, leftover))
+            with suppress(OSError):
+                os.rmdir(path)

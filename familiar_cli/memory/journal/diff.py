@@ -1,0 +1,67 @@
+"""What differs between two states of the memory, as text that people and `patch` read."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from familiar_cli.memory.journal import trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.memory.journal.repository import Repository
+
+_NO_NEWLINE = "\\ No newline at end of file"
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How one file differs. `diff` is a unified diff, or one line for a file that is no text."""
+
+    rel_path: str
+    kind: Literal["added", "changed", "deleted"]
+    diff: str
+
+
+def between(
+    repository: Repository, old: str | None, new: str | None, rel_path: str = ""
+) -> Iterator[FileDiff]:
+    """Yield how each file at or below `rel_path` differs between two trees, sorted by path."""
+    for path, was, now in sorted(trees.changed(repository.tree, old, new)):
+        if not rel_path or path == rel_path or path.startswith(rel_path + "/"):
+            before, after = (repository.objects.read(i) if i else None for i in (was, now))
+            yield file_diff(path, before, after)
+
+
+def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileDiff:
+    """Return how a file differs; None stands for no file."""
+    kind: Literal["added", "changed", "deleted"] = "changed"
+    if before is None or after is None:
+        kind = "deleted" if after is None else "added"
+    old, new = before or b"", after or b""
+    names = [f"{side}/{rel_path}" if content is not None else "/dev/null"
+             for side, content in (("a", before), ("b", after))]
+    if is_binary(old) or is_binary(new):
+        text = f"Binary files {names[0]} and {names[1]} differ: {len(old):,} -> {len(new):,} bytes\n"
+        return FileDiff(rel_path, kind, text)
+    lines = difflib.unified_diff(_lines(old), _lines(new), *names, lineterm="")
+    return FileDiff(rel_path, kind, "".join(f"{_shown(line)}\n" for line in lines))
+
+
+def is_binary(content: bytes) -> bool:
+    """Tell whether `content` is no text, as git decides it."""
+    return b"\0" in content[:8000]
+
+
+def _lines(content: bytes) -> list[str]:
+    """Return the lines; one without a newline at its end is marked."""
+    lines = content.decode("utf-8", errors="replace").split("\n")
+    if lines[-1]:
+        return [*lines[:-1], lines[-1] + "\n"]
+    return lines[:-1]
+
+
+def _shown(line: str) -> str:
+    return f"{line}{_NO_NEWLINE}" if line.endswith("\n") else line
