@@ -48,7 +48,7 @@ def read_book(data: object, *, origin: str) -> Lorebook:
 
 
 def _read(data: object, origin: str) -> Lorebook:
-    if isinstance(data, list) and data:
+    if isinstance(data, list) and any(_has_lore(item) for item in data):
         book = _entries_of({"entries": data}, origin, "a bare list of entries")
         return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
     if not isinstance(data, dict):
@@ -109,7 +109,7 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
         raise _not_a_lorebook(data, origin)
     slots = list(given.items()) if isinstance(given, dict) else [("", item) for item in given]
     found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
-    if slots and not any(_LORE_FIELDS & item.keys() for _, item in found):
+    if slots and not any(_has_lore(item) for _, item in found):
         raise _not_a_lorebook(data, origin)
     shape = _shape_of(data, [item for _, item in found], is_object=isinstance(given, dict))
     mend = world_info.mend if shape == "worldinfo" else card_book.mend
@@ -158,6 +158,10 @@ def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -
 
 def _left_out(count: int) -> tuple[str, ...]:
     return (f"{count} of the entries are no objects: kept aside, not imported",) if count else ()
+
+
+def _has_lore(item: object) -> bool:
+    return isinstance(item, dict) and bool(_LORE_FIELDS & item.keys())
 
 
 def _is_frame(data: dict[str, Any]) -> bool:
