@@ -91,9 +91,10 @@ class Familiar:
         """What counts tokens: exact if its encoding is on disk, else an estimate."""
         from familiar_cli import tokens
         from familiar_cli.config.home import cache_dir
+        from familiar_cli.context.counting import RememberingCounter
         from familiar_cli.models.store import encoding_path
 
-        return tokens.load(encoding_path(cache_dir()))
+        return RememberingCounter(tokens.load(encoding_path(cache_dir())))
 
     def slot(self, name: str = "main") -> ResolvedSlot:
         """Return which server and model the slot `name` means.
