@@ -157,22 +157,24 @@ def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[st
     """Return the `spec` and `spec_version` to write, and note what is odd about those there are."""
     if shape not in {"v2", "v3"}:
         if "spec" in value:
-            notes.append(f"'spec' is {value['spec']!r}, but the fields do not stand in 'data'")
+            notes.append(f"'spec' is {value['spec']!r:.60}, but the fields do not stand in 'data'")
         return V3_SPEC
     spec, given, version = value.get("spec"), value.get("spec_version"), _version(value)
     usual = V3_SPEC if shape == "v3" else V2_SPEC
     if not isinstance(spec, str) or not spec.startswith("chara_card"):
-        notes.append(f"'spec' is {spec!r}; it is read as {usual[0]!r}")
+        notes.append(f"'spec' is {spec!r:.60}; it is read as {usual[0]!r}")
         spec = usual[0]
     if version is None:
-        notes.append(f"'spec_version' is {given!r}; it is read as {usual[1]!r}")
+        notes.append(f"'spec_version' is {given!r:.60}; it is read as {usual[1]!r}")
         return spec, usual[1]
     if not isinstance(given, str):
         notes.append("'spec_version' is a number; it is read as a text")
     if version > float(V3_SPEC[1]):
-        notes.append(f"version {given} is newer than {V3_SPEC[1]}, the newest this program knows")
+        notes.append(
+            f"version {version:g} is newer than {V3_SPEC[1]}, the newest this program knows"
+        )
     elif int(version) != int(float(usual[1])):
-        notes.append(f"'spec' is {spec!r} but 'spec_version' is {given!r}; 'spec' is believed")
+        notes.append(f"'spec' is {spec!r:.60}, 'spec_version' {given!r:.60}; 'spec' is believed")
         return spec, usual[1]
     return spec, str(given)
 
