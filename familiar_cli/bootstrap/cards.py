@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
@@ -26,6 +27,7 @@ _TEXTGEN: Final = {
     "greeting": "first_mes",
     "example_dialogue": "mes_example",
 }
+_ENOUGH_FIELDS: Final = 2
 _LOREBOOK_SIGNS: Final = ("entries", "lorebookVersion")
 
 
@@ -129,7 +131,7 @@ def _shape_of(value: dict[str, Any], origin: str) -> str:
             f"{origin!r} is a lorebook, not a character card",
             hint="Bring it in with `familiar import-lorebook`.",
         )
-    if any(key in value for key in V1_FIELDS[1:]):
+    if _has_fields(value):
         return "v1"
     if any(key in value for key in ("char_name", "char_persona", "char_greeting")):
         return "pygmalion"
@@ -143,14 +145,20 @@ def _shape_of(value: dict[str, Any], origin: str) -> str:
 
 def _is_card(value: dict[str, Any]) -> bool:
     named = str(value.get("spec", "")).startswith("chara_card")
-    return named or any(key in value["data"] for key in V1_FIELDS)
+    return named or _has_fields(value["data"])
+
+
+def _has_fields(value: dict[str, Any]) -> bool:
+    """Return whether enough of a card's fields are there; much other JSON has a name."""
+    return sum(key in value for key in V1_FIELDS) >= _ENOUGH_FIELDS
 
 
 def _version(value: dict[str, Any]) -> float | None:
     try:
-        return float(str(value.get("spec_version", "")))
+        version = float(str(value.get("spec_version", "")))
     except ValueError:
         return None
+    return version if math.isfinite(version) else None
 
 
 def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[str, str]:
