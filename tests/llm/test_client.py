@@ -357,8 +357,8 @@ async def test_a_server_that_never_answers_is_left() -> None:
 
 
 async def test_a_slow_reply_is_not_a_silent_one() -> None:
-    with ChatServer(Say("a b c d e f", pause_s=0.15)) as server:
-        assert (await ask(client(server, timeout_s=0.5))).text == "a b c d e f"
+    with ChatServer(Say("a b c d e f", pause_s=0.3)) as server:
+        assert (await ask(client(server, timeout_s=1.5))).text == "a b c d e f"
 
 
 async def test_a_slow_listener_is_not_a_silent_server() -> None:
