@@ -252,15 +252,9 @@ class TurnTaking:
         assert self._trace is not None
         question, reply = self._question, None
         if text.strip():
-            reply = self._history.append(
-                question.channel_id,
-                "assistant",
-                text,
-                modality=question.modality,
-                source=question.source,
-                partial=cut,
-            )
-        self._record(replace(self._trace, reply_turn=reply.id if reply else None, error=error))
+            reply = self._kept_reply(question, text, partial=cut)
+        trace = replace(self._trace, reply_turn=reply.id if reply else None, error=error)
+        self._record(trace, keep=self._keep_traces)
         return Taken(
             turn=question,
             reply=reply,
@@ -270,11 +264,26 @@ class TurnTaking:
             interrupted=error == "interrupted",
         )
 
-    def _record(self, trace: Trace) -> None:
+    def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
+        try:
+            return self._history.append(
+                question.channel_id,
+                "assistant",
+                text,
+                modality=question.modality,
+                source=question.source,
+                partial=partial,
+            )
+        except FamiliarError as error:
+            error.args = (f"The reply could not be kept. {error}",)
+            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
+            raise
+
+    def _record(self, trace: Trace, *, keep: int = 0) -> None:
         """Write the record; a turn is not lost because its record could not be written."""
         self._trace = replace(trace, notices=tuple(self._notices))
         try:
-            write_trace(self._traces_dir, self._trace, keep=self._keep_traces)
+            write_trace(self._traces_dir, self._trace, keep=keep)
         except FamiliarError as error:
             if str(error) not in self._notices:
                 self._notices.append(str(error))
