@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime  # noqa: TC003  # `from_json` reads the annotations
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli import __version__
 from familiar_cli.clock import iso
 from familiar_cli.context._decode import Malformed, decode
 from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # noqa: TC001
@@ -32,7 +33,8 @@ TRACE_VERSION: Final = 1
 class TracedContribution:
     """One piece that was offered, and what became of it; see `Contribution` and `Fragment`.
 
-    `text` is what was sent of it, or what was offered when nothing of it was sent.
+    `text` is what was sent of it, or what was offered when nothing of it was sent. `lines` are the
+    first and the last line of `rel_path`, and `sha256` is of that file, as it was then.
     """
 
     layer: Layer
@@ -48,6 +50,9 @@ class TracedContribution:
     depth: int
     turn_id: int | None
     text: str
+    lines: tuple[int, int] | None = None
+    sha256: str = ""
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ class Trace:
         usage: What it cost.
         error: Why there is no whole reply; empty when there is one.
         notices: What the person who spoke was told.
+        program: The version of the program that wrote it; empty in records older than this key.
     """
 
     trace: int
@@ -130,6 +136,7 @@ class Trace:
     usage: TracedUsage | None
     error: str
     notices: tuple[str, ...]
+    program: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
@@ -187,6 +194,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         usage=None,
         error="",
         notices=(),
+        program=__version__,
     )
 
 
@@ -317,6 +325,9 @@ def _traced(fragment: Fragment) -> TracedContribution:
         depth=offered.depth,
         turn_id=offered.turn_id,
         text=fragment.text if fragment.kept else offered.text,
+        lines=offered.lines,
+        sha256=offered.sha256,
+        score=offered.score,
     )
 
 

@@ -146,6 +146,9 @@ class Contribution:
         fit: What may be done when there is too little room.
         dialogue: The text as messages; for `Place.example`.
         estimated_tokens: The provider's own guess; 0: none. The budget counts for itself.
+        lines: The first and the last line of `rel_path` that it comes from, counted from 1.
+        sha256: Of `rel_path` as it was read; empty when it is not known.
+        score: How well it fits what was said, where something was searched for; higher is better.
         problem: Why there is nothing to offer although there should be.
     """
 
@@ -162,6 +165,9 @@ class Contribution:
     fit: Fit = Fit.cut
     dialogue: tuple[Line, ...] = ()
     estimated_tokens: int = 0
+    lines: tuple[int, int] | None = None
+    sha256: str = ""
+    score: float | None = None
     problem: str = ""
 
 
