@@ -172,6 +172,14 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What it is asked about why it is not in a prompt: a memory file or a turn of the history."""
+
+    rel_path: str | None = None
+    turn_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Fragment:
     """A contribution after the budget had its say.
 
