@@ -42,7 +42,7 @@ def to_turn(row: Row) -> Turn:
     at_ms, modality, source, partial = rest
     author = None
     if platform is not None:
-        author = Author(unpack(platform), unpack(user_id), _some(username), _some(display_name))
+        author = to_author((platform, user_id, username, display_name))
     return Turn(
         id=turn_id,
         channel_id=unpack(channel_id),
@@ -54,6 +54,12 @@ def to_turn(row: Row) -> Turn:
         source=unpack(source),
         partial=bool(partial),
     )
+
+
+def to_author(row: Row) -> Author:
+    """Return the author whom platform, user id, username and display name stand for."""
+    platform, user_id, username, display_name = row
+    return Author(unpack(platform), unpack(user_id), _some(username), _some(display_name))
 
 
 def pack(text: str | None) -> str | bytes | None:

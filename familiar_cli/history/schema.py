@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import legacy
+from familiar_cli.history import legacy, speakers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def _to_version_1(connection: sqlite3.Connection) -> None:
 
 
 # The step at index n makes a file of version n one of version n + 1.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1, speakers.add)
 
 
 def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import now, to_ms
-from familiar_cli.history.rows import COLUMNS, from_ms, pack, to_row, to_turn, unpack
-from familiar_cli.history.types import ChannelSummary, Turn
+from familiar_cli.history.rows import COLUMNS, from_ms, pack, to_author, to_row, to_turn, unpack
+from familiar_cli.history.speakers import ALL, RECENT
+from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
     import sqlite3
@@ -130,6 +131,18 @@ class HistoryStore:
             "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
         )
         return [ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])) for r in rows]
+
+    def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
+        """Return the last `limit` people who spoke in a channel, the latest first.
+
+        It costs the same however long the history is, and however many people are in it.
+        """
+        rows = self._rows(RECENT, (pack(channel_id), max(limit, 0)))
+        return [to_author(row) for row in rows]
+
+    def speakers(self) -> list[Speaker]:
+        """Return everyone who ever spoke, in whatever channel, the latest first."""
+        return [Speaker(to_author(row[:4]), row[4], from_ms(row[5])) for row in self._rows(ALL)]
 
     def unsummarised_count(self) -> int:
         """Return how many turns the memory writer has not read yet."""
