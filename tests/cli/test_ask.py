@@ -413,12 +413,11 @@ def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, server) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.read(5) == "Once "
-    time.sleep(0.3)
+    assert process.stdout.read(17) == "Once upon a time "
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=20)
 
-    assert (process.returncode, stdout) == (130, "upon a time \n")
+    assert process.returncode == 130
     assert "what came of the reply is turn 3" in stderr
     assert (turns(paths)[-1].content, turns(paths)[-1].partial) == ("Once upon a time ", True)
     assert latest(paths.traces).error == "interrupted"
