@@ -75,9 +75,17 @@ def _decode_plain(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
         except (TypeError, ValueError) as error:
             raise Malformed(f"{where} holds something else") from error
     if kind is float:
-        return float(_expect(isinstance(value, int | float), value, where))
+        return _decode_float(value, where)
     is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     return _expect(is_kind, value, where)
+
+
+def _decode_float(value: Any, where: str) -> float:  # noqa: ANN401
+    _expect(isinstance(value, int | float), value, where)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise Malformed(f"{where} holds too large a number") from error
 
 
 def _expect(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT001
