@@ -143,9 +143,8 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
             taken = familiar.take_turn(_said(question), printer, on_wait=out.note)
-        turns.append(
-            {"question": question, "turn": taken.turn.id, "reply": taken.to_json()["reply"]}
-        )
+        told = taken.to_json()
+        turns.append({"question": question, "turn": told["turn"], "reply": told["reply"]})
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
     _show(out, "\n4. What the last question sent, and why", context_page(trace))
     return {"model": slot.model, "turns": turns, "context": trace.to_json()}

@@ -74,6 +74,21 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """Something that was said and is not in the history.
+
+    Args:
+        role: As whose words a model is shown it.
+        text: The words.
+        author: Who said it; None is the familiar.
+    """
+
+    role: Role
+    text: str
+    author: Author | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """Something a person says to the familiar.
 
@@ -85,6 +100,8 @@ class Said:
         greeting: Which greeting opens a channel that has no turns yet: 1 is the card's first
             message, the alternatives follow; None: the first there is.
         source: Through what it came, e.g. `cli`.
+        off_record: Nothing of this turn is kept.
+        remembered: What was said off the record just before, oldest first.
     """
 
     text: str
@@ -93,6 +110,8 @@ class Said:
     modality: Modality = Modality.text
     greeting: int | None = None
     source: str = "cli"
+    off_record: bool = False
+    remembered: tuple[Spoken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,16 @@ def state_of(piece: TracedContribution) -> str:
     return "cut" if piece.reason else "kept"
 
 
+def what(trace: Trace) -> str:
+    """Return which turn it is, in words."""
+    if trace.turn is not None:
+        return f"turn {trace.turn}"
+    return "a dry run: nothing was sent" if trace.request is None else "off the record"
+
+
 def _summary(trace: Trace) -> RenderableType:
-    said = f"turn {trace.turn}" if trace.turn is not None else "a dry run: nothing was sent"
     rows = [
-        ("what", f"{said}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
+        ("what", f"{what(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
         ("familiar", trace.familiar),
         ("model", _model(trace)),
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
