@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.errors import ConfigError
@@ -68,7 +67,7 @@ def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
         return _Exact(
             tiktoken.Encoding(path.stem, pat_str=_CL100K, mergeable_ranks=ranks, special_tokens={})
         )
-    except (OSError, ValueError, binascii.Error) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"The encoding in {str(path)!r} is broken: {error}",
             hint=f"Run `familiar model rm {path.stem}`, then `familiar model pull {path.stem}`.",
@@ -76,10 +75,10 @@ def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
 
 
 def _read_ranks(content: bytes) -> dict[bytes, int]:
-    ranks = {}
-    for line in content.splitlines():
-        token, _, rank = line.partition(b" ")
-        ranks[base64.b64decode(token, validate=True)] = int(rank)
+    """Return the ranks that lines of `<token in base64> <rank>` hold."""
+    words = content.split()
+    decode = partial(binascii.a2b_base64, strict_mode=True)
+    ranks = dict(zip(map(decode, words[::2]), map(int, words[1::2]), strict=True))
     # tiktoken ends the whole program when a byte has no rank, or two tokens share one.
     if any(bytes([byte]) not in ranks for byte in range(256)):
         raise ValueError("it is not whole")

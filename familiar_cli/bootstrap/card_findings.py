@@ -125,9 +125,13 @@ def _depth_prompt(card: Card) -> Iterator[Finding]:
         return
     depth = given.get("depth", 4)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        yield Finding("warning", where, f"has the depth {depth!r}, which is no count of messages")
+        yield Finding(
+            "warning", where, f"has the depth {depth!r:.40}, which is no count of messages"
+        )
     if given.get("role", "system") not in _ROLES:
-        yield Finding("warning", where, f"has the role {given.get('role')!r}, which nobody knows")
+        yield Finding(
+            "warning", where, f"has the role {given.get('role')!r:.40}, which nobody knows"
+        )
 
 
 def _assets(card: Card) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import ConflictError, FamiliarError, UsageError
 from familiar_cli.identity import check_familiar_id
+from familiar_cli.memory.apply import patiently
 from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ def create_familiar(
         FamiliarError: The disk refused; what was there before is as it was.
     """
     paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
+    if paths.root.exists() and not paths.root.is_dir():
+        raise ConflictError(
+            f"{str(paths.root)!r} is a file and was left alone",
+            hint="Move it away, or give the familiar another ID.",
+        )
     if paths.root.exists():
         return _created(paths, card, _fill(paths, card, open_store, overwrite, dry_run), new=False)
     with _workshop(home, paths, dry_run=dry_run) as staging:
@@ -168,7 +174,7 @@ def _make_directory(path: Path) -> None:
 
 def _move(staging: Path, place: Path) -> None:
     try:
-        staging.rename(place)
+        patiently(os.rename, str(staging), str(place))
     except OSError as error:
         raise ConflictError(
             f"{str(place)!r} could not be put in place: {error.strerror or error};"
@@ -195,6 +201,6 @@ def _created(paths: FamiliarPaths, card: Card, plan: UnpackPlan, *, new: bool) -
         unchanged=tuple(sorted((*plan.unchanged, *(book.unchanged if book else ())))),
         overwritten=plan.overwritten,
         removed=plan.removed,
-        kept_unmapped=(*plan.kept_unmapped, *(book.kept_unmapped if book else ())),
+        kept_unmapped=plan.kept_unmapped,
         warnings=plan.warnings,
     )

@@ -49,6 +49,7 @@ def check(ctx: typer.Context, file: _File) -> None:
     """
     from familiar_cli.bootstrap.card_findings import check_card
     from familiar_cli.bootstrap.cards import read_card
+    from familiar_cli.errors import PartialError
     from familiar_cli.ui.card_page import findings_page
     from familiar_cli.ui.terminal import print_page
 
@@ -59,8 +60,12 @@ def check(ctx: typer.Context, file: _File) -> None:
     if not findings:
         out.answer(data, f"{card.name}: nothing is wrong or unusual")
         return
-    out.partial(data, [], lambda: print_page(findings_page(findings)))
-    raise typer.Exit(7)
+    error = PartialError(
+        f"{origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
+        hint="It can be brought in all the same; `familiar card show` shows all of it.",
+    )
+    out.partial(data, [error], lambda: print_page(findings_page(findings)))
+    raise typer.Exit(PartialError.exit_code)
 
 
 @app.command()

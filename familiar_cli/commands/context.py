@@ -27,6 +27,12 @@ def context(
     diff: Annotated[
         int | None, typer.Option("--diff", metavar="N", help="Against the messages of turn N.")
     ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(
+            "--why", metavar="PATH", help="Why a memory file, or `turn:12`, was there or was not."
+        ),
+    ] = None,
 ) -> None:
     """Show what was sent to the model, from where, and what was cut.
 
@@ -35,29 +41,34 @@ def context(
     familiar context 12 --messages
     familiar context --raw > request.json
     familiar context 12 --diff 10
+    familiar context 12 --why people/cli-anna.md
     """
-    _check(ctx, last and turn is not None, raw, messages, diff)
+    _check(ctx, last and turn is not None, raw, messages, diff is not None, why is not None)
     from familiar_cli.inspection.sent import find_trace
 
-    familiar, out = familiar_of(ctx), output(ctx)
-    trace = find_trace(familiar, turn)
-    if raw:
-        _raw(trace)
-    elif diff is not None:
-        _diff(out, familiar, trace, diff)
-    else:
-        _page(out, trace, only_messages=messages)
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        trace = find_trace(familiar, turn)
+        if raw:
+            _raw(trace)
+        elif diff is not None:
+            _diff(out, familiar, trace, diff)
+        elif why is not None:
+            _why(out, familiar, trace, why)
+        else:
+            _page(out, trace, only_messages=messages)
 
 
-def _check(ctx: typer.Context, both: bool, raw: bool, messages: bool, diff: int | None) -> None:
+def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
     from familiar_cli.errors import UsageError
 
     if both:
         raise UsageError("TURN and --last are two answers to one question", hint="Give one.")
-    ways = [raw, messages, diff is not None, globals_of(ctx).as_json and raw]
-    if sum(ways) > 1:
+    if sum([raw, *ways, globals_of(ctx).as_json and raw]) > 1:
         raise UsageError(
-            "--raw, --messages, --diff and --json --raw exclude each other", hint="Give one."
+            "--messages, --raw, --diff, --why, --replay and --html exclude each other, and --raw "
+            "has no --json",
+            hint="Give one.",
         )
 
 
@@ -87,3 +98,12 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: int) -> None:
     out.answer(data, text or (lambda: None))
     if not text:
         out.note(f"Turns {older.turn} and {trace.turn} sent the same messages.")
+
+
+def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
+    from familiar_cli.inspection.why import why
+    from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.why_page import why_page
+
+    found = why(familiar, trace, asked)
+    out.answer(found.to_json(), lambda: print_page(why_page(found)))

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Path = tuple[str, ...]
+Key = tuple[str, ...]
+# A value over many lines is tried at each line that could end it; a file that is all such lines is
+# not worth the time.
+_MOST_TRIES = 1000
+_MOST_PARTS = 10
+_ENDS = ("]", "}", '"""', "'''")
 
 
-def line_of(text: str, key: Path) -> int | None:
+def line_of(text: str, key: Key) -> int | None:
     """Return the 1-based line where `key` is set, or where its nearest table begins.
+
+    None when it is in no line, or when finding it would take too long.
 
     Args:
         text: Valid TOML.
@@ -26,10 +33,10 @@ def line_of(text: str, key: Path) -> int | None:
     return best[1] if best else None
 
 
-def _places(text: str) -> Iterator[tuple[int, Path]]:
-    table: Path = ()
-    for line, statement in _statements(text):
-        for path in _paths(tomllib.loads(statement)):
+def _places(text: str) -> Iterator[tuple[int, Key]]:
+    table: Key = ()
+    for line, statement, value in _statements(text):
+        for path in _paths(value):
             if statement.lstrip().startswith("["):
                 table = path
                 yield line, table
@@ -37,38 +44,47 @@ def _places(text: str) -> Iterator[tuple[int, Path]]:
                 yield line, table + path
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header or `key = value` with the line it begins on; a value may span lines."""
-    pending, begun = "", 1
+def _statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the first line, the text and the value of each header or `key = value`."""
+    pending: list[str] = []
+    tries = 0
     for number, line in enumerate(text.split("\n"), start=1):
-        if not pending:
-            begun = number
-        pending += line + "\n"
-        if _is_toml(pending):
-            yield begun, pending
-            pending = ""
-
-
-def _is_toml(text: str) -> bool:
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
-
-
-def _paths(value: dict[str, Any]) -> Iterator[Path]:
-    for name, inner in value.items():
-        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
-            inner = inner[0]  # noqa: PLW2901  # a header in double brackets
-        if isinstance(inner, dict) and inner:
-            for rest in _paths(inner):
-                yield (name, *rest)
+        pending.append(line + "\n")
+        if len(pending) > 1 and not any(end in line for end in _ENDS):
+            continue
+        statement = "".join(pending)
+        value = _value_of(statement)
+        if value is None:
+            tries += 1
         else:
-            yield (name,)
+            yield number - len(pending) + 1, statement, value
+            pending = []
+        if tries > _MOST_TRIES:
+            return
 
 
-def _shared(path: Path, key: Path) -> int:
+def _value_of(text: str) -> dict[str, Any] | None:
+    """Return what a text of TOML says; None when it is none, or only a part of some."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _paths(value: dict[str, Any]) -> Iterator[Key]:
+    """Yield the path of each value, down to a depth that no setting reaches."""
+    waiting: list[tuple[Key, Any]] = [((), value)]
+    while waiting:
+        path, inner = waiting.pop()
+        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+            inner = inner[0]  # a header in double brackets
+        if isinstance(inner, dict) and inner and len(path) < _MOST_PARTS:
+            waiting += [((*path, name), below) for name, below in reversed(inner.items())]
+        elif path:
+            yield path
+
+
+def _shared(path: Key, key: Key) -> int:
     """Return how many leading parts two keys share."""
     count = 0
     for mine, theirs in zip(path, key, strict=False):

@@ -5,21 +5,33 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
-from familiar_cli.history.rows import COLUMNS, from_ms, pack, to_row, to_turn, unpack
-from familiar_cli.history.types import ChannelSummary, Turn
+from familiar_cli.history.rows import (
+    COLUMNS,
+    from_ms,
+    pack,
+    to_author,
+    to_number,
+    to_row,
+    to_turn,
+    unpack,
+)
+from familiar_cli.history.speakers import ALL, RECENT
+from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
+    from familiar_cli.history.rows import Row
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
 
+T = TypeVar("T")
 WRITER: Final = "memory_writer"
 """The watermark up to which turns have been summarised into memory."""
 
@@ -102,22 +114,20 @@ class HistoryStore:
         """
         where = " WHERE channel_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
         end = 2**_BITS - 1 if before_id is None else before_id
-        rows = self._rows(_SELECT + where, (pack(channel_id), end, max(limit, 0)))
-        return [to_turn(row) for row in reversed(rows)]
+        values = (pack(channel_id), end, max(limit, 0))
+        return self._rows(_SELECT + where, values, to_turn)[::-1]
 
     def turn(self, turn_id: int) -> Turn | None:
         """Return one turn, or None when there is none with that id."""
         if turn_id.bit_length() > _BITS:
             return None
-        rows = self._rows(_SELECT + " WHERE id = ?", (turn_id,))
-        return to_turn(rows[0]) if rows else None
+        return next(iter(self._rows(_SELECT + " WHERE id = ?", (turn_id,), to_turn)), None)
 
     def last_turn(self, channel_id: str | None = None) -> Turn | None:
         """Return the newest turn, of one channel or of all; None when nothing was said."""
         if channel_id is not None:
             return next(iter(self.recent(channel_id, 1)), None)
-        rows = self._rows(_SELECT + " ORDER BY id DESC LIMIT 1")
-        return to_turn(rows[0]) if rows else None
+        return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
     def count(self) -> int:
         """Return how many turns there are."""
@@ -125,11 +135,22 @@ class HistoryStore:
 
     def channels(self) -> list[ChannelSummary]:
         """Return all channels, the one that spoke last first."""
-        rows = self._rows(
+        sql = (
             "SELECT channel_id, turns, at_ms FROM turns JOIN (SELECT max(id) AS last, count(*) AS "
             "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
         )
-        return [ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])) for r in rows]
+        return self._rows(sql, (), lambda r: ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])))
+
+    def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
+        """Return the last `limit` people who spoke in a channel, the latest first.
+
+        It costs the same however long the history is, and however many people are in it.
+        """
+        return self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+
+    def speakers(self) -> list[Speaker]:
+        """Return everyone who ever spoke, in whatever channel, the latest first."""
+        return self._rows(ALL, (), lambda r: Speaker(to_author(r[:4]), r[4], from_ms(r[5])))
 
     def unsummarised_count(self) -> int:
         """Return how many turns the memory writer has not read yet."""
@@ -163,12 +184,12 @@ class HistoryStore:
                 self._connection = None
 
     def _number(self, sql: str, values: Sequence[Any] = ()) -> int:
-        rows = self._rows(sql, values)
-        return int(rows[0][0]) if rows else 0
+        return next(iter(self._rows(sql, values, lambda row: to_number(row[0]))), 0)
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
+        """Return what `make` makes of each row; a row that it cannot read is damage."""
         with self._use(create=False) as connection:
-            return connection.execute(sql, values).fetchall() if connection else []
+            return [make(row) for row in connection.execute(sql, values)] if connection else []
 
     @contextmanager
     def _use(self, *, create: bool) -> Iterator[Any]:

@@ -47,3 +47,12 @@ class ChannelSummary:
     channel_id: str
     turns: int
     last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Someone who spoke: how many turns, in all channels, and when last (UTC)."""
+
+    author: Author
+    turns: int
+    last_at: datetime

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # twice as high (Chinese, Japanese, Korean), so it is given more room than is promised to callers.
 _ROOM = 2
 _LEAST_ROOM_TOKENS = 4096
+# Without it so small a model soon says one phrase over and over until its tokens run out.
+_REPEAT_PENALTY = 1.15
 
 
 class LocalModel:
@@ -143,6 +145,7 @@ def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # 
     settings.ui = False
     settings.warmup = False
     settings.verbosity = -1
+    settings.sampling.penalty_repeat = _REPEAT_PENALTY
     try:
         return xllamacpp.Server(settings)
     except RuntimeError as error:

@@ -7,13 +7,16 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError
+from familiar_cli.errors import BadInputError, FamiliarError, FileTooLargeError, NotFoundError
 from familiar_cli.memory import paths
 from familiar_cli.memory.types import MemoryFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+
+MAX_READ_BYTES = 256 * 1024 * 1024
+"""No file that is larger is ever read; the largest that the program itself writes is a card."""
 
 Signature = tuple[int, int, int]
 """Inode, size and time of change: what shows that a file is still the same."""
@@ -43,13 +46,16 @@ class Tree:
 
         Raises:
             NotFoundError: No regular file is there.
+            FileTooLargeError: It is larger than `MAX_READ_BYTES`.
             FamiliarError: The system cannot read it.
         """
         clean = paths.parse(rel_path)
         path = paths.locate(self.real, clean)
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
+            status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode):
                 raise self._no_file(clean)
+            check_readable(clean, status)
             with open(path, "rb") as file:
                 return file.read()
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -98,6 +104,20 @@ class Tree:
         except OSError:
             return []
         return [name for name in names if not name.startswith(".")]
+
+
+def check_readable(rel_path: str, status: os.stat_result) -> None:
+    """Raise `FileTooLargeError` for a file larger than `MAX_READ_BYTES`."""
+    if status.st_size > MAX_READ_BYTES:
+        raise FileTooLargeError(
+            f"{rel_path!r} {too_large_to_read(status)}; it was not touched",
+            hint="It is no text that a person wrote: look at it, and move it out of the memory.",
+        )
+
+
+def too_large_to_read(status: os.stat_result) -> str:
+    """Return in words that a file is larger than `MAX_READ_BYTES`."""
+    return f"has {status.st_size:,} bytes, and files over {MAX_READ_BYTES:,} are not read"
 
 
 def signature(path: str) -> Signature | None:

@@ -55,7 +55,11 @@ def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
 def findings_page(findings: Sequence[Finding]) -> RenderableType:
     """Return what is wrong or unusual in a card, one line each."""
     return columns(
-        [plain(f.severity, _STYLES[f.severity]), plain(one_line(f.where)), plain(f.message)]
+        [
+            plain(f.severity, _STYLES[f.severity]),
+            plain(one_line(f.where)),
+            plain(one_line(f.message, 400)),
+        ]
         for f in findings
     )
 
@@ -85,7 +89,7 @@ def _changes(made: Created) -> Iterator[tuple[str, str, str]]:
     for path in made.unchanged:
         yield "  unchanged", "dim", path
     for name in made.kept_unmapped:
-        yield "  kept", "dim", f"{name} (in no Markdown file)"
+        yield "  kept", "dim", f"{one_line(name, 120)} (in no Markdown file)"
 
 
 def _title(summary: CardSummary, *, framed: bool) -> RenderableType:

@@ -42,7 +42,7 @@ def test_it_tells_what_was_written_and_what_was_kept(memory, book) -> None:
         "Imported north (World Info, 2 entries)",
         "  written  lore/imported/citadel.md",
         "  written  lore/imported/城.md",
-        "  kept     probability (1 entry) (in no Markdown file)",
+        "  kept     probability of 1 entry (in no Markdown file)",
     ]
     assert (memory / "lore/imported/城.md").is_file()
 
@@ -52,7 +52,7 @@ def test_json_has_the_four_lists(memory, book) -> None:
 
     assert data["written"] == ["lore/imported/citadel.md", "lore/imported/城.md"]
     assert (data["unchanged"], data["warnings"]) == ([], [])
-    assert data["kept_unmapped"] == ["probability (1 entry)"]
+    assert data["kept_unmapped"] == ["probability of 1 entry"]
 
 
 def test_the_same_again_changes_nothing(memory, book) -> None:

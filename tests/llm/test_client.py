@@ -321,6 +321,20 @@ async def test_a_stream_without_done_is_whole_when_it_gave_a_reason_to_stop() ->
         assert (await ask(client(server))).text == "Fine."
 
 
+async def test_a_server_that_has_said_all_but_does_not_hang_up_is_not_waited_for() -> None:
+    with ChatServer(Say("Fine.", done=False, linger_s=20)) as server:
+        began = time.monotonic()
+        reply = await ask(client(server, timeout_s=0.4))
+    assert (reply.text, reply.usage.prompt_tokens) == ("Fine.", 11)
+    assert time.monotonic() - began < 5
+
+
+async def test_a_connection_that_breaks_after_the_last_word_loses_nothing() -> None:
+    stream = sse(chunk("Fine."), chunk(finish_reason="stop"))
+    with ChatServer(Raw(stream, headers={"Content-Length": "9999"})) as server:
+        assert (await ask(client(server))).text == "Fine."
+
+
 async def test_a_stream_without_a_reason_is_whole_when_it_says_done() -> None:
     with ChatServer(Say("Fine.", finish_reason=None)) as server:
         assert (await ask(client(server))).finish_reason is None
@@ -343,8 +357,8 @@ async def test_a_server_that_never_answers_is_left() -> None:
 
 
 async def test_a_slow_reply_is_not_a_silent_one() -> None:
-    with ChatServer(Say("a b c d e f", pause_s=0.15)) as server:
-        assert (await ask(client(server, timeout_s=0.5))).text == "a b c d e f"
+    with ChatServer(Say("a b c d e f", pause_s=0.3)) as server:
+        assert (await ask(client(server, timeout_s=1.5))).text == "a b c d e f"
 
 
 async def test_a_slow_listener_is_not_a_silent_server() -> None:

@@ -99,16 +99,31 @@ def test_a_pattern_that_is_none_says_where(store, pattern) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("pattern", ["(" * 600 + ")" * 600, "x" * 1001])
-def test_a_pattern_too_large_is_refused(store, pattern) -> None:
+@pytest.mark.parametrize(
+    "pattern", ["(" * 600 + ")" * 600, "x" * 1001, "(a{1000}){1000}", "a{999999999,}"]
+)
+def test_a_pattern_too_large_is_refused_at_once(store, pattern) -> None:
+    begun = time.perf_counter()
     with pytest.raises(LimitError):
         store.grep(pattern)
+    assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize("pattern", ["(?R)?a", "((?1)?a)+z", "(?P<x>a(?&x)?)", "(?P<x>a(?P>x)?)"])
+def test_a_pattern_that_calls_itself_is_refused(store, pattern) -> None:
+    with pytest.raises(UsageError, match="calls itself"):
+        store.grep(pattern)
+
+
+def test_flags_that_exclude_each_other_are_no_pattern(store) -> None:
+    with pytest.raises(UsageError, match="incompatible"):
+        store.grep("(?a)(?u)x")
 
 
 def test_a_search_that_takes_too_long_is_stopped_aloud(tmp_path) -> None:
     store = MemoryStore(tmp_path / "memory", limits=Limits(grep_timeout_s=0.2))
     store.write_file("a.md", "a" * 60 + "!\n")
-    with pytest.raises(LimitError, match=r"took longer than 0\.2 s") as caught:
+    with pytest.raises(LimitError, match=r"ran out of time \(0\.2 s\)") as caught:
         store.grep(r"(?:a?){60}(?:a?){60}(?:a|aa)+$")
     assert caught.value.hint
 

@@ -34,7 +34,10 @@ def unmapped(book: Lorebook) -> tuple[str, ...]:
     counts = Counter(name for entry in book.entries for name in _kept(entry))
     return (
         *of_book,
-        *(f"{name} ({n} {'entry' if n == 1 else 'entries'})" for name, n in sorted(counts.items())),
+        *(
+            f"{name} of {n} {'entry' if n == 1 else 'entries'}"
+            for name, n in sorted(counts.items())
+        ),
     )
 
 

@@ -165,7 +165,7 @@ def test_a_png_keeps_its_picture_and_says_it_to_old_readers_and_new(tmp_path) ->
 
 def test_a_card_without_a_picture_gets_one(tmp_path) -> None:
     raw = export(unpack(tmp_path, as_json(v2())), "png")
-    assert chunks_of(raw)[0].content[:8] == (256).to_bytes(4, "big") + (384).to_bytes(4, "big")
+    assert chunks_of(raw)[0].content[:8] == (192).to_bytes(4, "big") + (288).to_bytes(4, "big")
 
 
 def test_a_charx_keeps_every_file_in_it(tmp_path) -> None:

@@ -118,6 +118,20 @@ def test_what_is_kept_but_not_mapped_is_named(home) -> None:
     )
 
 
+def test_what_the_book_keeps_for_export_is_named_once(home) -> None:
+    made = make(home, v2(character_book=BOOK))
+    assert len(set(made.kept_unmapped)) == len(made.kept_unmapped)
+    assert any(name.startswith("character_book: ") for name in made.kept_unmapped)
+
+
+def test_a_file_in_the_familiars_place_is_left_alone(home) -> None:
+    home.mkdir(parents=True)
+    (home / "ilse").write_text("mine")
+    with pytest.raises(RefusedError, match="is a file"):
+        make(home, v2())
+    assert (home / "ilse").read_text() == "mine"
+
+
 def test_the_settings_name_the_familiar_as_it_is_called(home) -> None:
     make(home, v3(nickname="Il"))
     assert load_config(home / "ilse" / "character.toml").name == "Il"

@@ -71,6 +71,14 @@ def test_a_name_is_the_title_in_its_own_script(title, name) -> None:
     assert names_of(lore(title)) == [name]
 
 
+@pytest.mark.parametrize("title", ["../../../x", "/etc/x", "..\\x", "a/b/x", "x\0", "~/x", "C:x"])
+def test_names_from_the_other_side_never_become_paths(title) -> None:
+    (path,) = files_of([lore(title)])
+
+    assert path.startswith("lore/imported/")
+    assert path.count("/") == 2
+
+
 def test_an_empty_title_falls_back_to_a_key() -> None:
     assert names_of(lore("  ", keys=["???", "Old Fort"])) == ["old-fort.md"]
 

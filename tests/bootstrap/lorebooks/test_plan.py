@@ -207,7 +207,7 @@ def test_decorators_are_kept_off_the_text_and_reported(store) -> None:
     done = bring(store, world(CITADEL | {"content": "@@depth 4\n@@@role user\nIt stands."}))
 
     assert "@@" not in store.read_file(f"{INTO}/citadel.md")
-    assert {"@@depth (1 entry)", "@@role (1 entry)"} <= set(done.kept_unmapped)
+    assert {"@@depth of 1 entry", "@@role of 1 entry"} <= set(done.kept_unmapped)
 
 
 def test_what_markdown_does_not_show_is_reported_but_defaults_are_not(store) -> None:
@@ -216,8 +216,8 @@ def test_what_markdown_does_not_show_is_reported_but_defaults_are_not(store) -> 
 
     assert done.kept_unmapped == (
         "the book's originalData",
-        "myTool (1 entry)",
-        "probability (2 entries)",
+        "myTool of 1 entry",
+        "probability of 2 entries",
     )
 
 
