@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.journal.chronicle import Chronicle
+    from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 class Familiar:
     """One familiar's files, settings and working parts. Each part is built when first asked for."""
 
-    def __init__(self, paths: FamiliarPaths) -> None:
+    def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
+        """Take the familiar at `paths`; `tell` is told in words what a person should know."""
         self.paths = paths
+        self._tell = tell
         self._models: dict[str, ChatModel] = {}
 
     def __enter__(self) -> Self:
@@ -43,7 +47,10 @@ class Familiar:
 
     @classmethod
     def load_from_disk(
-        cls, home: str | Path | None = None, familiar: str | None = None
+        cls,
+        home: str | Path | None = None,
+        familiar: str | None = None,
+        tell: OnText = lambda _: None,
     ) -> Familiar:
         """Return the familiar that is meant; see `config.home.find_familiar`.
 
@@ -53,7 +60,7 @@ class Familiar:
         """
         from familiar_cli.config.home import find_familiar, find_home
 
-        return cls(find_familiar(find_home(str(home) if home else None), familiar))
+        return cls(find_familiar(find_home(str(home) if home else None), familiar), tell)
 
     @cached_property
     def config(self) -> CharacterConfig:
@@ -78,7 +85,22 @@ class Familiar:
             limits=limits,
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
+            journal=self.journal,
         )
+
+    @cached_property
+    def journal(self) -> GitJournal:
+        """What records every change of the memory."""
+        from familiar_cli.memory.journal.git import GitJournal
+
+        return GitJournal(self.paths.journal, self.paths.memory, tell=self._tell)
+
+    @cached_property
+    def chronicle(self) -> Chronicle:
+        """The past of the memory."""
+        from familiar_cli.memory.journal.chronicle import Chronicle
+
+        return Chronicle(self.memory, self.journal, self._tell)
 
     @cached_property
     def history(self) -> HistoryStore:

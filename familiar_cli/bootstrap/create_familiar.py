@@ -15,7 +15,7 @@ from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import ConflictError, FamiliarError, UsageError
 from familiar_cli.identity import check_familiar_id
-from familiar_cli.memory.apply import patiently
+from familiar_cli.memory.disk import patiently
 from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:

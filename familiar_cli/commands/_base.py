@@ -139,7 +139,7 @@ def familiar_of(ctx: typer.Context) -> Familiar:
     from familiar_cli.familiar import Familiar
 
     given = globals_of(ctx)
-    return Familiar.load_from_disk(given.home, given.familiar)
+    return Familiar.load_from_disk(given.home, given.familiar, output(ctx).warn)
 
 
 def home_of(ctx: typer.Context) -> Path:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from familiar_cli.commands import _memory_past
 from familiar_cli.commands._base import familiar_of, group, output, text_or_stdin
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.types import Skipped
     from familiar_cli.ui.emit import Output
 
-app = group("Read and change the memory directory.")
+app = group("Read and change the memory directory, look at its past, and bring that back.")
 
 File = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
 Text = Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; `-` reads standard input.")]
@@ -205,6 +206,9 @@ def mv(
     familiar memory mv notes.md topics/concert.md
     """
     _change(ctx, f"mv {old} {new}", lambda tx: tx.move(old, new), dry_run)
+
+
+_memory_past.add_to(app)
 
 
 def _change(

@@ -35,6 +35,11 @@ class FamiliarPaths:
         return self.root / "memory"
 
     @property
+    def journal(self) -> Path:
+        """The git repository that knows every change of the memory."""
+        return self.root / "journal.git"
+
+    @property
     def history(self) -> Path:
         """The SQLite file of turns."""
         return self.root / "history.db"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.plan import Plan
 
+
 @dataclass(slots=True)
 class _Move:
     """One change on its way.

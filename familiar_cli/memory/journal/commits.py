@@ -75,6 +75,7 @@ def encode(
     parent: str | None,
     source: str,
     message: str,
+    *,
     at: datetime,
     trailers: Iterable[tuple[str, str]],
 ) -> GitObject:
@@ -118,7 +119,7 @@ def decode(id_: str, content: bytes) -> Commit:
     except (ValueError, OverflowError, OSError) as error:
         raise damaged(f"commit {id_} has no sensible time") from error
     subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
-    pairs = [m.groups() for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
+    pairs = [(m[1], m[2]) for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
     return Commit(
         id=id_,
         tree=tree,

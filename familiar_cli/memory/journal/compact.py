@@ -111,9 +111,7 @@ def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
     return sorted(ids, key=lambda id_: places.get(id_, ("~", 0)))
 
 
-def _new_in(
-    read: Reader, old: str | None, new: str | None, path: str
-) -> Iterator[tuple[str, str]]:
+def _new_in(read: Reader, old: str | None, new: str | None, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and id of each file and directory that the tree `new` has and `old` has not."""
     if new is None or old == new:
         return

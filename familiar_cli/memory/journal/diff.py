@@ -41,12 +41,17 @@ def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileD
     if before is None or after is None:
         kind = "deleted" if after is None else "added"
     old, new = before or b"", after or b""
-    names = [f"{side}/{rel_path}" if content is not None else "/dev/null"
-             for side, content in (("a", before), ("b", after))]
+    names = [
+        f"{side}/{rel_path}" if content is not None else "/dev/null"
+        for side, content in (("a", before), ("b", after))
+    ]
     if is_binary(old) or is_binary(new):
-        text = f"Binary files {names[0]} and {names[1]} differ: {len(old):,} -> {len(new):,} bytes\n"
+        text = (
+            f"Binary files {names[0]} and {names[1]} differ: {len(old):,} -> {len(new):,} bytes\n"
+        )
         return FileDiff(rel_path, kind, text)
-    lines = difflib.unified_diff(_lines(old), _lines(new), *names, lineterm="")
+    a, b = names
+    lines = difflib.unified_diff(_lines(old), _lines(new), a, b, lineterm="")
     return FileDiff(rel_path, kind, "".join(f"{_shown(line)}\n" for line in lines))
 
 

@@ -69,7 +69,7 @@ class Draft:
             ("Bytes-After", str(after_bytes)),
         ]
         self.head = self._add(
-            commits.encode(tree, self.head, source, message or by_hand(ids), at, rows)
+            commits.encode(tree, self.head, source, message or by_hand(ids), at=at, trailers=rows)
         ).id
         self.tree = tree
         return True

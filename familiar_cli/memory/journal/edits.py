@@ -29,7 +29,6 @@ TABLE = "familiar-seen.json"
 LOOKED = "familiar-looked"
 PAUSE = 20  # at most a twentieth of the time goes into looking at all files
 _UNSURE_NS = 3_000_000_000  # FAT tells time in steps of two seconds
-_VERSION = 1
 
 Signature = list[int]
 """Size, time of change, and, except on Windows, time of the last change of any kind."""
@@ -79,7 +78,7 @@ class Edits:
         with suppress(OSError):
             if self._same_table:
                 return
-            text = json.dumps({"version": _VERSION, "tree": tree, "files": self._known})
+            text = json.dumps({"tree": tree, "files": self._known})
             temporary = temp_in(os.path.dirname(self._table), ".new")
             with open(temporary, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -121,8 +120,6 @@ class Edits:
         try:
             with open(self._table, encoding="utf-8") as file:
                 found = json.load(file)
-            if found["version"] != _VERSION:
-                raise ValueError
             known = {path: (id_, seen) for path, (id_, seen) in found["files"].items()}
             changes = list(trees.changed(read, found["tree"], state))
         except Exception:  # noqa: BLE001  # a table that is damaged in any way is made anew
@@ -154,9 +151,9 @@ def due(repository: Repository) -> bool:
 
 def note_time(repository: Repository, took_s: float) -> None:
     """Remember that all files were looked at just now, and how long it took."""
-    with suppress(OSError):
-        with open(os.path.join(repository.path, LOOKED), "w", encoding="utf-8") as file:
-            file.write(f"{took_s:.6f}\n")
+    path = os.path.join(repository.path, LOOKED)
+    with suppress(OSError), open(path, "w", encoding="utf-8") as file:
+        file.write(f"{took_s:.6f}\n")
 
 
 def _signature(status: os.stat_result) -> Signature:

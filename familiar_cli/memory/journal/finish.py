@@ -10,7 +10,6 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.memory import paths
 from familiar_cli.memory.files import signature
 from familiar_cli.memory.journal import pending, trees
-from familiar_cli.memory.journal.objects import damaged
 from familiar_cli.memory.types import Applied, Change
 
 if TYPE_CHECKING:

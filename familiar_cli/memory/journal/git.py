@@ -21,7 +21,7 @@ from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.disk import Disk
 from familiar_cli.memory.files import Tree
-from familiar_cli.memory.journal import pending
+from familiar_cli.memory.journal import pending as marks
 from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.repository import Repository, translated
 
@@ -66,7 +66,7 @@ class GitJournal:
 
     def pending(self) -> bool:
         """Tell whether a change is decided but not all of it is on disk; costs one look."""
-        return pending.there(self.path)
+        return marks.there(self.path)
 
     def state(self) -> object:
         """Return a value that differs after every transaction; costs one look."""
@@ -125,13 +125,13 @@ class GitJournal:
             ):
                 return
             draft.save()
-            self._decide(pending.Pending(base, str(draft.head)))
+            self._decide(marks.Pending(base, str(draft.head)))
 
     def applied(self, changes: Sequence[Change]) -> None:
         """Every change is on disk."""
         del changes
         with self._open():
-            pending.clear(self.path, self._disk)
+            marks.clear(self.path, self._disk)
 
     def abandoned(self, changes: Sequence[Change]) -> None:
         """Take the commit back, unless a file could not be put back: then it is still decided.
@@ -141,7 +141,7 @@ class GitJournal:
         """
         from familiar_cli.memory.journal.finish import on_disk
 
-        mark = pending.read(self.path)
+        mark = marks.read(self.path)
         if mark is None:
             return
         stuck = [
@@ -157,10 +157,10 @@ class GitJournal:
             )
         self._take_back(mark)
 
-    def _decide(self, mark: pending.Pending) -> None:
+    def _decide(self, mark: marks.Pending) -> None:
         try:
             self._keep_former()
-            pending.write(self.path, mark, self._disk)
+            marks.write(self.path, mark, self._disk)
             self._repository.set_head(mark.commit)
         except BaseException:
             self._take_back(mark)
@@ -168,14 +168,14 @@ class GitJournal:
 
     def _keep_former(self) -> None:
         """Keep the branch as it is under a second name: going back must not need room."""
-        former = os.path.join(self.path, pending.FORMER)
+        former = os.path.join(self.path, marks.FORMER)
         with suppress(OSError):
             os.unlink(former)
         with suppress(OSError):
             os.link(self._repository.branch_path, former)
 
-    def _take_back(self, mark: pending.Pending) -> None:
-        former = os.path.join(self.path, pending.FORMER)
+    def _take_back(self, mark: marks.Pending) -> None:
+        former = os.path.join(self.path, marks.FORMER)
         with self._open():
             if self._repository.head() == mark.commit:
                 if mark.base is not None and os.path.exists(former):
@@ -183,12 +183,12 @@ class GitJournal:
                     self._disk.sync_dir(os.path.dirname(self._repository.branch_path))
                 else:
                     self._repository.set_head(mark.base)
-            pending.clear(self.path, self._disk)
+            marks.clear(self.path, self._disk)
             self._disk.sync_dir(self.path)
 
     def _finish(self) -> bool:
         """Carry out what is decided, and tell whether a person had changed something of it."""
-        mark = pending.read(self.path)
+        mark = marks.read(self.path)
         if mark is None:
             return False
         from familiar_cli.memory.journal.finish import finish

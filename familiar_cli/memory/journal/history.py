@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SHORT = 10  # digits of an id that are shown
 _HEX = re.compile(r"[0-9a-f]{4,40}", re.IGNORECASE)
 _BACK = re.compile(r"(?:HEAD|@)(?:~(\d*))?")
-_FULL = 40
 _MOST_LISTED = 8
 
 
@@ -102,9 +101,10 @@ class History:
         back = _BACK.fullmatch(word)
         if back:
             return self._back(word, int(back[1] or 1) if "~" in word else 0)
-        if not _HEX.fullmatch(word):
+        if not is_id(word):
             raise UsageError(
-                f"{word!r} is no commit", hint="Write the beginning of an id: `familiar memory log`."
+                f"{word!r} is no commit",
+                hint="Write the beginning of an id: `familiar memory log`.",
             )
         found = [id_ for id_ in self._ids() if id_.startswith(word.lower())]
         if not found:
@@ -163,6 +163,11 @@ class History:
         if was == now:
             return None
         return _kind(was.id if was else None, now.id if now else None)
+
+
+def is_id(word: str) -> bool:
+    """Tell whether `word` could be the beginning of an id."""
+    return bool(_HEX.fullmatch(word))
 
 
 def _kind(was: str | None, now: str | None) -> Literal["added", "changed", "deleted"]:

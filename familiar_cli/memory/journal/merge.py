@@ -90,7 +90,9 @@ def _groups(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk], li
     groups: list[tuple[list[_Hunk], list[_Hunk]]] = []
     rows = sorted([(h, 0) for h in left] + [(h, 1) for h in right], key=lambda r: (r[0][:2], r[1]))
     for hunk, side in rows:
-        if not groups or not any(_overlap(hunk, other) for other in (*groups[-1][0], *groups[-1][1])):
+        if not groups or not any(
+            _overlap(hunk, other) for other in (*groups[-1][0], *groups[-1][1])
+        ):
             groups.append(([], []))
         groups[-1][side].append(hunk)
     return groups

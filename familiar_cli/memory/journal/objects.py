@@ -1,6 +1,6 @@
-"""The objects of a git repository: loose ones as files, packed ones through dulwich.
+r"""The objects of a git repository: loose ones as files, packed ones through dulwich.
 
-A loose object is a header, `<kind> <size>\\0`, and the content, deflated; its name is the SHA-1 of
+A loose object is a header, `<kind> <size>\0`, and the content, deflated; its name is the SHA-1 of
 both. Writing one needs no library, so a small change does not pay for importing one.
 """
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from familiar_cli.memory.journal import trees
 
 if TYPE_CHECKING:
+    from dulwich.objects import TreeEntry
+
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.repository import Repository
 
@@ -38,8 +40,12 @@ def _alike(repository: Repository, old: str | None, new: str, rel_path: str) -> 
     assert old is not None
     detector = RenameDetector(repository.objects.packs())
     for change in detector.changes_with_renames(ObjectID(old.encode()), ObjectID(new.encode())):
-        if change.new and change.old and change.type == "rename" and change.new.path is not None:
-            if change.new.path.decode("utf-8", errors="surrogateescape") == rel_path:
-                assert change.old.path is not None
-                return change.old.path.decode("utf-8", errors="surrogateescape")
+        if change.type == "rename" and _text(change.new) == rel_path:
+            return _text(change.old)
     return None
+
+
+def _text(entry: TreeEntry | None) -> str | None:
+    if entry is None or entry.path is None:
+        return None
+    return entry.path.decode("utf-8", errors="surrogateescape")

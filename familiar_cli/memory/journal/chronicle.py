@@ -1,0 +1,220 @@
+"""`Chronicle`: what the commands ask the journal, each answer in one call."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli import clock
+from familiar_cli.errors import FamiliarError, LockedError, NotFoundError, UsageError
+from familiar_cli.memory import paths
+from familiar_cli.memory.journal.history import History, is_id
+from familiar_cli.memory.journal.repository import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from familiar_cli.memory.journal.blame import BlamedLine
+    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.compact import Compacted
+    from familiar_cli.memory.journal.diff import FileDiff
+    from familiar_cli.memory.journal.git import GitJournal
+    from familiar_cli.memory.journal.history import Change
+    from familiar_cli.memory.journal.undo import Undone
+    from familiar_cli.memory.store import MemoryStore
+
+_MOST_COMMITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs between two states of the memory.
+
+    Args:
+        old: The commit on the left; None for the empty memory before the first.
+        new: The commit on the right.
+        files: Each file that differs.
+    """
+
+    old: Commit | None
+    new: Commit
+    files: tuple[FileDiff, ...]
+
+
+class Chronicle:
+    """The past of one memory.
+
+    What people changed by hand is committed before anything is answered, so that it is part of the
+    answer; when that cannot be, `tell` says so and the answer goes as far as the journal does.
+
+    Args:
+        store: The memory.
+        journal: Its journal.
+        tell: Told in words what a person should know.
+    """
+
+    def __init__(
+        self, store: MemoryStore, journal: GitJournal, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._store = store
+        self._repository = journal.repository
+        self._tell = tell
+
+    def log(
+        self,
+        rel_path: str = "",
+        *,
+        source: str | None = None,
+        since: str | None = None,
+        limit: int | None = None,
+    ) -> list[Change]:
+        """Return the changes of a file, a directory or everything, newest first.
+
+        Raises:
+            NotFoundError: The journal knows nothing at `rel_path`.
+            UsageError: `since` is no time.
+        """
+        from familiar_cli.memory.journal.when import moment
+
+        clean = paths.parse(rel_path)
+        begin = moment(since, clock.now()) if since else None
+        with self._history() as history:
+            found = list(history.log(clean, source=source, since=begin, limit=limit))
+            if not found and clean and not any(history.log(clean, limit=1)):
+                raise self._unknown(clean)
+            return found
+
+    def show(self, word: str) -> tuple[Change, tuple[FileDiff, ...]]:
+        """Return one change, and how each file differs by it.
+
+        Raises:
+            NotFoundError: There is no such commit.
+        """
+        from familiar_cli.memory.journal.diff import between
+        from familiar_cli.memory.journal.history import Change
+
+        with self._history() as history:
+            commit = history.find(word)
+            old = self._repository.tree_of(commit.parent)
+            files = tuple(between(self._repository, old, commit.tree))
+            return Change(commit, history.touched(commit)), files
+
+    def diff(self, words: Sequence[str]) -> Difference:
+        """Return what differs between two commits.
+
+        Args:
+            words: At most two commits and a path, in this order. One commit is compared with now;
+                without any it is what the newest change (of the path) did.
+
+        Raises:
+            NotFoundError: There is no such commit or path.
+            UsageError: The words make no sense.
+        """
+        from familiar_cli.memory.journal.diff import between
+
+        with self._history() as history:
+            named, rel_path = _split(history, words)
+            if named:
+                old: Commit | None = named[0]
+                new = named[1] if len(named) > 1 else history.find("HEAD")
+            else:
+                newest = next(iter(history.log(rel_path, limit=1)), None)
+                if newest is None:
+                    raise self._unknown(rel_path)
+                new = newest.commit
+                old = self._repository.commit(new.parent) if new.parent else None
+            files = between(self._repository, old.tree if old else None, new.tree, rel_path)
+            return Difference(old, new, tuple(files))
+
+    def blame(self, rel_path: str) -> list[BlamedLine]:
+        """Return who wrote each line of a file.
+
+        Raises:
+            NotFoundError: There is no such file now.
+            BadInputError: It is no text.
+        """
+        from familiar_cli.memory.journal.blame import blame
+
+        with self._history() as history:
+            return blame(self._repository, history, paths.parse(rel_path))
+
+    def undo(self, word: str | None = None, *, dry_run: bool = False) -> Undone:
+        """Take one change back by a new one; see `undo.undo`."""
+        from familiar_cli.memory.journal.undo import undo
+
+        with self._history() as history:
+            return undo(self._store, self._repository, history, word, dry_run=dry_run)
+
+    def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
+        """Make a file hold what it held at a commit; see `undo.restore`."""
+        from familiar_cli.memory.journal.undo import restore
+
+        clean = paths.parse(rel_path)
+        with self._history() as history:
+            commit = history.find(at)
+            return restore(self._store, self._repository, commit, clean, dry_run=dry_run)
+
+    def compact(self, *, dry_run: bool = False) -> Compacted:
+        """Pack the journal.
+
+        Raises:
+            LockedError: A writer held the lock for too long.
+            FamiliarError: The disk refused; nothing is lost.
+        """
+        from familiar_cli.memory.journal.compact import Compacted, compact
+        from familiar_cli.memory.lock import held
+
+        if not self._repository.exists:
+            return Compacted(0, 0, 0)
+        with (
+            held(self._store.lock_path, self._store.lock_timeout_s),
+            self._history(look=False),
+            translated(self._repository.path),
+        ):
+            return compact(self._repository, dry_run=dry_run)
+
+    @contextmanager
+    def _history(self, *, look: bool = True) -> Iterator[History]:
+        if look and self._repository.exists:
+            self._catch_up()
+        try:
+            yield History(self._repository)
+        finally:
+            self._repository.close()
+
+    def _catch_up(self) -> None:
+        try:
+            self._store.catch_up()
+        except LockedError as error:
+            self._tell(f"{error} Changes made by hand since the last commit are not shown.")
+        except FamiliarError as error:
+            self._tell(f"What was changed by hand could not be committed: {error}")
+
+    def _unknown(self, rel_path: str) -> NotFoundError:
+        if not rel_path or not self._repository.exists:
+            return NotFoundError(
+                "The journal is empty: it begins with the first change",
+                hint="Make one: `familiar memory append notes.md TEXT`.",
+            )
+        return NotFoundError(
+            f"The journal knows nothing at {rel_path!r}",
+            hint="See what there was: `familiar memory log`.",
+        )
+
+
+def _split(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
+    """Return the commits and the path that `words` mean; only the last may be a path."""
+    *first, last = words or ("",)
+    named = [history.find(word) for word in first]
+    if last and len(named) < _MOST_COMMITS:
+        try:
+            return [*named, history.find(last)], ""
+        except NotFoundError:  # a file may be called `cafe`
+            pass
+        except UsageError:
+            if is_id(last):
+                raise
+    if len(named) > _MOST_COMMITS:
+        raise UsageError("That is more than two commits and a path")
+    return named, paths.parse(last)
