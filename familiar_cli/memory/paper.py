@@ -202,8 +202,10 @@ class Paper:
         if directory not in self._names:
             real = self._real(directory)
             found = _listdir(real, directory)
-            self.leftovers += [os.path.join(real, n) for n in found if paths.is_leftover(n)]
-            self._names[directory] = _Names(n for n in found if not paths.is_private(n))
+            dotted = [name for name in found if name.startswith(".")]
+            self.leftovers += [os.path.join(real, n) for n in dotted if paths.is_leftover(n)]
+            private = {name for name in dotted if paths.is_private(name)}
+            self._names[directory] = _Names(set(found) - private)
         return self._names[directory]
 
     def _on_disk(self, rel_path: str) -> bytes | None:

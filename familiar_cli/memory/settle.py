@@ -27,7 +27,8 @@ def settle(journal: Journal, lock_path: Path, timeout_s: float) -> None:
     while journal.pending():
         try:
             with held(lock_path, min(_PATIENCE_S, timeout_s)):
-                journal.begin()
+                return journal.begin()
         except LockedError:
             if clock.stopwatch_s() - begun_s > timeout_s:
                 raise
+    return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.memory.journal.delta import delta
 from familiar_cli.memory.journal.history import History
 from familiar_cli.memory.journal.objects import damaged
+from familiar_cli.memory.journal.trees import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -116,8 +117,8 @@ def _new_in(read: Reader, old: str | None, new: str | None, path: str) -> Iterat
     if new is None or old == new:
         return
     yield path, new
-    before = read(old) if old else {}
-    for name, entry in read(new).items():
+    before = decode(read(old)) if old else {}
+    for name, entry in decode(read(new)).items():
         was = before.get(name)
         if was != entry and entry.is_dir:
             below = was.id if was and was.is_dir else None

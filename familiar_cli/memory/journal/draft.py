@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.objects import GitObject
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.journal.trees import Entries
 
 MOST_NAMED: Final = 50  # files a commit names itself; beyond that, its trees are compared
 _MOST_HELD_BYTES = 32 * 1024 * 1024
@@ -27,7 +26,7 @@ class Draft:
         self.head = head
         self.tree = repository.tree_of(head)
         self._objects: dict[str, GitObject] = {}
-        self._new_trees: dict[str, Entries] = {}
+        self._new_trees: dict[str, bytes] = {}
         self._held_bytes = 0
 
     def commit(
@@ -58,11 +57,11 @@ class Draft:
         for rel_path, content in contents:
             ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
             after_bytes += len(content or b"")
-        tree, new = trees.rewrite(self._entries, self.tree, ids)
+        tree, new = trees.rewrite(self._read, self.tree, ids)
         if not ids or tree == self.tree:
             return False
         for made in new:
-            self._new_trees[self._add(made).id] = trees.decode(made.content)
+            self._new_trees[self._add(made).id] = made.content
         rows = [
             *((trailers or {}).items()),
             *self._of_files(ids, old_bytes or {}),
@@ -77,13 +76,16 @@ class Draft:
     def save(self) -> None:
         """Make all objects durable. May raise OSError."""
         self._repository.objects.write(self._objects.values())
+        for id_, content in self._new_trees.items():
+            self._repository.remember(id_, content)
         self._objects.clear()
+        self._new_trees.clear()
         self._held_bytes = 0
 
     def _of_files(
         self, ids: Mapping[str, str | None], old_bytes: Mapping[str, int]
     ) -> list[tuple[str, str]]:
-        old = {path: trees.file_id(self._entries, self.tree, path) for path in ids}
+        old = {path: trees.file_id(self._read, self.tree, path) for path in ids}
         real = sorted(path for path, id_ in ids.items() if id_ != old[path])
         rows = [("Files", str(len(real)))]
         if len(real) > MOST_NAMED:
@@ -97,7 +99,7 @@ class Draft:
             rows.append((kind, path))
         return [*rows, ("Bytes-Before", str(before))]
 
-    def _entries(self, tree: str) -> Entries:
+    def _read(self, tree: str) -> bytes:
         return self._new_trees[tree] if tree in self._new_trees else self._repository.tree(tree)
 
     def _add(self, one: GitObject) -> GitObject:

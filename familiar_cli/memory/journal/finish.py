@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
@@ -56,8 +57,10 @@ def finish(
     )
     apply(memory.real, plan, repository.disk)
     for path in plan.leftovers:
-        _drop(path)
-    pending.clear(repository.path, repository.disk)
+        with suppress(OSError):
+            os.unlink(path)
+    with suppress(OSError):  # a mark that stays does no harm
+        pending.clear(repository.path, repository.disk)
     repository.disk.sync_dir(repository.path)
     for rel_path in edited:
         tell(
@@ -141,10 +144,3 @@ def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None
 
 def _real(root: str, rel_path: str) -> str:
     return os.path.join(root, *rel_path.split("/"))
-
-
-def _drop(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

@@ -128,9 +128,9 @@ class GitJournal:
             self._decide(marks.Pending(base, str(draft.head)))
 
     def applied(self, changes: Sequence[Change]) -> None:
-        """Every change is on disk."""
+        """Every change is on disk. A mark that cannot be taken away does no harm."""
         del changes
-        with self._open():
+        with suppress(OSError):
             marks.clear(self.path, self._disk)
 
     def abandoned(self, changes: Sequence[Change]) -> None:

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.journal.trees import Entries
 
 BRANCH = "refs/heads/main"
 _ID = re.compile(r"[0-9a-f]{40}")
-_KEPT_TREES = 256  # parsed directories that stay in memory
+_KEPT_TREES = 64  # that stay in memory
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -41,7 +40,7 @@ class Repository:
         self.path = str(path)
         self.disk = disk or Disk()
         self.objects = Objects(os.path.join(self.path, "objects"), self.disk)
-        self._trees: dict[str, Entries] = {}
+        self._trees: dict[str, bytes] = {}
 
     @property
     def exists(self) -> bool:
@@ -97,14 +96,17 @@ class Repository:
         """Return a commit. Raises `FamiliarError` when it is missing or damaged."""
         return commits.decode(id_, self.objects.read(id_))
 
-    def tree(self, id_: str) -> Entries:
-        """Return the entries of a tree. Raises `FamiliarError` when it is missing or damaged."""
+    def tree(self, id_: str) -> bytes:
+        """Return a tree's content. Raises `FamiliarError` when it is missing or damaged."""
         if id_ not in self._trees:
-            entries = trees.decode(self.objects.read(id_))
-            while len(self._trees) >= _KEPT_TREES:
-                del self._trees[next(iter(self._trees))]
-            self._trees[id_] = entries
+            self.remember(id_, self.objects.read(id_))
         return self._trees[id_]
+
+    def remember(self, id_: str, tree: bytes) -> None:
+        """Keep a tree's content at hand."""
+        while len(self._trees) >= _KEPT_TREES:
+            del self._trees[next(iter(self._trees))]
+        self._trees[id_] = tree
 
     def tree_of(self, commit: str | None) -> str | None:
         """Return the id of the memory's state at a commit."""

@@ -1,0 +1,189 @@
+"""Kill a writer at random moments, and look what is left of the memory and its journal.
+
+A child process commits transactions of 1 to 20 files and says so after each one. It gets SIGKILL at
+a random moment; then the memory is opened again. It must hold a whole number of transactions, none
+less than were acknowledged and at most one more, and so must the journal; and git must find nothing
+wrong with it. Then the next child goes on.
+
+`python -m benchmarks.kill [--kills 300] [--seed 1] [--longest 0.25] [--dir DIR] [--json]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.journal.history import History
+from familiar_cli.memory.store import MemoryStore
+
+FILES = [f"{room}/{n}.md" for room in ("people", "topics", "sessions/2026") for n in range(12)]
+MOST_FILES = 20
+LONGEST_S = 0.25  # a writer lives at most so long; about one transaction on a disk
+
+
+@dataclass
+class Found:
+    """What the kills came to. Everything but `kills` and the counts below it must be 0."""
+
+    kills: int = 0
+    transactions: int = 0
+    unacknowledged: int = 0
+    finished_by_the_next: int = 0
+    torn: int = 0
+    lost: int = 0
+    half: int = 0
+    leftovers: int = 0
+    journal_differs: int = 0
+    fsck: int = 0
+    seconds: float = 0.0
+
+
+def content(path: str, number: int) -> bytes:
+    """Return what transaction `number` writes into a file: long enough to be torn."""
+    return f"# {path}\n\n{number}\n".encode() + b"x" * (number * 37 % 3000) + b"\nend\n"
+
+
+def planned(seed: int, number: int) -> dict[str, bytes | None]:
+    """Return what transaction `number` does: some files are written, some deleted."""
+    dice = random.Random(f"{seed}-{number}")
+    paths = dice.sample(FILES, dice.randint(1, MOST_FILES))
+    return {p: None if dice.random() < 0.1 else content(p, number) for p in paths}
+
+
+def open_store(root: Path) -> MemoryStore:
+    journal = GitJournal(root / "journal.git", root / "memory")
+    return MemoryStore(root / "memory", lock_path=root / ".lock", journal=journal)
+
+
+def write_for_ever(root: Path, seed: int, begin: int, done: int) -> None:
+    """Commit one transaction after the other, and write the number of each to `done`."""
+    store = open_store(root)
+    number = begin
+    while True:
+        with store.transaction("writer", f"transaction {number}") as tx:
+            for path, text in planned(seed, number).items():
+                if text is not None:
+                    tx.write(path, text)
+                elif store.exists(path):
+                    tx.delete(path)
+            tx.write("count.md", f"{number}\n")
+        os.write(done, f"{number}\n".encode())
+        number += 1
+
+
+def after(state: dict[str, bytes], changes: dict[str, bytes | None], number: int) -> None:
+    """Bring `state` up to a transaction."""
+    for path, text in changes.items():
+        state.pop(path, None)
+        if text is not None:
+            state[path] = text
+    state["count.md"] = f"{number}\n".encode()
+
+
+def one_life(root: Path, seed: int, begin: int, seconds: float) -> int:
+    """Let a writer live for a while, kill it, and return what it acknowledged last."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            write_for_ever(root, seed, begin, writing)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with open(reading, "rb") as stream:
+        said = stream.read().split()
+    return int(said[-1]) if said else begin - 1
+
+
+def look(root: Path, found: Found, state: dict[str, bytes], seed: int, acknowledged: int) -> int:
+    """Open the memory again, compare it with what it must hold, and return the newest number."""
+    found.finished_by_the_next += (root / "journal.git" / "familiar-pending").exists()
+    store = open_store(root)
+    memory = {
+        e.rel_path: store.read_bytes(e.rel_path)
+        for e in store.walk(hidden=True).files
+        if e.rel_path != ".gitignore"
+    }
+    newest = int(memory.get("count.md", b"-1").split()[0])
+    while found.transactions <= newest:
+        after(state, planned(seed, found.transactions), found.transactions)
+        found.transactions += 1
+    found.lost += newest < acknowledged
+    found.half += newest > acknowledged + 1
+    found.unacknowledged += newest > acknowledged
+    wrong = {path for path in memory | state if memory.get(path) != state.get(path)}
+    found.torn += sum(not memory.get(path, b"end\n").endswith(b"end\n") for path in wrong)
+    found.half += bool(wrong)
+    found.leftovers += sum(".tmp-familiar" in path.name for path in (root / "memory").rglob("*"))
+    found.journal_differs += journal_differs(store, root, newest, memory)
+    return newest
+
+
+def journal_differs(store: MemoryStore, root: Path, newest: int, memory: dict[str, bytes]) -> bool:
+    """Tell whether the journal holds anything but what the memory does."""
+    store.catch_up()
+    repository = GitJournal(root / "journal.git", root / "memory").repository
+    head = next(History(repository).commits(), None)
+    if head is None:
+        return newest >= 0
+    wanted = f"transaction {newest}"
+    held = {path: repository.file_at(head.id, path) for path in memory}
+    return head.message != wanted or held != memory
+
+
+def fsck(root: Path) -> bool:
+    """Tell whether git finds anything wrong with the journal; False also without git."""
+    if not shutil.which("git") or not (root / "journal.git").exists():
+        return False
+    argv = ["git", "--git-dir", str(root / "journal.git"), "fsck", "--strict", "--no-dangling"]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    return done.returncode != 0 or bool(done.stderr)
+
+
+def run(root: Path, kills: int, seed: int, longest_s: float) -> Found:
+    found, state, begun = Found(), {}, time.perf_counter()
+    dice = random.Random(seed)
+    newest = -1
+    for n in range(kills):
+        acknowledged = one_life(root, seed, newest + 1, dice.uniform(0, longest_s))
+        newest = look(root, found, state, seed, acknowledged)
+        found.kills += 1
+        if n % 10 == 0 or n == kills - 1:
+            found.fsck += fsck(root)
+    found.seconds = time.perf_counter() - begun
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--longest", type=float, default=LONGEST_S, metavar="SECONDS")
+    parser.add_argument("--dir", help="where to work; else a temporary directory")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.dir) as root:
+        found = run(Path(root), given.kills, given.seed, given.longest)
+    if given.json:
+        print(json.dumps(asdict(found)))
+        return
+    for name, value in asdict(found).items():
+        print(f"{name.replace('_', ' '):<22} {value:,.0f}")
+
+
+if __name__ == "__main__":
+    main()
