@@ -164,7 +164,7 @@ def _wrong_journal(root: Path, now: dict[str, str]) -> str:
     if store._journal.pending():
         return "still pending"
     repository.close()
-    return _fsck(root)
+    return ""
 
 
 def _fsck(root: Path) -> str:
@@ -185,7 +185,7 @@ def main(where: str, how: str, kind: str) -> None:
         prepare(root, kind)
         code = attempt(root, last, how)
         codes[code] = codes.get(code, 0) + 1
-        problem = wrong(root, code, read_first=bool(last % 2))
+        problem = wrong(root, code, read_first=bool(last % 2)) or (_fsck(root) if last % 5 == 0 else "")
         if problem:
             found.append(f"step {last}, ended with {code}: {problem}")
         shutil.rmtree(root)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TABLE = "familiar-seen.json"
 LOOKED = "familiar-looked"
 PAUSE = 20  # at most a twentieth of the time goes into looking at all files
+_CLOCK_STEP_S = 2.0  # how far a file system's time may be ahead of the machine's
 _UNSURE_NS = 3_000_000_000  # FAT tells time in steps of two seconds
 
 Signature = list[int]
@@ -146,7 +147,7 @@ def due(repository: Repository) -> bool:
     except (OSError, ValueError):
         return True
     past_s = clock.now().timestamp() - last_s
-    return not 0 <= past_s < PAUSE * took_s
+    return not -_CLOCK_STEP_S <= past_s < PAUSE * took_s
 
 
 def note_time(repository: Repository, took_s: float) -> None:

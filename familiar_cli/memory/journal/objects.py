@@ -26,6 +26,7 @@ Kind = Literal["blob", "tree", "commit"]
 
 PACK_FROM = 32  # so many new objects are written as one file: two flushes instead of two for each
 _LEVEL = 1  # of zlib; what is kept for long is packed better
+_LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which do not shrink; packing keeps only differences
 _TYPE_NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
 
@@ -183,7 +184,8 @@ def damaged(what: str) -> FamiliarError:
 
 
 def _deflated(one: GitObject) -> bytes:
-    return zlib.compress(f"{one.kind} {len(one.content)}\0".encode() + one.content, _LEVEL)
+    level = 0 if one.kind == "tree" and len(one.content) > _LARGE_TREE_BYTES else _LEVEL
+    return zlib.compress(f"{one.kind} {len(one.content)}\0".encode() + one.content, level)
 
 
 def _names(directory: str) -> list[str]:
