@@ -150,8 +150,9 @@ def fsck(root: Path) -> bool:
     if not shutil.which("git") or not (root / "journal.git").exists():
         return False
     argv = ["git", "--git-dir", str(root / "journal.git"), "fsck", "--strict", "--no-dangling"]
-    done = subprocess.run(argv, capture_output=True, check=False)
-    return done.returncode != 0 or bool(done.stderr)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("notice:")]
+    return done.returncode != 0 or bool(said)  # a notice says that there is no commit yet
 
 
 def run(root: Path, kills: int, seed: int, longest_s: float) -> Found:
