@@ -7,6 +7,7 @@ directory of ten thousand files costs hardly more than one of ten.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 _DIR = b"40000"
 _FILE = b"100644"
-_MODES = (_FILE, b"100755", b"120000", b"160000")  # all but the first only git itself writes
+_MODES = (_DIR, _FILE, b"100755", b"120000", b"160000")  # only git itself writes the last three
+_MODE_INSIDE = re.compile(b"|".join(mode + b" " for mode in _MODES))
 _ID_BYTES = 20
 _MANY = 16  # from here on, taking a tree apart once is cheaper than many cuts
 
@@ -185,18 +187,34 @@ def _row(name: str, entry: Entry) -> bytes:
 
 
 def _span(content: bytes, name: bytes) -> tuple[int, int] | None:
-    """Return where the entry of `name` begins and ends.
-
-    The bytes of an id could spell a mode, a space and the name only by a chance of one in 2**72.
-    """
+    """Return where the entry of `name` begins and ends."""
     middle = b" " + name + b"\0"
     space = content.find(middle)
     while space >= 0:
-        for mode in (_DIR, *_MODES):
-            if content.endswith(mode, 0, space):
-                return space - len(mode), space + len(middle) + _ID_BYTES
+        for mode in _MODES:
+            begin = space - len(mode)
+            if content.endswith(mode, 0, space) and _is_begin(content, begin):
+                return begin, space + len(middle) + _ID_BYTES
         space = content.find(middle, space + 1)
     return None
+
+
+def _is_begin(content: bytes, at: int) -> bool:
+    """Tell whether an entry begins at `at`, and not a part of a name such as `40000 x.md`.
+
+    The entry before ends in a zero byte and its id. If that seems so, and there is no mode among
+    the bytes of the id, it is so; else all entries are counted off from the first.
+    """
+    if at == 0:
+        return True
+    if at <= _ID_BYTES or content[at - _ID_BYTES - 1]:
+        return False
+    if not _MODE_INSIDE.search(content, at - _ID_BYTES, at):
+        return True
+    begin = 0
+    while begin < at:
+        begin = content.index(b"\0", begin) + 1 + _ID_BYTES
+    return begin == at
 
 
 def _place(content: bytes, key: bytes) -> int:
