@@ -18,7 +18,7 @@ from familiar_cli.history.rows import (
     to_turn,
     unpack,
 )
-from familiar_cli.history.speakers import ALL, RECENT
+from familiar_cli.history.speakers import ALL, RECENT, SAID
 from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class HistoryStore:
         """
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             return replace(turn, id=connection.execute(_INSERT, to_row(turn)).lastrowid)
 
     def begin(
@@ -98,7 +98,7 @@ class HistoryStore:
         when = to_ms(at or now())
         turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
         unless = " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?)"
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             cursor = connection.execute(_INSERT + unless, (*to_row(turn), pack(channel_id)))
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
@@ -148,6 +148,15 @@ class HistoryStore:
         """
         return self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
 
+    def since(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the newest `limit` turns of all channels that came after a turn, oldest first."""
+        where = " WHERE id > ? ORDER BY id DESC LIMIT ?"
+        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+
+    def said_count(self, channel_id: str) -> int:
+        """Return how many turns people, whoever they are, have said in a channel."""
+        return self._number(SAID, (pack(channel_id),))
+
     def speakers(self) -> list[Speaker]:
         """Return everyone who ever spoke, in whatever channel, the latest first."""
         return self._rows(ALL, (), lambda r: Speaker(to_author(r[:4]), r[4], from_ms(r[5])))
@@ -173,7 +182,7 @@ class HistoryStore:
             "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
             "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
         )
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             connection.execute(sql, (name, turn_id))
 
     def close(self) -> None:
@@ -188,12 +197,15 @@ class HistoryStore:
 
     def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
         """Return what `make` makes of each row; a row that it cannot read is damage."""
-        with self._use(create=False) as connection:
+        with self.use(create=False) as connection:
             return [make(row) for row in connection.execute(sql, values)] if connection else []
 
     @contextmanager
-    def _use(self, *, create: bool) -> Iterator[Any]:
-        """Lend the connection; None when there is no file and none is to be made."""
+    def use(self, *, create: bool) -> Iterator[Any]:
+        """Lend the connection; None when there is no file and none is to be made.
+
+        For the rest of this room: what leaves it is turns and summaries, not SQL.
+        """
         from familiar_cli.history.schema import opened, translated  # noqa: PLC0415  # loads sqlite3
 
         with self._lock, translated(self.path):
