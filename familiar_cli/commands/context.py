@@ -33,6 +33,15 @@ def context(
             "--why", metavar="PATH", help="Why a memory file, or `turn:12`, was there or was not."
         ),
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Send it again, and show both replies; keep nothing.")
+    ] = False,
+    slot: Annotated[
+        str | None, typer.Option(metavar="S", help="With --replay: ask the model of this slot.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="M", help="With --replay: ask this model instead.")
+    ] = None,
 ) -> None:
     """Show what was sent to the model, from where, and what was cut.
 
@@ -42,8 +51,11 @@ def context(
     familiar context --raw > request.json
     familiar context 12 --diff 10
     familiar context 12 --why people/cli-anna.md
+    familiar context 12 --replay --model another-model
     """
-    _check(ctx, last and turn is not None, raw, messages, diff is not None, why is not None)
+    ways = (raw, messages, diff is not None, why is not None, replay)
+    _check(ctx, last and turn is not None, *ways)
+    _check_only_with("--replay", replay, slot, model)
     from familiar_cli.inspection.sent import find_trace
 
     out = output(ctx)
@@ -55,6 +67,8 @@ def context(
             _diff(out, familiar, trace, diff)
         elif why is not None:
             _why(out, familiar, trace, why)
+        elif replay:
+            _replay(out, familiar, trace, slot, model)
         else:
             _page(out, trace, only_messages=messages)
 
@@ -70,6 +84,13 @@ def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
             "has no --json",
             hint="Give one.",
         )
+
+
+def _check_only_with(way: str, given: bool, *needs: object) -> None:
+    from familiar_cli.errors import UsageError
+
+    if any(need is not None and need is not False for need in needs) and not given:
+        raise UsageError(f"This means nothing without {way}", hint=f"Add {way}.")
 
 
 def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
@@ -107,3 +128,15 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
 
     found = why(familiar, trace, asked)
     out.answer(found.to_json(), lambda: print_page(why_page(found)))
+
+
+def _replay(
+    out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
+) -> None:
+    from familiar_cli.inspection.replay import replay
+    from familiar_cli.ui.replay_page import replay_page
+    from familiar_cli.ui.terminal import print_page
+
+    out.note(f"Sending what turn {trace.turn} sent once more…")
+    found = replay(familiar, trace, slot=slot, model=model, on_wait=out.note)
+    out.answer(found.to_json(), lambda: print_page(replay_page(found)))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from familiar_cli.llm.types import Message
+
+_MODEL_FIRST: Final = '{"model":'
 
 
 def make_body(
@@ -38,6 +42,22 @@ def make_body(
         body["stream_options"] = {"include_usage": True}
     body.update(extra or {})
     return _utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
+def with_model(body: bytes, model: str) -> bytes:
+    """Return the same request for another model; every other byte stays as it is.
+
+    Raises:
+        BadInputError: `body` is not what `make_body` returned.
+    """
+    try:
+        text = body.decode("utf-8")
+        _, end = json.JSONDecoder().raw_decode(text, len(_MODEL_FIRST))
+    except ValueError:
+        text = ""
+    if not text.startswith(_MODEL_FIRST):
+        raise BadInputError("This request does not begin with its model, so it stays as it is")
+    return _utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
 
 
 def _utf8(text: str) -> bytes:
