@@ -22,6 +22,7 @@ def make_body(
     stream: bool,
     limits: Mapping[str, object],
     extra: Mapping[str, object] | None = None,
+    reply_schema: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return the JSON of one request in UTF-8, its keys always in the same order.
 
@@ -31,6 +32,7 @@ def make_body(
         stream: Ask for the reply piece by piece, and for its token counts at the end.
         limits: Length and sampling settings, e.g. `max_tokens`, `temperature`.
         extra: What only this kind of server understands.
+        reply_schema: JSON schema that the reply shall follow.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -40,6 +42,10 @@ def make_body(
     }
     if stream:
         body["stream_options"] = {"include_usage": True}
+    if reply_schema is not None:
+        # Not strict: a strict server refuses schemas that say how long a text may be.
+        asked = {"name": "reply", "strict": False, "schema": reply_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": asked}
     body.update(extra or {})
     return _utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
