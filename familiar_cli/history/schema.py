@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import legacy, speakers, summaries
+from familiar_cli.history import extras, legacy, speakers, summaries
 from familiar_cli.history.rows import DamagedRowError
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _to_version_1,
     speakers.add,
     summaries.add,
+    extras.add,
 )
 
 

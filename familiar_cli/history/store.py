@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from familiar_cli.clock import now, to_ms
 from familiar_cli.history.rows import (
     COLUMNS,
+    SELECTED,
     from_ms,
     pack,
     to_author,
@@ -40,7 +41,7 @@ GREETING: Final = "greeting"
 
 _INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
 _BITS: Final = 63  # of an id, without its sign
-_SELECT: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns"  # noqa: S608
+_SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 
 
 class HistoryStore:
@@ -103,7 +104,7 @@ class HistoryStore:
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
     def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
-        """Return the newest `limit` turns of a channel, oldest first.
+        """Return the newest `limit` turns of a channel that are not hidden, oldest first.
 
         It costs the same however long the history is.
 
@@ -112,7 +113,7 @@ class HistoryStore:
             limit: Most turns to return, >= 0.
             before_id: Only turns with a lower id.
         """
-        where = " WHERE channel_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+        where = " WHERE channel_id = ? AND id < ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         end = 2**_BITS - 1 if before_id is None else before_id
         values = (pack(channel_id), end, max(limit, 0))
         return self._rows(_SELECT + where, values, to_turn)[::-1]
@@ -149,8 +150,11 @@ class HistoryStore:
         return self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
 
     def since(self, turn_id: int, limit: int) -> list[Turn]:
-        """Return the newest `limit` turns of all channels that came after a turn, oldest first."""
-        where = " WHERE id > ? ORDER BY id DESC LIMIT ?"
+        """Return the newest `limit` turns of all channels that came after a turn, oldest first.
+
+        Hidden ones are left out.
+        """
+        where = " WHERE id > ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)[::-1]
 
     def said_count(self, channel_id: str) -> int:

@@ -110,19 +110,27 @@ class Summaries:
     def __init__(self, history: HistoryStore) -> None:
         self._history = history
 
-    def latest(self, scope: str, private: Collection[str] = ()) -> Summary | None:
+    def latest(
+        self, scope: str, private: Collection[str] = (), *, before_id: int | None = None
+    ) -> Summary | None:
         """Return the newest summary of a scope, or None.
 
         The public one is not handed out while it holds what was said in a channel that is private
         now.
+
+        Args:
+            scope: The scope.
+            private: The channels that are private now.
+            before_id: Only summaries of turns before this one.
         """
         sql = (
             "SELECT scope, last_turn_id, text, made_at_ms, model, cut FROM summaries "
-            "WHERE scope = ? ORDER BY last_turn_id DESC LIMIT 1"
+            "WHERE scope = ? AND last_turn_id < ? ORDER BY last_turn_id DESC LIMIT 1"
         )
         if scope == PUBLIC and private and not self.channels(PUBLIC).isdisjoint(private):
             return None
-        return next((_summary(row) for row in self._rows(sql, pack(scope))), None)
+        end = 2**_BITS - 1 if before_id is None else before_id
+        return next((_summary(row) for row in self._rows(sql, pack(scope), end)), None)
 
     def channels(self, scope: str) -> frozenset[str]:
         """Return the channels whose turns are in a summary."""
@@ -270,6 +278,6 @@ def _summary(row: Row) -> Summary:
 
 def _of_scope(scope: str, private: Collection[str]) -> tuple[str, list[Any]]:
     if scope != PUBLIC:
-        return " AND channel_id = ?", [pack(scope)]
+        return " AND NOT hidden AND channel_id = ?", [pack(scope)]
     left_out = [pack(channel_id) for channel_id in sorted(private)]
-    return f" AND channel_id NOT IN ({', '.join('?' * len(left_out))})", [*left_out]
+    return f" AND NOT hidden AND channel_id NOT IN ({', '.join('?' * len(left_out))})", [*left_out]
