@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 CARD_NAME: Final = "card.json"
 SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first
+# The other methods may ask for a dictionary of gigabytes.
+_READ_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MEMBER_MARK: Final = b"PK\x01\x02"  # how each entry of the directory begins
 _LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # the same archive for the same content
 _FOREIGN_ERRORS: Final = (
@@ -55,6 +57,11 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
     with _opened(raw, origin) as archive:
         if path not in archive.namelist():
             raise BadInputError(f"{origin!r} is a zip archive without {path!r}")
+        if archive.getinfo(path).compress_type not in _READ_METHODS:
+            raise BadInputError(
+                f"{path!r} in {origin!r} is packed in a way that no CHARX is",
+                hint="Unpack it, and pack it again as a plain zip archive.",
+            )
         with archive.open(path) as member:
             content = member.read(limit_bytes + 1)
     if len(content) > limit_bytes:
