@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from familiar_cli.config.modes import OF_MODALITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Self
 
+    from familiar_cli.config.channel import ChannelConfigs
+    from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.config.schema import CharacterConfig
+    from familiar_cli.config.load import Written
+    from familiar_cli.config.modes import ChannelMode
+    from familiar_cli.config.schema import BudgetSettings, CharacterConfig
+    from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.limits import Allowance
     from familiar_cli.context.off_record import OffRecord
+    from familiar_cli.context.past import Past
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.providers.character import CharacterProvider
+    from familiar_cli.context.providers.history import Beyond
+    from familiar_cli.context.summarising import Summariser
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.turn import Taken, TurnTaking
-    from familiar_cli.context.types import ContextRequest, Modality, Said, Spoken
+    from familiar_cli.context.types import ContextRequest, Said, Spoken
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.summaries import Summaries
+    from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store import MemoryStore
@@ -27,13 +40,15 @@ if TYPE_CHECKING:
 
     OnText = Callable[[str], None]
 
+_TITLE_TOKENS = 30  # what says that a summary is one
+
 
 class Familiar:
     """One familiar's files, settings and working parts. Each part is built when first asked for."""
 
     def __init__(self, paths: FamiliarPaths) -> None:
         self.paths = paths
-        self._models: dict[str, ChatModel] = {}
+        self._models: dict[ResolvedSlot, ChatModel] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -62,9 +77,51 @@ class Familiar:
         Raises:
             ConfigError: The file has an unknown key, a wrong type, or is no TOML.
         """
-        from familiar_cli.config.load import load_config
+        return self._written.settings
 
-        return load_config(self.paths.config)
+    @cached_property
+    def _written(self) -> Written[CharacterConfig]:
+        from familiar_cli.config.load import load_written
+        from familiar_cli.config.schema import CharacterConfig
+
+        return load_written(self.paths.config, CharacterConfig)
+
+    @cached_property
+    def channels(self) -> ChannelConfigs:
+        """The channels that have settings of their own."""
+        from familiar_cli.config.channel import ChannelConfigs
+
+        return ChannelConfigs(self.paths.channels)
+
+    @cached_property
+    def subscriptions(self) -> SubscriptionRegistry:
+        """The channels that are listened to."""
+        from familiar_cli.config.subscriptions import SubscriptionRegistry
+
+        return SubscriptionRegistry(self.paths.subscriptions)
+
+    def channel(self, channel_id: str, modality: str = "text") -> Channel:
+        """Return what holds in a channel when what is said comes as `modality`.
+
+        Raises:
+            ConfigError: Its file, or `character.toml`, has something wrong in it.
+        """
+        from familiar_cli.config.effective_channel import effective_channel
+
+        return effective_channel(
+            channel_id, self.channels.read(channel_id), self._written, modality
+        )
+
+    def channel_label(self, channel_id: str) -> str:
+        """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
+        from familiar_cli.config.channel_context import ChannelContext
+        from familiar_cli.errors import ConfigError
+
+        try:
+            config = self.channels.read(channel_id).settings
+        except ConfigError:
+            return ChannelContext(channel_id).label
+        return ChannelContext(config.name or channel_id, config.kind, config.parent).label
 
     @cached_property
     def memory(self) -> MemoryStore:
@@ -97,6 +154,33 @@ class Familiar:
 
         return RememberingCounter(tokens.load(encoding_path(cache_dir())))
 
+    @cached_property
+    def summaries(self) -> Summaries:
+        """What older turns were about, in short."""
+        from familiar_cli.history.summaries import Summaries
+
+        return Summaries(self.history)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Work that may be done after a reply."""
+        from familiar_cli.jobs import Jobs
+
+        return Jobs()
+
+    @cached_property
+    def past(self) -> Past:
+        """What keeps the summaries up with the conversation."""
+        from familiar_cli.context.past import Past
+
+        return Past(
+            self.summaries,
+            self.channels.private,
+            self.config.history.summary_every,
+            self._summariser,
+            self.jobs,
+        )
+
     def slot(self, name: str = "main") -> ResolvedSlot:
         """Return which server and model the slot `name` means.
 
@@ -117,9 +201,11 @@ class Familiar:
         from familiar_cli.config.home import cache_dir
         from familiar_cli.llm.open import open_model
 
-        if slot not in self._models:
-            self._models[slot] = open_model(self.slot(slot), cache_dir=cache_dir(), on_wait=on_wait)
-        return self._models[slot]
+        settings = self.slot(slot)
+        same = replace(settings, slot="")  # slots that mean one model share it, and its memory
+        if same not in self._models:
+            self._models[same] = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
+        return self._models[same]
 
     @cached_property
     def character(self) -> CharacterProvider:
@@ -134,39 +220,95 @@ class Familiar:
             deadline_s=self.config.context.provider_deadline_s,
         )
 
-    def pipeline(self, channel_id: str, *, remembered: Sequence[Spoken] = ()) -> ContextPipeline:
+    def pipeline(
+        self, channel_id: str, *, modality: str = "text", remembered: Sequence[Spoken] = ()
+    ) -> ContextPipeline:
         """Return what makes the prompts of a channel.
 
         Args:
             channel_id: The channel.
+            modality: How what is said comes.
             remembered: What was said off the record just before.
+
+        Raises:
+            ConfigError: The channel's file has something wrong in it.
         """
         from familiar_cli.context.pipeline import ContextPipeline
         from familiar_cli.context.providers.history import HistoryProvider
+        from familiar_cli.context.providers.notes import NotesProvider
         from familiar_cli.context.providers.remembered import RememberedProvider
 
-        del channel_id  # all channels have the same parts
+        channel = self.channel(channel_id, modality)
         deadline_s = self.config.context.provider_deadline_s
-        recent = self.config.history.recent_turns
         providers = (
             self.character,
-            HistoryProvider(self.history, recent_turns=recent, deadline_s=deadline_s),
+            NotesProvider(
+                channel.author_note,
+                channel.inject,
+                self.character.macros_of,
+                self.history,
+                deadline_s=deadline_s,
+            ),
+            HistoryProvider(
+                self.history,
+                recent_turns=channel.recent_turns,
+                deadline_s=deadline_s,
+                beyond=self._beyond(),
+            ),
             *([RememberedProvider(remembered)] if remembered else ()),
         )
         return ContextPipeline(providers, self.counter)
 
-    def allowance(self, modality: Modality) -> Allowance:
-        """Return how many tokens a prompt may have.
+    def _beyond(self) -> Beyond:
+        from familiar_cli.context.providers.history import Beyond
+
+        return Beyond(
+            self.summaries,
+            self.channels.private,
+            self.channel_label,
+            self.config.history.elsewhere_channels,
+        )
+
+    def _summariser(self) -> Summariser:
+        from familiar_cli.config.zone import zone_of
+        from familiar_cli.context.past import SLOT
+        from familiar_cli.context.summarising import Limits, Summariser
+        from familiar_cli.llm.slots import check_usable
+
+        check_usable(self.slot(SLOT))
+        return Summariser(
+            self.summaries,
+            self.model(SLOT),
+            self.counter,
+            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens),
+            name=self.character.read(self.paths.id).name,
+            label=self.channel_label,
+            zone=zone_of(self.config.timezone),
+        )
+
+    def _summary_tokens(self) -> int:
+        """Return what a prompt has for a summary, beside the line above it."""
+        from familiar_cli.context.types import Layer
+
+        layer = self._allowance(self.config.budget, OF_MODALITY["text"]).layers
+        return max(layer[Layer.history_summary] - _TITLE_TOKENS, 1)
+
+    def allowance(self, said: Said) -> Allowance:
+        """Return how many tokens the prompt for `said` may have.
 
         Raises:
             ConfigError: The model's settings leave no room for a prompt.
         """
+        channel = self.channel(said.channel_id, str(said.modality))
+        return self._allowance(channel.budget, channel.mode)
+
+    def _allowance(self, budget: BudgetSettings, mode: ChannelMode) -> Allowance:
         from familiar_cli.context.limits import allowance
 
         slot = self.slot()
         return allowance(
-            self.config.budget,
-            mode=str(modality),
+            budget,
+            mode=mode,
             preset=slot.preset,
             context_tokens=slot.context_tokens,
             max_tokens=slot.max_tokens,
@@ -183,13 +325,15 @@ class Familiar:
 
         from familiar_cli.context.turn import dry_run
 
-        pipeline = self.pipeline(said.channel_id, remembered=said.remembered)
+        pipeline = self.pipeline(
+            said.channel_id, modality=str(said.modality), remembered=said.remembered
+        )
         assembled = asyncio.run(pipeline.assemble(self._request(said)))
         return dry_run(
             assembled,
             model=self.slot().model,
             counter=self.counter.name,
-            notice=self.allowance(said.modality).notice,
+            notice=self.allowance(said).notice,
         )
 
     def take_turn(
@@ -236,8 +380,10 @@ class Familiar:
         from familiar_cli.context.off_record import OffRecord
         from familiar_cli.context.turn import TurnTaking
 
-        pipeline = self.pipeline(said.channel_id, remembered=said.remembered)
-        notice = self.allowance(said.modality).notice
+        pipeline = self.pipeline(
+            said.channel_id, modality=str(said.modality), remembered=said.remembered
+        )
+        notice = self.allowance(said).notice
         if said.off_record:
             return OffRecord(pipeline, notice=notice)
         return TurnTaking(
@@ -253,6 +399,8 @@ class Familiar:
         """End the models that were started and let go of the history."""
         import asyncio
 
+        if "jobs" in self.__dict__:
+            self.jobs.cancel()
         while self._models:
             _, model = self._models.popitem()
             asyncio.run(model.aclose())
@@ -266,7 +414,7 @@ class Familiar:
         return request_for(
             said,
             familiar_id=self.paths.id,
-            allowance=self.allowance(said.modality),
+            allowance=self.allowance(said),
             history=self.history,
             opening=self.character.opening,
             at=now(),

@@ -87,7 +87,7 @@ class Chat:
         request = request_for(
             replace(self.said, text="Hello"),
             familiar_id=self.familiar.paths.id,
-            allowance=self.familiar.allowance(self.said.modality),
+            allowance=self.familiar.allowance(self.said),
             history=self.familiar.history,
             opening=self.familiar.character.opening,
             at=now(),
