@@ -2,7 +2,7 @@
 
 Were the oldest turn left out anew at every turn, no two prompts would begin alike, and a server
 that remembers the beginnings of prompts could use none of them again. So a window that is full
-loses up to a quarter at once, at a turn that the next few prompts choose as well: of all turns
+loses up to a third at once, at a turn that the next few prompts choose as well: of all turns
 at which it could begin, the one whose id can be halved most often. Nothing needs to be remembered.
 """
 
@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LOST_AT_MOST: Final = 4
-"""A window that is full loses at most the fourth part of what it holds."""
+LOST_AT_MOST: Final = 3
+"""A window that is full loses at most the third part of what it holds."""
+
+
+FEW_TURNS: Final = 8
+"""Of so few turns none is left out that need not be."""
 
 
 def first_kept(turn_ids: Sequence[int | None], weights: Sequence[int]) -> int:
@@ -25,7 +29,7 @@ def first_kept(turn_ids: Sequence[int | None], weights: Sequence[int]) -> int:
         turn_ids: The turns that there is room for, oldest first; None: not in the history.
         weights: What each costs, >= 0.
     """
-    spare = sum(weights) // LOST_AT_MOST
+    spare = sum(weights) // LOST_AT_MOST if len(turn_ids) > FEW_TURNS else 0
     lost = [0, *accumulate(weights)]
     possible = [index for index in range(len(turn_ids)) if lost[index] <= spare]
     return max(possible, key=lambda index: (_halvings(turn_ids[index]), -index), default=0)
