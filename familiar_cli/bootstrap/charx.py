@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -38,14 +39,17 @@ def is_zip(raw: bytes) -> bool:
     return zipfile.is_zipfile(io.BytesIO(raw))
 
 
-def list_members(raw: bytes, *, origin: str) -> dict[str, int]:
-    """Return the path and inflated size of each file in the archive, in its order.
+def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return path and inflated size of each file in the archive, and the paths that repeat.
 
     Raises:
         BadInputError: It is damaged, holds too much, or names a path that leads outside.
     """
     with _opened(raw, origin) as archive:
-        return {info.filename: info.file_size for info in archive.infolist() if not info.is_dir()}
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+    times = Counter(info.filename for info in infos)
+    twice = tuple(name for name, count in times.items() if count > 1)
+    return {info.filename: info.file_size for info in infos}, twice
 
 
 def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TOTAL_BYTES) -> bytes:
