@@ -108,8 +108,11 @@ def parse(text: str, path: Path) -> dict[str, Any]:
     check_bounds(text, path)
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
-        what = str(error) if isinstance(error, ValueError) else "nested too deeply"
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply"
+        if isinstance(error, ValueError):
+            is_toml = isinstance(error, tomllib.TOMLDecodeError)
+            what = str(error) if is_toml else "a number in it has too many digits"
         raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=_HINT) from error
 
 
