@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from familiar_cli.context.off_record import OffRecord
     from familiar_cli.context.past import Past
     from familiar_cli.context.pipeline import ContextPipeline
+    from familiar_cli.context.processors.recast import RecastPostProcessor
+    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
     from familiar_cli.context.providers.character import CharacterProvider
+    from familiar_cli.context.providers.content_search import ContentSearchProvider
     from familiar_cli.context.providers.history import Beyond
     from familiar_cli.context.summarising import Summariser
     from familiar_cli.context.trace import Trace
@@ -35,11 +38,13 @@ if TYPE_CHECKING:
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
     OnText = Callable[[str], None]
 
+_NO_NOTE = "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
 _TITLE_TOKENS = 30  # what says that a summary is one
 
 
@@ -221,7 +226,12 @@ class Familiar:
         )
 
     def pipeline(
-        self, channel_id: str, *, modality: str = "text", remembered: Sequence[Spoken] = ()
+        self,
+        channel_id: str,
+        *,
+        modality: str = "text",
+        remembered: Sequence[Spoken] = (),
+        dry: bool = False,
     ) -> ContextPipeline:
         """Return what makes the prompts of a channel.
 
@@ -229,6 +239,7 @@ class Familiar:
             channel_id: The channel.
             modality: How what is said comes.
             remembered: What was said off the record just before.
+            dry: No model may be asked, so what would ask one is left out.
 
         Raises:
             ConfigError: The channel's file has something wrong in it.
@@ -255,9 +266,64 @@ class Familiar:
                 deadline_s=deadline_s,
                 beyond=self._beyond(),
             ),
+            self._content_search(),
             *([RememberedProvider(remembered)] if remembered else ()),
         )
-        return ContextPipeline(providers, self.counter)
+        used = () if dry else self.processors(channel_id, modality)
+        return ContextPipeline(
+            providers,
+            self.counter,
+            pre_processors=[self._thinking()] if "stepped_thinking" in used else (),
+            post_processors=[self._recast()] if "recast" in used else (),
+        )
+
+    def processors(self, channel_id: str, modality: str) -> tuple[str, ...]:
+        """Return which processors a turn in a channel has: switched on, and with a slot set up."""
+        switched = self.channel(channel_id, modality).processors
+        return tuple(name for name, on in switched.items() if on and name in self.config.llm.slots)
+
+    def names(self) -> Aliases:
+        """Return who is called what. The caller closes it."""
+        from familiar_cli.memory.aliases import Aliases
+
+        return Aliases(self.memory)
+
+    def _content_search(self) -> ContentSearchProvider:
+        from familiar_cli.context.providers.content_search import ContentSearchProvider
+
+        return ContentSearchProvider(
+            self.memory,
+            self.history,
+            self.names,
+            self.counter,
+            deadline_s=self.config.context.provider_deadline_s,
+        )
+
+    def _thinking(self) -> SteppedThinkingPreProcessor:
+        from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+
+        return SteppedThinkingPreProcessor(
+            lambda: self._usable_model("stepped_thinking"),
+            self.counter,
+            char=self.character.read(self.paths.id).name,
+            deadline_s=self.config.context.processor_deadline_s,
+        )
+
+    def _recast(self) -> RecastPostProcessor:
+        from familiar_cli.context.processors.recast import RecastPostProcessor
+
+        return RecastPostProcessor(
+            lambda: self._usable_model("recast"),
+            self.counter,
+            char=self.character.read(self.paths.id).name,
+            deadline_s=self.config.context.processor_deadline_s,
+        )
+
+    def _usable_model(self, slot: str) -> ChatModel:
+        from familiar_cli.llm.slots import check_usable
+
+        check_usable(self.slot(slot))
+        return self.model(slot)
 
     def _beyond(self) -> Beyond:
         from familiar_cli.context.providers.history import Beyond
@@ -299,7 +365,10 @@ class Familiar:
         Raises:
             ConfigError: The model's settings leave no room for a prompt.
         """
-        channel = self.channel(said.channel_id, str(said.modality))
+        return self.channel_allowance(self.channel(said.channel_id, str(said.modality)))
+
+    def channel_allowance(self, channel: Channel) -> Allowance:
+        """Return how many tokens a prompt may have in a channel; see `allowance`."""
         return self._allowance(channel.budget, channel.mode)
 
     def _allowance(self, budget: BudgetSettings, mode: ChannelMode) -> Allowance:
@@ -325,15 +394,17 @@ class Familiar:
 
         from familiar_cli.context.turn import dry_run
 
+        modality = str(said.modality)
         pipeline = self.pipeline(
-            said.channel_id, modality=str(said.modality), remembered=said.remembered
+            said.channel_id, modality=modality, remembered=said.remembered, dry=True
         )
+        thinks = "stepped_thinking" in self.processors(said.channel_id, modality)
         assembled = asyncio.run(pipeline.assemble(self._request(said)))
         return dry_run(
             assembled,
             model=self.slot().model,
             counter=self.counter.name,
-            notice=self.allowance(said).notice,
+            notice=self.allowance(said).notice or (_NO_NOTE if thinks else ""),
         )
 
     def take_turn(
@@ -370,11 +441,25 @@ class Familiar:
         model = self.model(on_wait=on_wait)
         turn = taking.take(self._request(said), model, on_text, stream=stream)
         try:
-            return asyncio.run(turn)
+            taken = asyncio.run(turn)
         except KeyboardInterrupt:
             if taking.interrupted is None:
                 raise
             return taking.interrupted
+        return taken if said.off_record else self._with_names(taken)
+
+    def _with_names(self, taken: Taken) -> Taken:
+        """Write down who is called what, now that nobody waits; the turn stands in any case."""
+        from familiar_cli.errors import FamiliarError
+
+        names = self.names()
+        try:
+            names.publish()
+        except FamiliarError as error:
+            return replace(taken, notices=(*taken.notices, f"The names stay as they were: {error}"))
+        finally:
+            names.close()
+        return taken
 
     def _taking(self, said: Said) -> TurnTaking | OffRecord:
         from familiar_cli.context.off_record import OffRecord
