@@ -122,7 +122,19 @@ class HistoryProvider:
         turn = self._store.turn(subject.turn_id)
         if turn is None:
             return "there is no such turn"
-        return _why_not(turn, request) or self._too_old(turn, request)
+        reason = _why_not(turn, request) or self._too_old(turn, request)
+        told = reason and self._is_summarised(turn, request)
+        return f"{reason}; the summary tells of it in short" if told else reason
+
+    def _is_summarised(self, turn: Turn, request: ContextRequest) -> bool:
+        if self._beyond is None:
+            return False
+        private = self._beyond.private()
+        if turn.channel_id in private and turn.channel_id != request.channel_id:
+            return False
+        scope = turn.channel_id if turn.channel_id in private else PUBLIC
+        found = self._beyond.summaries.latest(scope, private, before_id=request.before_id)
+        return found is not None and turn.id <= found.last_turn_id
 
     def _too_old(self, turn: Turn, request: ContextRequest) -> str:
         shown = self._window(request)
