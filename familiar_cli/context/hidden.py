@@ -16,7 +16,8 @@ OPEN: Final = "<hidden_note>"
 CLOSE: Final = "</hidden_note>"
 _MARK: Final = re.compile(r"<\s{0,3}(/?)\s{0,3}hidden[_\s-]?note\s{0,3}>", re.IGNORECASE)
 _LONGEST_MARK: Final = 24  # characters: `<   /   hidden_note   >`
-_LEFT: Final = re.compile(r"<\s{0,3}(?:/\s{0,3})?(?:[a-z_\s-]{0,12})\s{0,3}", re.IGNORECASE)
+_WORD: Final = "hiddennote"
+_BETWEEN: Final = re.compile(r"[\s_-]")
 
 
 def marked(note: str) -> str:
@@ -58,10 +59,9 @@ class Veil:
             self._swallows_space = True
         rest = text[at:]
         begun = rest.rfind("<")
-        may_be_mark = begun >= 0 and bool(_LEFT.fullmatch(rest[begun : begun + _LONGEST_MARK]))
-        may_be_mark = may_be_mark and len(rest) - begun < _LONGEST_MARK
-        self._waiting = rest[begun:] if may_be_mark else ""
-        self._show(rest[:begun] if may_be_mark else rest)
+        waits = begun >= 0 and _may_begin_mark(rest[begun:])
+        self._waiting = rest[begun:] if waits else ""
+        self._show(rest[:begun] if waits else rest)
 
     def close(self) -> None:
         """Pass on what still waits; nothing more comes."""
@@ -75,3 +75,9 @@ class Veil:
         if shown:
             self._swallows_space = False
             self._on_text(shown)
+
+
+def _may_begin_mark(text: str) -> bool:
+    """Return whether `text`, from its `<` on, may go on as a mark."""
+    said = _BETWEEN.sub("", text[1:]).removeprefix("/").casefold()
+    return len(text) < _LONGEST_MARK and _WORD.startswith(said)

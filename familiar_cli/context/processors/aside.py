@@ -25,16 +25,20 @@ async def ask_aside(
     Raises:
         ModelError: There is no whole reply, or one without a word.
     """
-    sent = model.prepare(messages, stream=False)
-    start_s, done, error = stopwatch_s(), None, "broken off"
+    sent, calls = model.prepare(messages, stream=False), request.side_calls
+    # It is on record from its beginning, so that one that is never answered is, too.
+    number, start_s = len(calls), stopwatch_s()
+    calls.append(SideCall(name, sent, None, 0.0, "no answer in time"))
     try:
-        done, error = await model.complete(sent), ""
-    except Exception as failure:
-        error = str(failure)
+        done = await model.complete(sent)
+    except Exception as error:
+        calls[number] = SideCall(name, sent, None, _ms_since(start_s), str(error))
         raise
-    finally:
-        elapsed_ms = round(1000 * (stopwatch_s() - start_s), 3)
-        request.side_calls.append(SideCall(name, sent, done, elapsed_ms, error))
+    calls[number] = SideCall(name, sent, done, _ms_since(start_s))
     if not done.text.strip():
         raise BadReplyError(f"{model.name!r} answered without a word")
     return done
+
+
+def _ms_since(start_s: float) -> float:
+    return round(1000 * (stopwatch_s() - start_s), 3)
