@@ -33,6 +33,21 @@ def context(
             "--why", metavar="PATH", help="Why a memory file, or `turn:12`, was there or was not."
         ),
     ] = None,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE|-", help="Write a page for a browser.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --html: overwrite FILE when it exists.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Send it again, and show both replies; keep nothing.")
+    ] = False,
+    slot: Annotated[
+        str | None, typer.Option(metavar="S", help="With --replay: ask the model of this slot.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="M", help="With --replay: ask this model instead.")
+    ] = None,
 ) -> None:
     """Show what was sent to the model, from where, and what was cut.
 
@@ -42,8 +57,13 @@ def context(
     familiar context --raw > request.json
     familiar context 12 --diff 10
     familiar context 12 --why people/cli-anna.md
+    familiar context 12 --replay --model another-model
+    familiar context --html turn.html
     """
-    _check(ctx, last and turn is not None, raw, messages, diff is not None, why is not None)
+    ways = (raw, messages, diff is not None, why is not None, replay)
+    _check(ctx, last and turn is not None, *ways, html is not None)
+    _check_only_with("--html", html is not None, force)
+    _check_only_with("--replay", replay, slot, model)
     from familiar_cli.inspection.sent import find_trace
 
     out = output(ctx)
@@ -55,6 +75,10 @@ def context(
             _diff(out, familiar, trace, diff)
         elif why is not None:
             _why(out, familiar, trace, why)
+        elif replay:
+            _replay(out, familiar, trace, slot, model)
+        elif html is not None:
+            _html(out, trace, html, force=force)
         else:
             _page(out, trace, only_messages=messages)
 
@@ -70,6 +94,13 @@ def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
             "has no --json",
             hint="Give one.",
         )
+
+
+def _check_only_with(way: str, given: bool, *needs: object) -> None:
+    from familiar_cli.errors import UsageError
+
+    if any(need is not None and need is not False for need in needs) and not given:
+        raise UsageError(f"This means nothing without {way}", hint=f"Add {way}.")
 
 
 def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
@@ -107,3 +138,31 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
 
     found = why(familiar, trace, asked)
     out.answer(found.to_json(), lambda: print_page(why_page(found)))
+
+
+def _replay(
+    out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
+) -> None:
+    from familiar_cli.inspection.replay import replay
+    from familiar_cli.ui.replay_page import replay_page
+    from familiar_cli.ui.terminal import print_page
+
+    out.note(f"Sending what turn {trace.turn} sent once more…")
+    found = replay(familiar, trace, slot=slot, model=model, on_wait=out.note)
+    out.answer(found.to_json(), lambda: print_page(replay_page(found)))
+
+
+def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.outside import write_result
+    from familiar_cli.ui.emit import exact_bytes
+    from familiar_cli.ui.html.page import page
+
+    content = page(trace).encode("utf-8")
+    data = {"turn": trace.turn, "path": None if file == "-" else file, "bytes": len(content)}
+    if file == "-":
+        out.answer({**data, "html": content.decode("utf-8")}, lambda: exact_bytes(content))
+        return
+    write_result(Path(file).expanduser(), content, force=force)
+    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")

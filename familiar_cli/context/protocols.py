@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 class ContextProvider(Protocol):
     """Offers pieces of a prompt.
 
-    It runs beside the others. What takes long and is not awaited (files, databases) goes through
-    `jobs.in_thread`, or nothing can stop waiting for it.
+    It runs beside the others, in a thread and an event loop of its own: whatever it does, the
+    prompt is made at its deadline. When it is late it is cancelled, and may still be running
+    afterwards. So it reads, and never writes.
     """
 
     @property

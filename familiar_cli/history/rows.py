@@ -22,6 +22,9 @@ COLUMNS: Final = (
     "source",
     "partial",
 )
+SELECTED: Final = f"id, {', '.join(COLUMNS)}, hidden"
+"""What `to_turn` reads."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Row = tuple[Any, ...]
 
@@ -41,13 +44,13 @@ def to_row(turn: Turn) -> Row:
 
 
 def to_turn(row: Row) -> Turn:
-    """Return the turn that `id` and the values of `COLUMNS` stand for.
+    """Return the turn that the values of `SELECTED` stand for; `hidden` may be missing.
 
     Raises:
         DamagedRowError: They stand for none.
     """
     turn_id, channel_id, platform, user_id, username, display_name, role, content, *rest = row
-    at_ms, modality, source, partial = rest
+    at_ms, modality, source, partial, *hidden = rest
     author = None
     if platform is not None:
         author = to_author((platform, user_id, username, display_name))
@@ -61,6 +64,7 @@ def to_turn(row: Row) -> Turn:
         modality=unpack(modality),
         source=unpack(source),
         partial=bool(partial),
+        hidden=any(hidden),
     )
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import legacy, speakers
+from familiar_cli.history import extras, legacy, speakers, summaries
 from familiar_cli.history.rows import DamagedRowError
 
 if TYPE_CHECKING:
@@ -63,7 +63,12 @@ def _to_version_1(connection: sqlite3.Connection) -> None:
 
 
 # The step at index n makes a file of version n one of version n + 1.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1, speakers.add)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _to_version_1,
+    speakers.add,
+    summaries.add,
+    extras.add,
+)
 
 
 def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
@@ -95,7 +100,7 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _meaning(error, path) from error
-    except DamagedRowError as error:
+    except (DamagedRowError, UnicodeDecodeError) as error:  # SQLite quotes names it cannot decode
         raise _damaged(path, error) from error
     except OSError as error:
         raise FamiliarError(f"The history {str(path)!r} cannot be used: {error}") from error
@@ -146,7 +151,8 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
             f"Another process is writing to {str(path)!r}; nothing was changed",
             hint="Try again when it is done.",
         )
-    if code in _DAMAGED:
+    # Python's own error, without a code of SQLite's, is for a text that is not UTF-8.
+    if code in _DAMAGED or "decode to UTF-8" in str(error):
         return _damaged(path, error)
     return FamiliarError(f"The history {str(path)!r} cannot be used: {error}")
 

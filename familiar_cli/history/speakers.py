@@ -45,6 +45,8 @@ ALL: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")}, counted, at_
         GROUP BY author_platform, author_user_id
     ) JOIN turns ON turns.id = last ORDER BY last DESC"""  # noqa: S608
 
+SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
+
 
 def add(connection: sqlite3.Connection) -> None:
     """Make the table of a history that has none."""

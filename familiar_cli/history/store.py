@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from familiar_cli.clock import now, to_ms
 from familiar_cli.history.rows import (
     COLUMNS,
+    SELECTED,
     from_ms,
+    in_ms,
     pack,
     to_author,
     to_number,
@@ -18,7 +20,7 @@ from familiar_cli.history.rows import (
     to_turn,
     unpack,
 )
-from familiar_cli.history.speakers import ALL, RECENT
+from familiar_cli.history.speakers import ALL, RECENT, SAID
 from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ GREETING: Final = "greeting"
 
 _INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
 _BITS: Final = 63  # of an id, without its sign
-_SELECT: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns"  # noqa: S608
+_SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 
 
 class HistoryStore:
@@ -81,7 +83,7 @@ class HistoryStore:
         """
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             return replace(turn, id=connection.execute(_INSERT, to_row(turn)).lastrowid)
 
     def begin(
@@ -98,12 +100,12 @@ class HistoryStore:
         when = to_ms(at or now())
         turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
         unless = " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?)"
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             cursor = connection.execute(_INSERT + unless, (*to_row(turn), pack(channel_id)))
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
     def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
-        """Return the newest `limit` turns of a channel, oldest first.
+        """Return the newest `limit` turns of a channel that are not hidden, oldest first.
 
         It costs the same however long the history is.
 
@@ -112,7 +114,7 @@ class HistoryStore:
             limit: Most turns to return, >= 0.
             before_id: Only turns with a lower id.
         """
-        where = " WHERE channel_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+        where = " WHERE channel_id = ? AND id < ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         end = 2**_BITS - 1 if before_id is None else before_id
         values = (pack(channel_id), end, max(limit, 0))
         return self._rows(_SELECT + where, values, to_turn)[::-1]
@@ -148,6 +150,34 @@ class HistoryStore:
         """
         return self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
 
+    def since(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the newest `limit` turns of all channels that came after a turn, oldest first.
+
+        Hidden ones are left out.
+        """
+        where = " WHERE id > ? AND NOT hidden ORDER BY id DESC LIMIT ?"
+        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+
+    def after(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the oldest `limit` turns of all channels that came after a turn, oldest first.
+
+        Hidden ones are among them.
+        """
+        where = " WHERE id > ? ORDER BY id LIMIT ?"
+        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)
+
+    def first_since(self, moment: datetime) -> int | None:
+        """Return the lowest id of a turn that was said at or after `moment`; None: there is none.
+
+        Imported turns are older than turns that were written down before them.
+        """
+        sql = "SELECT id FROM turns WHERE at_ms >= ? ORDER BY id LIMIT 1"
+        return self._number(sql, (in_ms(moment),)) or None
+
+    def said_count(self, channel_id: str) -> int:
+        """Return how many turns people, whoever they are, have said in a channel."""
+        return self._number(SAID, (pack(channel_id),))
+
     def speakers(self) -> list[Speaker]:
         """Return everyone who ever spoke, in whatever channel, the latest first."""
         return self._rows(ALL, (), lambda r: Speaker(to_author(r[:4]), r[4], from_ms(r[5])))
@@ -173,7 +203,7 @@ class HistoryStore:
             "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
             "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
         )
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             connection.execute(sql, (name, turn_id))
 
     def close(self) -> None:
@@ -188,12 +218,15 @@ class HistoryStore:
 
     def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
         """Return what `make` makes of each row; a row that it cannot read is damage."""
-        with self._use(create=False) as connection:
+        with self.use(create=False) as connection:
             return [make(row) for row in connection.execute(sql, values)] if connection else []
 
     @contextmanager
-    def _use(self, *, create: bool) -> Iterator[Any]:
-        """Lend the connection; None when there is no file and none is to be made."""
+    def use(self, *, create: bool) -> Iterator[Any]:
+        """Lend the connection; None when there is no file and none is to be made.
+
+        For the rest of this room: what leaves it is turns and summaries, not SQL.
+        """
         from familiar_cli.history.schema import opened, translated  # noqa: PLC0415  # loads sqlite3
 
         with self._lock, translated(self.path):

@@ -27,6 +27,7 @@ class Turn:
         modality: `text` or `voice`.
         source: What wrote it down, e.g. `cli`, `greeting`, `legacy`.
         partial: It broke off before its end.
+        hidden: It is kept, and no model is shown it.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Turn:
     modality: str
     source: str
     partial: bool
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

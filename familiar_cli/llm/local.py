@@ -20,7 +20,7 @@ from familiar_cli.models.store import path_of
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
@@ -66,9 +66,24 @@ class LocalModel:
         """Most tokens of one reply."""
         return self._slot.max_tokens
 
-    def prepare(self, messages: Sequence[Message], *, stream: bool = True) -> PreparedRequest:
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool = True,
+        reply_schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send. Nothing is loaded for that."""
-        request = LLMClient(self._slot).prepare(messages, stream=stream)
+        client = LLMClient(self._slot)
+        request = client.prepare(
+            messages,
+            stream=stream,
+            reply_schema=reply_schema,
+            max_tokens=max_tokens,
+            temperature=temperature,
+        )
         return replace(request, url=f"local:{self._slot.model}/chat/completions")
 
     async def complete(
