@@ -29,6 +29,7 @@ class Hasty(Disk):
     """A disk on which nothing is durable, to build up a long history quickly."""
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
+        """Write a file and leave it to the system."""
         del mode
         Path(path).write_bytes(content)
 

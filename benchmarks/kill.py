@@ -104,7 +104,7 @@ def one_life(root: Path, seed: int, begin: int, seconds: float) -> int:
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    with open(reading, "rb") as stream:
+    with os.fdopen(reading, "rb") as stream:
         said = stream.read().split()
     return int(said[-1]) if said else begin - 1
 

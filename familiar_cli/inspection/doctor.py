@@ -9,6 +9,7 @@ from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.errors import FamiliarError
 from familiar_cli.inspection.checks import familiar as its
+from familiar_cli.inspection.checks import journal as past
 from familiar_cli.inspection.checks import machine, model
 from familiar_cli.inspection.types import Check, Patient
 
@@ -24,6 +25,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Check]]] = {
     "familiar": its.familiar,
     "settings": its.settings,
     "memory": its.memory,
+    "journal": past.journal,
     "people": its.people,
     "lock": its.lock,
     "history": its.history,

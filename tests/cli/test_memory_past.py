@@ -159,7 +159,9 @@ def test_restore_brings_a_deleted_file_back(memory) -> None:
 def test_compact_packs(memory) -> None:
     would = run("memory", "compact", "--dry-run")
     assert would.stdout.startswith("would pack ")
-    assert re.fullmatch(r"packed \d+ objects, .* KB -> .* KB on disk\n", run("memory", "compact").stdout)
+    assert re.fullmatch(
+        r"packed \d+ objects, .* KB -> .* KB on disk\n", run("memory", "compact").stdout
+    )
     assert run("memory", "compact").stdout == "the journal is packed already\n"
     assert len(ids()) == 3
     assert set(data("memory", "compact")) == {"objects", "bytes_before", "bytes_after", "dry_run"}
@@ -167,7 +169,9 @@ def test_compact_packs(memory) -> None:
 
 def test_escape_sequences_from_the_past_are_harmless_on_a_terminal(memory) -> None:
     run("memory", "write", "evil.md", "\x1b[31mred\x1b[0m")
-    assert run("memory", "diff").stdout.endswith("+\x1b[31mred\x1b[0m\n\\ No newline at end of file\n")
+    assert run("memory", "diff").stdout.endswith(
+        "+\x1b[31mred\x1b[0m\n\\ No newline at end of file\n"
+    )
     assert "\x1b" not in run("memory", "log").stdout
 
 

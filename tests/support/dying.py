@@ -48,7 +48,11 @@ class Dying(Disk):
         self.left -= 1
         if self.left == 0 and self.how in {"before", "torn"}:
             os._exit(DIED)
-        fails = {"once": self.left == 0, "full": self.left <= 0 and needs_room, "gone": self.left <= 0}
+        fails = {
+            "once": self.left == 0,
+            "full": self.left <= 0 and needs_room,
+            "gone": self.left <= 0,
+        }
         if fails.get(self.how):
             raise OSError(28, "No space left on device")
 
@@ -185,13 +189,15 @@ def main(where: str, how: str, kind: str) -> None:
         prepare(root, kind)
         code = attempt(root, last, how)
         codes[code] = codes.get(code, 0) + 1
-        problem = wrong(root, code, read_first=bool(last % 2)) or (_fsck(root) if last % 5 == 0 else "")
+        problem = wrong(root, code, read_first=bool(last % 2)) or (
+            _fsck(root) if last % 5 == 0 else ""
+        )
         if problem:
             found.append(f"step {last}, ended with {code}: {problem}")
         shutil.rmtree(root)
         if last > STEPS.get(how, 0) and code == DONE:
             break
-    print(json.dumps({"steps": last, "codes": codes, "wrong": found}))
+    sys.stdout.write(json.dumps({"steps": last, "codes": codes, "wrong": found}))
 
 
 if __name__ == "__main__":

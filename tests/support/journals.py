@@ -19,7 +19,7 @@ class Hasty(Disk):
     """A disk on which nothing is durable, for tests that are not about that."""
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
-        with open(path, "xb") as file:
+        with Path(path).open("xb") as file:
             file.write(content)
         if mode is not None:
             Path(path).chmod(mode)

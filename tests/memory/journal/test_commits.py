@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -124,7 +124,9 @@ def test_the_index_links_and_half_written_files_never_enter(world) -> None:
     assert found == {"a.md", "b.md", ".gitignore"}
 
 
-@pytest.mark.parametrize("name", [".git", "git~1", ".GIT", ".gitmodules", "GIT~2", ".git.", "gi7eba~1"])
+@pytest.mark.parametrize(
+    "name", [".git", "git~1", ".GIT", ".gitmodules", "GIT~2", ".git.", "gi7eba~1"]
+)
 def test_names_that_git_keeps_for_itself_are_neither_written_nor_committed(world, name) -> None:
     with pytest.raises(UnsafePathError):
         world.store.write_file(f"{name}/x.md", "x")
@@ -239,7 +241,7 @@ def test_after_gits_own_housekeeping_all_goes_on(world) -> None:
         ["git", "--git-dir", str(world.root / "journal.git"), "gc", "--quiet", "--prune=now"],
         check=True,
     )
-    assert not os.path.exists(world.journal.repository.branch_path)  # it is in packed-refs now
+    assert not Path(world.journal.repository.branch_path).exists()  # it is in packed-refs now
     other = world.again()
     other.commit("after", a="after")
     assert other.messages() == ["after", "4", "3", "2", "1", "0"]

@@ -1,4 +1,4 @@
-"""Pull the plug at any moment: all of a change is there afterwards, or none, and nobody sees half."""
+"""Pull the plug at any moment: a change is there as a whole afterwards, or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def quick_dir(tmp_path_factory):
     import shutil
     import tempfile
 
-    where = tempfile.mkdtemp(dir="/dev/shm") if os.path.isdir("/dev/shm") else None
+    where = tempfile.mkdtemp(dir="/dev/shm") if Path("/dev/shm").is_dir() else None
     yield where or str(tmp_path_factory.mktemp("crashes"))
     if where:
         shutil.rmtree(where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -75,7 +76,9 @@ def test_a_touched_file_is_no_edit(world) -> None:
     assert world.messages() == ["first"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"tree": "x", "files": {"a.md": 3}}', b"\xff"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"tree": "x", "files": {"a.md": 3}}', b"\xff"]
+)
 def test_the_table_of_what_was_seen_can_be_lost(world, damage) -> None:
     world.commit("first", a="1", b="2")
     world.store.catch_up()
@@ -115,7 +118,7 @@ def test_an_unreadable_file_is_not_a_deleted_one(world, monkeypatch) -> None:
     def refuse(path, *args, **options):
         if str(path).endswith("a.md"):
             raise PermissionError(13, "Permission denied")
-        return open(path, *args, **options)
+        return Path(path).open(*args, **options)
 
     monkeypatch.setattr(edits, "open", refuse, raising=False)
     assert world.messages() == ["first"]

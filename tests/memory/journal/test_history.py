@@ -102,9 +102,7 @@ class TestFindingACommit:
     def test_an_ambiguous_beginning_lists_them(self, world, monkeypatch) -> None:
         world.commit("a", a="1")
         ids = ["abcd1" + "0" * 35, "abcd2" + "0" * 35, "beef" + "0" * 36]
-        monkeypatch.setattr(
-            "familiar_cli.memory.journal.history.History._ids", lambda self: iter(ids)
-        )
+        monkeypatch.setattr("familiar_cli.memory.journal.history.History._ids", lambda _: iter(ids))
         with pytest.raises(UsageError, match="2 commits begin with 'abcd': abcd100000, abcd200000"):
             world.past.show("abcd")
 
@@ -209,15 +207,19 @@ class TestBlame:
         with pytest.raises(BadInputError, match="is no text"):
             world.past.blame("p.png")
         world.commit("two", b=None)
-        with pytest.raises(NotFoundError, match="no file 'b.md' now"):
+        with pytest.raises(NotFoundError, match=r"no file 'b\.md' now"):
             world.past.blame("b.md")
 
 
 class TestWhen:
     @pytest.mark.parametrize(
         ("text", "ago"),
-        [("30m", timedelta(minutes=30)), ("2h", timedelta(hours=2)), ("3 d ago", timedelta(days=3)),
-         ("1w", timedelta(weeks=1))],
+        [
+            ("30m", timedelta(minutes=30)),
+            ("2h", timedelta(hours=2)),
+            ("3 d ago", timedelta(days=3)),
+            ("1w", timedelta(weeks=1)),
+        ],
     )
     def test_so_long_ago(self, text, ago) -> None:
         assert moment(text, NOW) == NOW - ago

@@ -196,7 +196,8 @@ def test_someone_who_writes_at_the_last_moment_is_not_overwritten(world, monkeyp
 
 STEPS = st.lists(
     st.dictionaries(
-        st.sampled_from(["a", "b", "d__a"]), st.sampled_from(["", "x\n", "x\ny\n", "z", "\0"]),
+        st.sampled_from(["a", "b", "d__a"]),
+        st.sampled_from(["", "x\n", "x\ny\n", "z", "\0"]),
         min_size=1,
     ),
     min_size=2,
