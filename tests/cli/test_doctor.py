@@ -211,3 +211,50 @@ def test_a_home_that_cannot_be_written_to_fails() -> None:
     home().mkdir(parents=True)
     home().chmod(0o500)
     assert found(code=7)["home"][0] == "fail"
+
+
+class TestJournal:
+    def checks(self, *, code: int = 0) -> list[tuple[str, str]]:
+        rows = data("doctor", code=code)["checks"]
+        return [(c["verdict"], c["detail"]) for c in rows if c["name"] == "journal"]
+
+    def test_before_the_first_change_it_is_empty(self) -> None:
+        live("ada", notes="x")
+        assert self.checks() == [("ok", "empty; it begins with the first change")]
+
+    def test_its_commits_are_counted_and_edits_by_hand_named(self) -> None:
+        root = live("ada", notes="x")
+        run("memory", "append", "notes.md", "y")
+        (verdict, detail) = self.checks()[0]
+        assert verdict == "ok"
+        assert detail.startswith("2 commits in ")
+        (root / "memory" / "notes.md").write_text("by hand", encoding="utf-8")
+        assert self.checks()[1][1].startswith("changed by hand since the last commit: notes.md;")
+        assert len(data("memory", "log")["commits"]) == 3
+
+    def test_a_change_that_broke_off_is_named_and_left_alone(self) -> None:
+        root = live("ada", notes="x")
+        run("memory", "append", "notes.md", "y")
+        mark = root / "journal.git" / "familiar-pending"
+        head = data("memory", "log")["commits"]
+        mark.write_text(json.dumps({"base": head[1]["id"], "commit": head[0]["id"]}))
+        assert ("warn", "a change broke off before it was on disk") in self.checks()
+        assert mark.exists()
+        run("memory", "ls")
+        assert not mark.exists()
+
+    def test_a_damaged_one_fails(self) -> None:
+        root = live("ada", notes="x")
+        run("memory", "append", "notes.md", "y")
+        (root / "journal.git" / "refs" / "heads" / "main").write_text("rubbish")
+        (verdict, detail) = self.checks(code=7)[-1]
+        assert verdict == "fail"
+        assert "journal is damaged" in detail
+
+    def test_many_small_files_are_pointed_out(self, monkeypatch) -> None:
+        live("ada", notes="x")
+        run("memory", "append", "notes.md", "y")
+        monkeypatch.setattr("familiar_cli.memory.journal.compact.WORTH_IT", 3)
+        assert self.checks()[-1][0] == "warn"
+        run("memory", "compact")
+        assert len(self.checks()) == 1
