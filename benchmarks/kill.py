@@ -5,7 +5,7 @@ a random moment; then the memory is opened again. It must hold a whole number of
 less than were acknowledged and at most one more, and so must the journal; and git must find nothing
 wrong with it. Then the next child goes on.
 
-`python -m benchmarks.kill [--kills 300] [--seed 1] [--longest 0.25] [--dir DIR] [--json]`
+`python -m benchmarks.kill [--kills 300] [--seed 1] [--life 3] [--dir DIR] [--json]`
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from familiar_cli.memory.store import MemoryStore
 
 FILES = [f"{room}/{n}.md" for room in ("people", "topics", "sessions/2026") for n in range(12)]
 MOST_FILES = 20
-LONGEST_S = 0.25  # a writer lives at most so long; about one transaction on a disk
+PACE = 5  # transactions that are timed before the first kill
 
 
 @dataclass
@@ -109,6 +109,27 @@ def one_life(root: Path, seed: int, begin: int, seconds: float) -> int:
     return int(said[-1]) if said else begin - 1
 
 
+def pace(seed: int, where: str | None) -> float:
+    """Return how many seconds a writer needs for a transaction, undisturbed."""
+    with tempfile.TemporaryDirectory(dir=where) as root:  # load every module once
+        open_store(Path(root)).append_file("a.md", "x")
+        open_store(Path(root)).catch_up()
+    with tempfile.TemporaryDirectory(dir=where) as root:
+        reading, writing = os.pipe()
+        begun = time.perf_counter()
+        child = os.fork()
+        if child == 0:
+            write_for_ever(Path(root), seed, 0, writing)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as stream:
+            for _ in range(PACE):
+                stream.readline()
+        seconds = time.perf_counter() - begun
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return seconds / PACE
+
+
 def look(root: Path, found: Found, state: dict[str, bytes], seed: int, acknowledged: int) -> int:
     """Open the memory again, compare it with what it must hold, and return the newest number."""
     found.finished_by_the_next += (root / "journal.git" / "familiar-pending").exists()
@@ -173,12 +194,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=LONGEST_S, metavar="SECONDS")
+    parser.add_argument("--life", type=float, default=3.0, help="longest, in transactions")
     parser.add_argument("--dir", help="where to work; else a temporary directory")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir) as root:
-        found = run(Path(root), given.kills, given.seed, given.longest)
+        found = run(Path(root), given.kills, given.seed, given.life * pace(given.seed, given.dir))
     if given.json:
         print(json.dumps(asdict(found)))
         return

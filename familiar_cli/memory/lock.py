@@ -20,18 +20,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_POLL_S = 0.005
+
+
 @contextmanager
 def held(lock_path: Path, timeout_s: float) -> Iterator[None]:
     """Hold the lock at `lock_path`. A crash of the holder sets it free.
+
+    Waiting is done in front of a second lock, and only who has that waits for the first. So a
+    holder that wants to go on at once must queue up, too, and nobody is passed over for long.
 
     Raises:
         LockedError: Another thread or process held it for `timeout_s`.
         FamiliarError: The lock file cannot be made.
     """
-    lock = FileLock(lock_path, timeout=timeout_s, thread_local=False, poll_interval=0.01)
+    lock, turn = _file_lock(lock_path), _file_lock(lock_path.with_name(f"{lock_path.name}.next"))
+    begun_s = clock.stopwatch_s()
     try:
         lock_path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        with turn.acquire(timeout=timeout_s):
+            lock.acquire(timeout=max(timeout_s - (clock.stopwatch_s() - begun_s), 0))
     except Timeout as error:
         raise _locked(lock_path) from error
     except OSError as error:
@@ -47,6 +55,10 @@ def held(lock_path: Path, timeout_s: float) -> Iterator[None]:
         with suppress(OSError):
             holder_path(lock_path).unlink()
         lock.release()
+
+
+def _file_lock(path: Path) -> FileLock:
+    return FileLock(path, thread_local=False, poll_interval=_POLL_S)
 
 
 def holder_path(lock_path: Path) -> Path:

@@ -41,7 +41,7 @@ class World:
         self.store = MemoryStore(
             root / "memory",
             lock_path=root / ".lock",
-            lock_timeout_s=1.0,
+            lock_timeout_s=60.0,
             journal=self.journal,
             disk=disk,
         )

@@ -75,6 +75,7 @@ def test_many_packs_become_one(grown) -> None:
 
 
 def test_it_waits_for_its_turn(grown) -> None:
+    grown.store.lock_timeout_s = 0.1
     with held(grown.store.lock_path, 1), pytest.raises(LockedError):
         grown.past.compact()
 

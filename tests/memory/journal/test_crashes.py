@@ -62,13 +62,13 @@ def test_a_transaction_may_break_off_at_every_step(how, kind, quick_dir) -> None
 
 @posix
 def test_a_writer_killed_at_random_loses_nothing(quick_dir) -> None:
-    argv = ["--kills", "300", "--longest", "0.03", "--seed", "7", "--dir", quick_dir, "--json"]
+    argv = ["--kills", "300", "--seed", "7", "--life", "2", "--dir", quick_dir, "--json"]
     found = script("-m", "benchmarks.kill", *argv)
     bad = ("torn", "lost", "half", "leftovers", "journal_differs", "fsck")
     assert {name: found[name] for name in bad} == dict.fromkeys(bad, 0)
     assert found["kills"] == 300
-    assert found["finished_by_the_next"] > 5
-    assert found["transactions"] > 50
+    assert found["finished_by_the_next"] > 3
+    assert found["transactions"] > 30
 
 
 def break_off(world: World, *, done: int = 1) -> str:
@@ -196,8 +196,10 @@ class TestReadingWhileSomeoneWrites:
 
     def test_but_not_for_ever(self, world) -> None:
         break_off(world)
+        other = world.again()
+        other.store.lock_timeout_s = 0.2
         with held(world.store.lock_path, 1), pytest.raises(LockedError, match="being changed by"):
-            world.again().store.read_file("b.md")
+            other.store.read_file("b.md")
 
     def test_a_search_over_several_files_sees_one_state(self, world) -> None:
         world.commit("0", a="0\n", b="0\n")
