@@ -138,9 +138,9 @@ def undo(ctx: typer.Context, commit: AnyCommit = None, *, dry_run: DryRun = Fals
 
     out = output(ctx)
     done = familiar_of(ctx).chronicle.undo(commit, dry_run=dry_run)
-    out.note(f"{'Would undo' if dry_run else 'Undid'}: {done.commit.message}")
     data = page.undone_data(done, dry_run=dry_run)
     out.answer(data, page.undone_text(done, dry_run=dry_run))
+    out.note(f"{'Would undo' if dry_run else 'Undid'}: {done.commit.message}")
 
 
 def restore(
