@@ -119,3 +119,22 @@ def test_config(root) -> None:
     assert set(data("config", "show")["settings"][0]) >= keys
     assert set(data("config", "set", "name", "b")) >= {"key", "path", "changed", "diff"}
     assert set(data("config", "path")) >= {"path", "exists"}
+
+
+def test_the_memorys_past(root) -> None:
+    data("memory", "append", "notes.md", "y")
+    (newest, *_) = data("memory", "log")["commits"]
+    keys = {"id", "time", "source", "message", "run_id"}
+    assert set(newest) >= {*keys, "paths", "touched"}
+    assert set(newest["touched"][0]) == {"kind", "rel_path"}
+    shown = data("memory", "show", newest["id"][:8])
+    assert set(shown) >= {*keys, "paths", "touched", "files"}
+    assert set(shown["files"][0]) == {"rel_path", "kind", "diff"}
+    assert set(data("memory", "diff")) >= {"from", "to", "files"}
+    (line, *_) = data("memory", "blame", "notes.md")["lines"]
+    assert (set(line), set(line["commit"])) == ({"line", "text", "commit"}, keys)
+    changed = {"commit", "written", "unchanged", "deleted", "dry_run"}
+    assert set(data("memory", "undo")) >= changed
+    assert set(data("memory", "restore", "notes.md", "--at", newest["id"])) >= changed
+    packed = {"objects", "bytes_before", "bytes_after", "dry_run"}
+    assert set(data("memory", "compact", "--dry-run")) >= packed

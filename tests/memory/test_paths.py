@@ -228,7 +228,7 @@ def test_whatever_the_path_nothing_outside_is_touched(path, other) -> None:
         ):
             _try(use)
         assert "secret" not in str(_try(lambda: store.read_file(path)))
-        assert {p.name for p in base.iterdir()} <= {"x.md", "memory", "lock"}
+        assert {p.name for p in base.iterdir()} <= {"x.md", "memory", "lock", "lock.next"}
         assert (base / "x.md").read_bytes() == b"secret"
 
 

@@ -15,7 +15,7 @@ def test_the_example_of_the_reference_runs(tmp_path, monkeypatch, capsys) -> Non
     store = MemoryStore(Path("data/familiars/ada/memory"))
     store.write_file("people/alice.md", "# Alice")
     store.write_file("notes.md", "Go to the concert.")
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    (example, _) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     exec(compile(example, PAGE.name, "exec"), {})
     assert capsys.readouterr().out == "('notes.md', 'topics/concert.md') ()\n"
     assert store.read_file("people/alice.md") == "# Alice\n- plays the violin"

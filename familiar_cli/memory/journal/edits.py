@@ -147,7 +147,7 @@ def due(repository: Repository) -> bool:
     except (OSError, ValueError):
         return True
     past_s = clock.now().timestamp() - last_s
-    return not -_CLOCK_STEP_S <= past_s < PAUSE * took_s
+    return past_s < -_CLOCK_STEP_S or past_s >= PAUSE * took_s
 
 
 def note_time(repository: Repository, took_s: float) -> None:

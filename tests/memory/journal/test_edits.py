@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,9 @@ def test_an_unreadable_file_is_not_a_deleted_one(world, monkeypatch) -> None:
 def test_looking_takes_at_most_a_twentieth_of_the_time(world) -> None:
     world.commit("first", a="1")
     repository = world.journal.repository
-    edits.note_time(repository, 0.0)
+    edits.note_time(repository, 0.001)
+    begun = time.time()
+    os.utime(world.root / "journal.git" / edits.LOOKED, (begun - 0.5, begun - 0.5))
     assert edits.due(repository)
     edits.note_time(repository, 1000.0)
     assert not edits.due(repository)
