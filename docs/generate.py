@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from familiar_cli import cli
+from familiar_cli.config.settings import all_settings
+
+if TYPE_CHECKING:
+    from familiar_cli.config.settings import Setting
 
 WIDTH = 88
 
@@ -34,3 +39,22 @@ def _help(command: Any, path: str) -> str:  # noqa: ANN401
     context.terminal_width = WIDTH
     context.max_content_width = WIDTH
     return f"```text\n{command.get_help(context)}\n```\n"
+
+
+def settings() -> str:
+    """Return a table of the settings of each section, as `docs/reference/settings.md` shows it."""
+    parts: list[str] = []
+    rows = [s for s in all_settings().values() if not s.key.startswith("llm.slots.")]
+    for section, members in groupby(rows, key=lambda setting: setting.section):
+        parts.append(f"## `[{section}]`\n" if section else "## At the top of the file\n")
+        parts.append("| setting | may be | default | meaning |\n|---|---|---|---|")
+        parts.extend(_setting(member) for member in members)
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _setting(setting: Setting) -> str:
+    name = setting.key.rpartition(".")[2]
+    meaning = setting.doc + (f"; `{setting.env}` overrides it" if setting.env else "")
+    default = f"`{setting.default}`" if setting.default != "" else "empty"
+    return f"| `{name}` | {setting.allowed} | {default} | {meaning} |"

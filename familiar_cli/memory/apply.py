@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.memory import paths
+from familiar_cli.memory.files import signature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from familiar_cli.memory.plan import Plan
     from familiar_cli.memory.types import Change
@@ -29,13 +30,23 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 @dataclass(slots=True)
 class _Move:
-    """One change on its way: the new bytes stand in `new`, the old ones are kept in `old`."""
+    """One change on its way.
+
+    Args:
+        rel_path: Of which file.
+        path: Its real path.
+        fresh: No file was there before.
+        new: A temporary file with the new content; None for a deletion.
+        old: A second name of the old content, if it may have to come back.
+        begun: Whether the file itself may have been touched.
+    """
 
     rel_path: str
     path: str
+    fresh: bool
     new: str | None = None
     old: str | None = None
-    done: bool = False
+    begun: bool = False
 
 
 def apply(root: str, plan: Plan) -> None:
@@ -45,6 +56,7 @@ def apply(root: str, plan: Plan) -> None:
     renames and deletions, which are taken back when one of them fails.
 
     Raises:
+        ConflictError: A file is not what the plan was made for; every file is as it was.
         FamiliarError: The system refused; every file is as it was.
     """
     if not plan.changes:
@@ -53,7 +65,7 @@ def apply(root: str, plan: Plan) -> None:
     try:
         _clear(plan.leftovers)
         work.lay_out(plan.changes)
-        work.carry_out()
+        work.carry_out(plan.seen)
     except OSError as error:
         kept = work.take_back()
         raise _failed(error, work.at, kept) from error
@@ -74,7 +86,8 @@ class _Work:
         """Write all that is new to temporary files, and keep a second name for all that is old."""
         for change in changes:
             self.at = change.rel_path
-            move = _Move(change.rel_path, os.path.join(self._root, *change.rel_path.split("/")))
+            path = os.path.join(self._root, *change.rel_path.split("/"))
+            move = _Move(change.rel_path, path, fresh=change.before is None)
             self._moves.append(move)
             if change.after is not None:
                 self._make_dirs(os.path.dirname(move.path))
@@ -84,28 +97,31 @@ class _Work:
                 move.old = _temp_beside(move.path, ".old")
                 _keep(move.path, move.old, change.before)
 
-    def carry_out(self) -> None:
+    def carry_out(self, seen: Mapping[str, tuple[int, int, int] | None]) -> None:
         """Delete, then rename; in this order a name may change only in case."""
         for move in sorted(self._moves, key=lambda m: m.new is not None):
             self.at = move.rel_path
+            if signature(move.path) != seen[move.rel_path]:
+                raise ConflictError(
+                    f"{move.rel_path!r} was changed by someone else just now; nothing was changed",
+                    hint="Try again.",
+                )
+            move.begun = True
             if move.new is None:
                 patiently(os.unlink, move.path)
             else:
                 patiently(os.replace, move.new, move.path)
-            move.done = True
-        for directory in {os.path.dirname(move.path) for move in self._moves}:
-            _sync_dir(directory)
 
     def take_back(self) -> list[str]:
-        """Undo what was done; return the real paths of old contents that could not be put back."""
+        """Undo what was begun; return the real paths of old contents that could not be put back."""
         kept = []
         for move in reversed(self._moves):
-            if not move.done:
+            if not move.begun:
                 continue
             try:
                 if move.old:
                     patiently(os.replace, move.old, move.path)
-                elif move.new:
+                elif move.fresh and move.new and not os.path.lexists(move.new):
                     patiently(os.unlink, move.path)
             except OSError:
                 kept.append(move.old or move.path)
@@ -116,7 +132,9 @@ class _Work:
         return kept
 
     def tidy(self) -> None:
-        """Drop the kept old files, and directories that became empty."""
+        """Make the names durable; drop the kept old files and directories that became empty."""
+        for directory in {os.path.dirname(move.path) for move in self._moves}:
+            _sync_dir(directory)
         _clear(move.old for move in self._moves if move.old)
         for move in self._moves:
             directory = os.path.dirname(move.path)

@@ -96,6 +96,15 @@ class Tree:
         return [name for name in names if not name.startswith(".")]
 
 
+def signature(path: str) -> tuple[int, int, int] | None:
+    """Return what shows that the file at the real path `path` is still the same, or None."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def sha256_of(content: bytes) -> str:
     """Return the SHA-256 of `content` in hex, as `expect` wants it."""
     return hashlib.sha256(content).hexdigest()

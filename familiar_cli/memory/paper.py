@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import (
@@ -15,7 +16,7 @@ from familiar_cli.errors import (
     UnsafePathError,
 )
 from familiar_cli.memory import paths
-from familiar_cli.memory.files import sha256_of
+from familiar_cli.memory.files import sha256_of, signature
 from familiar_cli.memory.types import MISSING, Change
 from familiar_cli.text import fold
 
@@ -72,6 +73,7 @@ class Paper:
         self._names: dict[str, _Names] = {}
         self._new_dirs: set[str] = set()
         self.leftovers: list[str] = []
+        self.seen: dict[str, tuple[int, int, int] | None] = {}
 
     def follow(self, step: Step) -> None:
         """Make one step on paper, or refuse it."""
@@ -93,13 +95,11 @@ class Paper:
 
     def ignore_index(self) -> None:
         """Have `.gitignore` name the index directory; whatever else a person put there stays."""
-        try:
+        with suppress(FamiliarError):  # a link, a directory, a full root: a person's own affair
             old = self._load(GITIGNORE) or b""
-        except RefusedError:  # a directory or a link: a person's own arrangement
-            return
-        if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
-            gap = b"" if not old or old.endswith(b"\n") else b"\n"
-            self._put(GITIGNORE, old + gap + paths.INDEX_DIR.encode() + b"/\n", any_size=True)
+            if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
+                gap = b"" if not old or old.endswith(b"\n") else b"\n"
+                self._put(GITIGNORE, old + gap + paths.INDEX_DIR.encode() + b"/\n", any_size=True)
 
     def _move(self, step: Step) -> None:
         content = self._take(step.rel_path)
@@ -208,6 +208,7 @@ class Paper:
 
     def _on_disk(self, rel_path: str) -> bytes | None:
         real = self._real(rel_path)
+        self.seen[rel_path] = signature(real)
         try:
             status = os.lstat(real)
             if stat.S_ISREG(status.st_mode):

@@ -9,7 +9,7 @@ from familiar_cli.memory.paper import Paper
 from familiar_cli.memory.types import Applied, Change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from familiar_cli.memory.files import Tree
     from familiar_cli.memory.transactions import Step
@@ -23,11 +23,13 @@ class Plan:
     Args:
         changes: Only files whose content really changes.
         result: The summary handed to the caller.
+        seen: The signature of each file when it was read; None where there was none.
         leftovers: Temporary files (real paths) that a crash left where this transaction writes.
     """
 
     changes: tuple[Change, ...]
     result: Applied
+    seen: Mapping[str, tuple[int, int, int] | None]
     leftovers: tuple[str, ...]
 
 
@@ -51,4 +53,4 @@ def make_plan(tree: Tree, limits: Limits, steps: Iterable[Step]) -> Plan:
     if result.written or result.deleted:
         paper.ignore_index()
     changes = tuple(change for change in paper.changes() if change.before != change.after)
-    return Plan(changes, result, tuple(paper.leftovers))
+    return Plan(changes, result, paper.seen, tuple(paper.leftovers))

@@ -1,0 +1,144 @@
+"""The fields of a card: which version brought them, and what shape each should have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+V1_FIELDS: Final = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
+V2_FIELDS: Final = (
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "alternate_greetings",
+    "character_book",
+    "tags",
+    "creator",
+    "character_version",
+    "extensions",
+)
+V3_FIELDS: Final = (
+    "assets",
+    "nickname",
+    "creator_notes_multilingual",
+    "source",
+    "group_only_greetings",
+    "creation_date",
+    "modification_date",
+)
+KNOWN_FIELDS: Final = (*V1_FIELDS, *V2_FIELDS, *V3_FIELDS)
+# What a writer must put where a card has nothing.
+REQUIRED: Final[dict[str, Callable[[], Any]]] = {
+    **dict.fromkeys(V1_FIELDS, str),
+    **dict.fromkeys(("creator_notes", "system_prompt", "post_history_instructions"), str),
+    **dict.fromkeys(("creator", "character_version"), str),
+    **dict.fromkeys(("alternate_greetings", "tags"), list),
+    "extensions": dict,
+}
+REQUIRED_V3: Final = REQUIRED | {"group_only_greetings": list}
+_LISTS: Final = ("alternate_greetings", "tags", "source", "group_only_greetings")
+_TEXTS: Final = (
+    *V1_FIELDS,
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "creator",
+    "character_version",
+    "nickname",
+)
+_DATES: Final = ("creation_date", "modification_date")
+
+
+def straighten(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Return `data` with each known field in the shape it should have.
+
+    What was changed is added to `notes`. A value that no rule can turn stays as it is, and so does
+    every unknown field.
+    """
+    straight: dict[str, Any] = {}
+    for field, value in data.items():
+        shaped = _shaped(field, value) if field in KNOWN_FIELDS else value
+        if shaped is not None or field not in KNOWN_FIELDS:
+            straight[field] = shaped
+        if field in KNOWN_FIELDS and not (_same(shaped, value) and _fits(field, shaped)):
+            notes.append(_note(field, value, shaped))
+    return straight
+
+
+def is_text(value: object) -> bool:
+    """Return whether `value` is text that is worth a file."""
+    return isinstance(value, str) and value != ""
+
+
+def _shaped(field: str, value: object) -> object:
+    """Return the value in its field's shape; None when it stands for nothing."""
+    if field in _TEXTS:
+        return _text(value)
+    if field in _LISTS:
+        return _list(value, split=field in {"tags", "source"})
+    if field == "character_book" and isinstance(value, list):
+        return {"entries": value}
+    if field == "extensions" and value is None:
+        return {}
+    if field in _DATES and isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value
+
+
+def _text(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _list(value: object, *, split: bool) -> object:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        parts = value.split(",") if split else [value]
+        return [part.strip() if split else part for part in parts if part.strip()]
+    if isinstance(value, list):
+        return [_text(part) for part in value if part is not None]
+    return value
+
+
+def _same(shaped: object, value: object) -> bool:
+    return type(shaped) is type(value) and shaped == value
+
+
+def _fits(field: str, value: object) -> bool:
+    if field in _TEXTS:
+        return isinstance(value, str)
+    if field in _LISTS:
+        return isinstance(value, list) and all(isinstance(part, str) for part in value)
+    if field == "assets":
+        return isinstance(value, list) and all(isinstance(part, dict) for part in value)
+    if field in _DATES:
+        return isinstance(value, int | float)
+    return isinstance(value, dict)
+
+
+def _note(field: str, value: object, shaped: object) -> str:
+    was = _NAMES.get(type(value), "something else")
+    if shaped is None:
+        return f"{field!r} is {was}; it is taken as absent"
+    if not _fits(field, shaped):
+        return f"{field!r} is not what it should be ({was}); it is kept as it is, and not used"
+    if type(shaped) is type(value):
+        return f"{field!r} holds items that are no text; they were turned into text"
+    return f"{field!r} is {was}; it is read as {_NAMES[type(shaped)]}"
+
+
+_NAMES: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}

@@ -1,0 +1,218 @@
+"""Character cards: read from any container and shape into one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final
+
+from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS, V1_FIELDS, straighten
+from familiar_cli.bootstrap.containers import Opened, open_container
+from familiar_cli.errors import BadInputError
+
+V2_SPEC: Final = ("chara_card_v2", "2.0")
+V3_SPEC: Final = ("chara_card_v3", "3.0")
+_FRAME: Final = ("spec", "spec_version", "data")
+_PYGMALION: Final = {
+    "char_name": "name",
+    "char_persona": "description",
+    "world_scenario": "scenario",
+    "char_greeting": "first_mes",
+    "example_dialogue": "mes_example",
+}
+_TEXTGEN: Final = {
+    "name": "name",
+    "context": "description",
+    "greeting": "first_mes",
+    "example_dialogue": "mes_example",
+}
+_LOREBOOK_SIGNS: Final = ("entries", "lorebookVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A character card, of whatever version it was, with the fields of V3.
+
+    Args:
+        spec: The shape it came in: `v1`, `v2`, `v3`, `pygmalion` or `textgen`.
+        container: The kind of file it came in, or `template`.
+        data: Its fields by their V3 names, straightened; unknown ones stay.
+        raw: The JSON value it was read from.
+        spec_named: `spec` and `spec_version` as a writer should give them.
+        top_level: What stood outside `data` and is not one of its fields.
+        repeated: Key at the top level -> the field that it repeats.
+        warnings: What was odd about it, one sentence each.
+        members: Path and size in bytes of every other file in its container.
+        origin: The name of the file it came from.
+        content: The file's bytes.
+    """
+
+    spec: str
+    container: str
+    data: dict[str, Any]
+    raw: Any
+    spec_named: tuple[str, str] = V3_SPEC
+    top_level: dict[str, Any] | None = None
+    repeated: dict[str, str] | None = None
+    warnings: tuple[str, ...] = ()
+    members: tuple[tuple[str, int], ...] = ()
+    origin: str = ""
+    content: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The character's name, never empty."""
+        return str(self.data["name"])
+
+    def text(self, field: str) -> str:
+        """Return the field when it is text, else an empty string."""
+        value = self.data.get(field)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, field: str) -> list[str]:
+        """Return what of the field is text, when it is a list, else an empty list."""
+        value = self.data.get(field)
+        return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+
+
+def read_card(raw: bytes, *, origin: str) -> Card:
+    """Return the card in the bytes of a file, of any container and shape.
+
+    Args:
+        raw: The file's bytes.
+        origin: The file's name: for messages, and for the name of a card without one.
+
+    Raises:
+        BadInputError: There is no card in it, or the file is damaged or too large.
+    """
+    opened = open_container(raw, origin=origin)
+    return card_of(opened.value, origin=origin, opened=opened, content=raw)
+
+
+def card_of(
+    value: object, *, origin: str, opened: Opened | None = None, content: bytes = b""
+) -> Card:
+    """Return the card that a JSON value is.
+
+    Raises:
+        BadInputError: It is none.
+    """
+    if not isinstance(value, dict):
+        raise BadInputError(f"{origin!r} is not a character card: it holds no object")
+    notes = list(opened.notes if opened else ())
+    shape = _shape_of(value, origin)
+    lifted = _lifted(value, shape, notes)
+    data = _named(straighten(lifted, notes), origin, notes)
+    repeated = _repeated(value, shape, lifted)
+    return Card(
+        spec=shape,
+        container=opened.container if opened else "json",
+        data=data,
+        raw=value,
+        spec_named=_spec_named(value, shape, notes),
+        top_level={k: v for k, v in value.items() if k not in (*repeated, *_FRAME)},
+        repeated=repeated,
+        warnings=tuple(notes),
+        members=opened.members if opened else (),
+        origin=origin,
+        content=content,
+    )
+
+
+def _shape_of(value: dict[str, Any], origin: str) -> str:
+    spec = str(value.get("spec", ""))
+    if isinstance(value.get("data"), dict) and "lorebook" not in spec and _is_card(value):
+        newer = spec != V2_SPEC[0] and (spec == V3_SPEC[0] or (_version(value) or 0) >= 3)  # noqa: PLR2004
+        return "v3" if newer else "v2"
+    if "lorebook" in spec or any(sign in value for sign in _LOREBOOK_SIGNS):
+        raise BadInputError(
+            f"{origin!r} is a lorebook, not a character card",
+            hint="Bring it in with `familiar import-lorebook`.",
+        )
+    if any(key in value for key in V1_FIELDS[1:]):
+        return "v1"
+    if any(key in value for key in ("char_name", "char_persona", "char_greeting")):
+        return "pygmalion"
+    if "name" in value and any(key in value for key in ("context", "greeting")):
+        return "textgen"
+    raise BadInputError(
+        f"{origin!r} is not a character card: it has none of a card's fields",
+        hint="A card has at least a name and a description or a first message.",
+    )
+
+
+def _is_card(value: dict[str, Any]) -> bool:
+    named = str(value.get("spec", "")).startswith("chara_card")
+    return named or any(key in value["data"] for key in V1_FIELDS)
+
+
+def _version(value: dict[str, Any]) -> float | None:
+    try:
+        return float(str(value.get("spec_version", "")))
+    except ValueError:
+        return None
+
+
+def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[str, str]:
+    """Return the `spec` and `spec_version` to write, and note what is odd about those there are."""
+    if shape not in {"v2", "v3"}:
+        if "spec" in value:
+            notes.append(f"'spec' is {value['spec']!r}, but the fields do not stand in 'data'")
+        return V3_SPEC
+    spec, given, version = value.get("spec"), value.get("spec_version"), _version(value)
+    usual = V3_SPEC if shape == "v3" else V2_SPEC
+    if not isinstance(spec, str) or not spec.startswith("chara_card"):
+        notes.append(f"'spec' is {spec!r}; it is read as {usual[0]!r}")
+        spec = usual[0]
+    if version is None:
+        notes.append(f"'spec_version' is {given!r}; it is read as {usual[1]!r}")
+        return spec, usual[1]
+    if not isinstance(given, str):
+        notes.append("'spec_version' is a number; it is read as a text")
+    if version > float(V3_SPEC[1]):
+        notes.append(f"version {given} is newer than {V3_SPEC[1]}, the newest this program knows")
+    elif int(version) != int(float(usual[1])):
+        notes.append(f"'spec' is {spec!r} but 'spec_version' is {given!r}; 'spec' is believed")
+        return spec, usual[1]
+    return spec, str(given)
+
+
+def _lifted(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, Any]:
+    """Return the card's fields by their V3 names, wherever they stood."""
+    if shape in {"pygmalion", "textgen"}:
+        names = _PYGMALION if shape == "pygmalion" else _TEXTGEN
+        return {field: value[key] for key, field in names.items() if key in value}
+    if shape == "v1":
+        later = [key for key in KNOWN_FIELDS if key in value and key not in V1_FIELDS]
+        notes.extend(f"{key!r} stands in a V1 card, which has no such field" for key in later)
+        return {key: value[key] for key in KNOWN_FIELDS if key in value}
+    data = dict(value["data"])
+    for key in KNOWN_FIELDS:
+        if key not in value:
+            continue
+        if key not in data:
+            notes.append(f"{key!r} stands outside 'data'; it is read as if it stood inside")
+            data[key] = value[key]
+        elif data[key] != value[key]:
+            notes.append(f"{key!r} differs inside and outside 'data'; the inner one is used")
+    return data
+
+
+def _repeated(value: dict[str, Any], shape: str, lifted: dict[str, Any]) -> dict[str, str]:
+    names = {"pygmalion": _PYGMALION, "textgen": _TEXTGEN}.get(shape) or dict(
+        zip(KNOWN_FIELDS, KNOWN_FIELDS, strict=True)
+    )
+    return {
+        key: field
+        for key, field in names.items()
+        if key in value and field in lifted and lifted[field] == value[key]
+    }
+
+
+def _named(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, Any]:
+    name = data.get("name")
+    if isinstance(name, str) and name.strip():
+        return data
+    stem = PurePath(origin).stem.lstrip(".") or "Unnamed"
+    notes.append(f"the card has no name; it is called {stem!r} after its file")
+    return {**data, "name": stem}

@@ -1,0 +1,104 @@
+"""Turn a lorebook into Markdown: read one in any format, and plan the files it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.containers import open_container
+from familiar_cli.bootstrap.json_text import decoded
+from familiar_cli.bootstrap.lorebooks.plan import DEFAULT_DIRECTORY, ImportPlan, plan_import
+from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES, read_book
+from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
+from familiar_cli.errors import BadInputError
+
+if TYPE_CHECKING:
+    from familiar_cli.memory.store import MemoryStore
+
+__all__ = [
+    "DEFAULT_DIRECTORY",
+    "MAX_ENTRIES",
+    "ImportPlan",
+    "Imported",
+    "LoreEntry",
+    "Lorebook",
+    "import_lorebook",
+    "load_book",
+    "plan_import",
+    "read_book",
+]
+
+SOURCE: Final = "import-lorebook"
+_OPENERS: Final = ("{", "[")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did, or would do. See `ImportPlan` for the lists.
+
+    Args:
+        book: The book's name.
+        source: The format it came in.
+        entries: How many it has.
+    """
+
+    book: str
+    source: str
+    entries: int
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    kept_unmapped: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def import_lorebook(
+    store: MemoryStore,
+    book: Lorebook,
+    *,
+    into: str = DEFAULT_DIRECTORY,
+    update: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Imported:
+    """Import `book` in one transaction. Arguments and errors are those of `plan_import`."""
+    plan = plan_import(book, store, into=into, update=update, force=force)
+    with store.transaction(SOURCE, f"import {book.name!r}", dry_run=dry_run) as tx:
+        plan.stage(tx)
+    return Imported(
+        book.name,
+        book.source,
+        len(book.entries),
+        plan.written,
+        plan.unchanged,
+        plan.kept_unmapped,
+        plan.warnings,
+    )
+
+
+def load_book(raw: bytes, *, origin: str) -> Lorebook:
+    """Return the lorebook in the bytes of a file: of JSON, or of any card that holds one.
+
+    Raises:
+        BadInputError: There is none; the message says what the file is instead.
+        LimitError: The book has too many entries.
+    """
+    if _is_plain_text(raw, origin):
+        what = "text" if raw.strip() else "empty"
+        raise BadInputError(
+            f"{origin!r} is {what}, not a lorebook; nothing was imported",
+            hint="A lorebook is a JSON file, or a card that holds one.",
+        )
+    opened = open_container(raw, origin=origin)
+    book = read_book(opened.value, origin=origin)
+    return replace(book, warnings=(*opened.notes, *book.warnings))
+
+
+def _is_plain_text(raw: bytes, origin: str) -> bool:
+    if PurePath(origin).suffix.lower() in {".yaml", ".yml"}:
+        return False
+    try:
+        text = decoded(raw).lstrip()
+    except ValueError:
+        return False
+    return "\0" not in text[:1000] and not text.startswith(_OPENERS) and raw[:2] != b"PK"

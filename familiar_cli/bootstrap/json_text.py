@@ -1,0 +1,102 @@
+"""Foreign JSON, read without trusting it; and our own, written so that nothing is lost."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, Final
+
+from familiar_cli.errors import BadInputError
+
+MAX_DEPTH: Final = 128  # no known card nests deeper than twenty
+_MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def read_json(raw: bytes | str, *, origin: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the value that `raw` holds, and what is odd about how it is written.
+
+    A byte order mark may lead. Lone surrogates stay as they are; `dump_json` writes them back.
+
+    Raises:
+        BadInputError: It is no JSON, nests too deeply, or holds a number that JSON does not have.
+    """
+    repeated: list[str] = []
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated.extend(key for key, times in Counter(k for k, _ in found).items() if times > 1)
+        return dict(found)
+
+    try:
+        value = json.loads(
+            decoded(raw),
+            object_pairs_hook=pairs,
+            parse_float=_finite,
+            parse_constant=_no_constant,
+        )
+    except RecursionError as error:
+        raise BadInputError(f"{origin!r} nests too deeply to be read") from error
+    except ValueError as error:
+        raise BadInputError(
+            f"{origin!r} is not readable as JSON: {error}", hint="Is it the file you meant?"
+        ) from error
+    check_depth(value, origin=origin)
+    notes = (f"{key!r} stands twice in one object; the last one is used" for key in repeated)
+    return value, tuple(dict.fromkeys(notes))
+
+
+def decoded(raw: bytes | str) -> str:
+    """Return foreign text as a string without its byte order mark.
+
+    Raises:
+        ValueError: It is in no Unicode encoding.
+    """
+    if isinstance(raw, bytes):
+        encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")
+        raw = raw.decode(encoding, errors="surrogatepass")
+    return raw.removeprefix("\ufeff")
+
+
+def check_depth(value: object, *, origin: str) -> None:
+    """Refuse a value that nests deeper than `MAX_DEPTH`.
+
+    Raises:
+        BadInputError: It does.
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for item in level for child in _children(item)]
+        if not level:
+            return
+    raise BadInputError(f"{origin!r} nests deeper than {MAX_DEPTH} levels")
+
+
+def dump_json(value: object, *, indent: int | None = 2) -> str:
+    """Return `value` as JSON that UTF-8 can hold: readable, lone surrogates escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
+
+
+def _children(item: object) -> list[Any]:
+    if isinstance(item, dict):
+        return list(item.values())
+    return item if isinstance(item, list) else []
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return number
+
+
+def _no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
+    raise ValueError(f"{name} is no number in JSON")

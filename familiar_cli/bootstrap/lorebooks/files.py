@@ -1,0 +1,101 @@
+"""Find the files of a directory's entries, wherever in the memory a person has put them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.bootstrap.lorebooks.markdown import parse
+from familiar_cli.errors import FamiliarError, NotFoundError
+
+if TYPE_CHECKING:
+    from familiar_cli.bootstrap.lorebooks.shelf import Shelf
+    from familiar_cli.memory.store import MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class LoreFile:
+    """One Markdown file as it is now."""
+
+    path: str
+    text: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of the files of a shelf.
+
+    Args:
+        files: Entry id -> its file.
+        strays: Files in the directory that belong to no entry.
+        skipped: Files that could not be read: path and reason.
+        names: Every path in the directory, Markdown or not.
+    """
+
+    files: dict[str, LoreFile]
+    strays: tuple[LoreFile, ...]
+    skipped: tuple[str, ...]
+    names: frozenset[str]
+
+
+def find(store: MemoryStore, directory: str, shelf: Shelf) -> Found:
+    """Return the files of `shelf` and what else is in its `directory`.
+
+    A file is an entry's when it bears its id; the one where the entry was last seen comes first,
+    and is the entry's even without the id. Only when one is missing is the whole memory searched.
+    """
+    skipped: list[str] = []
+    paths = _paths(store, directory, skipped)
+    here = _read(store, [path for path in paths if path.endswith(".md")], skipped)
+    wanted = {record.path: key for key, record in shelf.entries.items()}
+    away = [path for path in wanted if path not in here and store.exists(path)]
+    seen = here | _read(store, [path for path in away if path not in paths], skipped)
+    found = _claim(seen, shelf, wanted)
+    if len(found) < len(shelf.entries):
+        others = [p for p in _paths(store, "", skipped) if p.endswith(".md") and p not in seen]
+        marked = _read(store, others, skipped)
+        found = _claim(seen | marked, shelf, wanted)
+    claimed = {file.path for file in found.values()}
+    strays = tuple(file for path, file in here.items() if path not in claimed)
+    return Found(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
+
+
+def _claim(seen: dict[str, LoreFile], shelf: Shelf, wanted: dict[str, str]) -> dict[str, LoreFile]:
+    """Return which file is which entry's: at its old path, then by its id, then by its old path."""
+    marks = {path: parse(file.text).entry_id for path, file in seen.items()}
+    found = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
+    for path in sorted(seen):
+        key = marks[path]
+        if key in shelf.entries and key not in found:
+            found[key] = seen[path]
+    for path, key in wanted.items():
+        if key not in found and path in seen and marks[path] is None:
+            found[key] = seen[path]
+    return found
+
+
+def _paths(store: MemoryStore, directory: str, skipped: list[str]) -> list[str]:
+    try:
+        walk = store.walk(directory)
+    except NotFoundError:
+        return []
+    skipped += [f"{item.rel_path}: {item.reason}" for item in walk.skipped]
+    return [entry.rel_path for entry in walk.files if not entry.is_dir]
+
+
+def _read(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
+    read: dict[str, LoreFile] = {}
+    for path in paths:
+        try:
+            raw = store.read_bytes(path)
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            skipped.append(f"{path}: not UTF-8 text")
+            continue
+        except FamiliarError as error:
+            skipped.append(f"{path}: {error}")
+            continue
+        read[path] = LoreFile(path, text, hashlib.sha256(raw).hexdigest())
+    return read

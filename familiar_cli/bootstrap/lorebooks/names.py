@@ -1,0 +1,82 @@
+"""Ids and file names of entries: made of what an entry says, never of where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.lorebooks.digests import digest
+from familiar_cli.text import fold, slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.bootstrap.lorebooks.types import LoreEntry
+
+_ID_CHARS: Final = 12
+_SUFFIX_CHARS: Final = 6
+_MAX_STEM_CHARS: Final = 60
+_MAX_STEM_BYTES: Final = 200  # 255 is what file systems hold; a suffix and `.md` follow
+_DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)\d)")
+
+
+def book_id_of(name: str) -> str:
+    """Return the id of the book that calls itself `name`."""
+    return digest(["book", fold(name.strip())])[:_ID_CHARS]
+
+
+def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[str]:
+    """Return an id for each of `entries`, which together does not depend on their order.
+
+    Entries that say the very same are told apart by their settings, and by number where even those
+    are equal. Nothing in `taken` is used.
+    """
+    keyed = sorted((entry.core, digest(entry.raw), n) for n, entry in enumerate(entries))
+    found = [""] * len(entries)
+    used = set(taken)
+    for core, raw, n in keyed:
+        twin = 0
+        new = digest([book_id, core])[:_ID_CHARS]
+        while new in used:
+            twin += 1
+            new = digest([book_id, core, raw, twin])[:_ID_CHARS]
+        used.add(new)
+        found[n] = new
+    return found
+
+
+def stem_of(entry: LoreEntry) -> str:
+    """Return a file name without suffix for `entry`: its title, else a key, else its number."""
+    for name in (entry.title, *entry.keys, f"entry {entry.uid}"):
+        stem = _fit(slugify(name, max_chars=_MAX_STEM_CHARS))
+        if stem:
+            return f"{stem}-entry" if _DEVICE.fullmatch(stem) else stem
+    return "entry"
+
+
+def file_names(entries: Sequence[LoreEntry], ids: Sequence[str], taken: set[str]) -> list[str]:
+    """Return a file name for each of `entries`.
+
+    Entries that would have the same name all get the beginning of their id behind it, and so does
+    one whose name is in `taken` (folded names).
+    """
+    stems = [stem_of(entry) for entry in entries]
+    shared = Counter(fold(stem) for stem in stems)
+    used = set(taken)
+    names = []
+    for stem, entry_id in zip(stems, ids, strict=True):
+        alone = shared[fold(stem)] == 1 and fold(f"{stem}.md") not in used
+        name = f"{stem}.md" if alone else _suffixed(stem, entry_id, used)
+        used.add(fold(name))
+        names.append(name)
+    return names
+
+
+def _suffixed(stem: str, entry_id: str, used: set[str]) -> str:
+    name = f"{stem}-{entry_id[:_SUFFIX_CHARS]}.md"
+    return name if fold(name) not in used else f"{stem}-{entry_id}.md"
+
+
+def _fit(stem: str) -> str:
+    return stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-")

@@ -1,0 +1,270 @@
+"""Decide what an import writes, before anything is written."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.lorebooks import names
+from familiar_cli.bootstrap.lorebooks import shelf as shelves
+from familiar_cli.bootstrap.lorebooks.digests import digest, sha256
+from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
+from familiar_cli.bootstrap.lorebooks.markdown import render
+from familiar_cli.bootstrap.lorebooks.match import match
+from familiar_cli.bootstrap.lorebooks.pages import page_of
+from familiar_cli.bootstrap.lorebooks.shelf import BookRecord, EntryRecord, Shelf
+from familiar_cli.bootstrap.lorebooks.unmapped import unmapped
+from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
+from familiar_cli.memory import paths
+from familiar_cli.memory.types import MISSING
+from familiar_cli.text import fold
+
+if TYPE_CHECKING:
+    from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
+    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.transactions import Transaction
+
+DEFAULT_DIRECTORY: Final = "lore/imported"
+_SHOWN_PATHS: Final = 12
+_SHOWN_DIFF_LINES: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What an import will do; nothing is done before `stage`.
+
+    Args:
+        written: Entry files that are new or get new text; the settings' file when only they change.
+        unchanged: Entry files that stay as they are.
+        kept_unmapped: Settings that no Markdown shows; they are kept for export.
+        warnings: What was odd, and what stays although it could be expected to change.
+        changes: Every file to write: path, text, and the SHA-256 it has now or `MISSING`.
+    """
+
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    kept_unmapped: tuple[str, ...]
+    warnings: tuple[str, ...]
+    changes: tuple[tuple[str, str, str], ...] = ()
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction, which makes them together or not at all."""
+        for path, text, expect in self.changes:
+            # The settings of a large book are larger than a file for people may be.
+            tx.write(path, text, expect=expect, any_size=path.endswith(shelves.FILE_NAME))
+
+
+def plan_import(
+    book: Lorebook,
+    store: MemoryStore,
+    *,
+    into: str = DEFAULT_DIRECTORY,
+    update: bool = False,
+    force: bool = False,
+) -> ImportPlan:
+    """Return what importing `book` into the directory `into` will do.
+
+    A book that was imported before is recognised by its name or its content, its entries by their
+    text, title and number; files that a person moved are found by the id in them.
+
+    Args:
+        book: What `read_book` returned.
+        store: The memory.
+        into: A directory below the memory root.
+        update: Entries whose source changed may be written anew.
+        force: So may those that a person edited, and those a person deleted.
+
+    Raises:
+        UnsafePathError: `into` is no directory for lore below the memory root.
+        RefusedError: Files would change and neither `update` nor `force` is given.
+        ConflictError: Files that a person edited would change and `force` is not given.
+        BadInputError: The settings kept in `into` are damaged.
+    """
+    directory = check_directory(into)
+    shelf = shelves.load(store, directory)
+    found = find(store, directory, shelf)
+    draft = _Draft(directory, shelf, found, force=force)
+    draft.take(book)
+    draft.check(update=update or force)
+    return draft.plan(store, book)
+
+
+def check_directory(into: str) -> str:
+    """Return `into` in its one spelling.
+
+    Raises:
+        UnsafePathError: It leads outside the memory, is all of it, or is hidden.
+    """
+    directory = paths.parse(into)
+    if not directory or any(part.startswith(".") for part in directory.split("/")):
+        raise UnsafePathError(
+            f"{into!r} cannot be a directory for lore; nothing was touched",
+            hint=f"Name one below the memory directory, such as `{DEFAULT_DIRECTORY}`.",
+        )
+    return directory
+
+
+class _Draft:
+    """A plan while it is being made."""
+
+    def __init__(self, directory: str, shelf: Shelf, found: Found, *, force: bool) -> None:
+        self.directory = directory
+        self.shelf = shelf
+        self.found = found
+        self.force = force
+        self.books = dict(shelf.books)
+        self.records = dict(shelf.entries)
+        self.changes: list[tuple[str, str, str]] = []
+        self.unchanged: list[str] = []
+        self.changed: list[str] = []  # what is not written without `update`
+        self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and the text it would get
+        self.warnings: list[str] = [f"{line}: left alone" for line in found.skipped]
+
+    def take(self, book: Lorebook) -> None:
+        """Go through `book` and note what each entry means for the directory."""
+        book_id = self._book(book)
+        olds = {key: self.shelf.entry(key) for key in self.shelf.of_book(book_id)}
+        ids = match(book.entries, olds)
+        for place, (entry, key) in enumerate(zip(book.entries, ids, strict=True)):
+            if key is not None:
+                self._known(key, entry, place)
+        new = [place for place, key in enumerate(ids) if key is None]
+        self._add(book_id, [book.entries[place] for place in new], new)
+        for key in olds.keys() - {key for key in ids if key}:
+            if key in self.found.files:
+                path = self.found.files[key].path
+                self.warnings.append(f"{path}: no longer in the source; it stays")
+
+    def check(self, *, update: bool) -> None:
+        """Refuse what is not allowed. Nothing has been written yet."""
+        if self.edited and not self.force:
+            raise ConflictError(_edits_message(self.edited), hint=_EDITS_HINT)
+        if self.changed and not update:
+            raise RefusedError(
+                f"The source is not what was imported before; {len(self.changed)} "
+                f"would change: {_some(sorted(self.changed))}; nothing was changed",
+                hint="Add `--update` to take the source's text, and `--dry-run` to look first.",
+            )
+
+    def plan(self, store: MemoryStore, book: Lorebook) -> ImportPlan:
+        """Return the finished plan."""
+        written = sorted(path for path, _, _ in self.changes)
+        after = Shelf(self.books, self.records)
+        if after != self.shelf:
+            path = shelves.path_in(self.directory)
+            change = (path, shelves.dump(after), store.sha256(path) or MISSING)
+            self.changes.append(change)
+            written = written or [path]
+        return ImportPlan(
+            tuple(written),
+            tuple(sorted(self.unchanged)),
+            unmapped(book),
+            (*book.warnings, *sorted(self.warnings)),
+            tuple(self.changes),
+        )
+
+    def _book(self, book: Lorebook) -> str:
+        """Put the book's own settings on the shelf, and return the book's id."""
+        whole = digest([book.frame, sorted(digest(entry.raw) for entry in book.entries)])
+        book_id = names.book_id_of(book.name)
+        if book_id not in self.books:
+            same = (key for key, record in self.books.items() if record.digest == whole)
+            book_id = next(same, book_id)
+        known = self.books.get(book_id)
+        new = BookRecord(
+            name=known.name if known else book.name,
+            shape=book.shape,
+            source=book.source,
+            digest=whole,
+            frame=book.frame,
+            outer=book.outer,
+            unreadable=book.unreadable,
+        )
+        if known and known.digest == whole and known.outer == book.outer:
+            return book_id
+        if known and (known.frame, known.outer) != (book.frame, book.outer):
+            self.changed.append("the book's own settings")
+        self.books[book_id] = new
+        return book_id
+
+    def _known(self, key: str, entry: LoreEntry, place: int) -> None:
+        """Note what an entry that was imported before needs."""
+        record, file = self.records[key], self.found.files.get(key)
+        same = digest(entry.raw) == digest(record.raw) and entry.slot == record.slot
+        if file is None and not self.force:
+            self.warnings.append(f"{record.path}: deleted by hand; `--force` brings it back")
+            return
+        text = render(page_of(entry, key))
+        after = replace(record, shape=entry.shape, place=place, slot=entry.slot, raw=entry.raw)
+        if file is None:
+            self._write(key, after, text, MISSING)
+        elif same:
+            self.unchanged.append(file.path)
+        elif sha256(text) in (file.sha256, record.sha256):
+            self.unchanged.append(file.path)
+            self.changed.append(f"the settings of {file.path}")
+            self.records[key] = replace(after, path=file.path, sha256=sha256(text))
+        else:
+            self._rewrite(key, replace(after, path=file.path), text, file)
+
+    def _rewrite(self, key: str, record: EntryRecord, text: str, file: LoreFile) -> None:
+        if file.sha256 != record.sha256:
+            self.edited.append((file, text))
+            self.warnings.append(f"{file.path}: edited by hand; the edit was replaced")
+        self.changed.append(file.path)
+        self._write(key, record, text, file.sha256)
+
+    def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
+        """Note the entries that were not there before."""
+        ids = names.ids_of(book_id, entries, set(self.records))
+        taken = {fold(path.rpartition("/")[2]) for path in self._directly_inside()}
+        chosen = names.file_names(entries, ids, taken)
+        for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
+            path = f"{self.directory}/{name}"
+            text = render(page_of(entry, key))
+            record = EntryRecord(
+                book_id, entry.shape, place, entry.slot, path, sha256(text), entry.raw
+            )
+            self._write(key, record, text, MISSING)
+
+    def _directly_inside(self) -> set[str]:
+        recorded = {record.path for record in self.records.values()}
+        return {
+            path
+            for path in self.found.names | recorded
+            if path.rpartition("/")[0] == self.directory
+        }
+
+    def _write(self, key: str, record: EntryRecord, text: str, expect: str) -> None:
+        self.records[key] = replace(record, sha256=sha256(text))
+        self.changes.append((record.path, text, expect))
+
+
+_EDITS_HINT: Final = (
+    "Add `--force` to replace your edits by the source's text; `--dry-run` shows what would change."
+)
+
+
+def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
+    """Return which of a person's files stand in the way, and how the source differs from them."""
+    lines = [
+        line.rstrip("\n")
+        for file, text in edited
+        for line in difflib.unified_diff(
+            file.text.splitlines(keepends=True),
+            text.splitlines(keepends=True),
+            file.path,
+            f"{file.path} (from the source)",
+        )
+    ]
+    shown = lines[:_SHOWN_DIFF_LINES]
+    if len(lines) > len(shown):
+        shown.append(f"… {len(lines) - len(shown)} more lines")
+    listed = _some(sorted(file.path for file, _ in edited))
+    return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)
+
+
+def _some(found: list[str]) -> str:
+    more = len(found) - _SHOWN_PATHS
+    return ", ".join(found[:_SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,179 @@
+"""Tell the lorebook formats apart, and read each as one `Lorebook`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any, Final
+
+from familiar_cli.bootstrap.json_text import check_depth
+from familiar_cli.bootstrap.lorebooks import agnai, card_book, novelai, risuai, world_info
+from familiar_cli.bootstrap.lorebooks.describe import what_is
+from familiar_cli.bootstrap.lorebooks.repair import Notes
+from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
+from familiar_cli.errors import BadInputError, LimitError
+
+MAX_ENTRIES: Final = 20_000
+_CARD_FIELDS: Final = frozenset(("char_name", "char_persona", "first_mes", "mes_example"))
+_BOOK_FIELDS: Final = frozenset(("keys", "secondary_keys", "insertion_order", "enabled", "id"))
+_WORLD_FIELDS: Final = frozenset(("key", "keysecondary", "order", "disable", "uid"))
+_LORE_FIELDS: Final = frozenset(("key", "keys", "content"))
+_FRAME_FIELDS: Final = frozenset(
+    ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
+)
+_OTHERS: Final = (novelai, agnai, risuai)
+
+
+def read_book(data: object, *, origin: str) -> Lorebook:
+    """Return the lorebook that the JSON value `data` holds, in whichever format it is.
+
+    Args:
+        data: A whole file's value, or a card's `character_book`.
+        origin: Where it came from, for messages and, by its stem, for a book without a name.
+
+    Raises:
+        BadInputError: It is no lorebook; the message says what it is instead.
+        LimitError: It has more than `MAX_ENTRIES` entries.
+    """
+    check_depth(data, origin=origin)
+    book = _read(data, origin)
+    if len(book.entries) > MAX_ENTRIES:
+        raise LimitError(
+            f"{origin!r} has {len(book.entries)} entries, more than {MAX_ENTRIES}; "
+            "nothing was imported",
+            hint="Split it into several books.",
+        )
+    return book if book.name.strip() else replace(book, name=PurePath(origin).stem)
+
+
+def _read(data: object, origin: str) -> Lorebook:
+    if isinstance(data, list) and data:
+        book = _entries_of({"entries": data}, origin, "a bare list of entries")
+        return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
+    if not isinstance(data, dict):
+        raise _not_a_lorebook(data, origin)
+    if data.get("spec") == "lorebook_v3":
+        outer = {name: value for name, value in data.items() if name not in ("spec", "data")}
+        return replace(_embedded(data.get("data"), origin, "lorebook_v3"), outer=outer)
+    if _is_card(data):
+        return _of_card(data, origin)
+    for module in _OTHERS:
+        if module.matches(data):
+            return _converted(data, module.read(data), origin)
+    return _entries_of(data, origin, "")
+
+
+def _is_card(data: dict[str, Any]) -> bool:
+    inner = data.get("data")
+    return (
+        str(data.get("spec", "")).startswith("chara_card")
+        or "character_book" in data
+        or (isinstance(inner, dict) and bool({"character_book", *_CARD_FIELDS} & inner.keys()))
+        or bool(_CARD_FIELDS & data.keys())
+    )
+
+
+def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
+    inner = card.get("data")
+    for place in (inner, card):
+        if isinstance(place, dict) and "character_book" in place:
+            return _embedded(place["character_book"], origin, "a card's character_book")
+    raise BadInputError(
+        f"{origin!r} is a character card without a lorebook; nothing was imported",
+        hint=f"For the character itself: `familiar init --from-card {origin}`.",
+    )
+
+
+def _embedded(data: object, origin: str, source: str) -> Lorebook:
+    """Read what stands where a card or a `lorebook_v3` keeps its book."""
+    if data is None:
+        return Lorebook("", "book", source=source, warnings=("the book is null: nothing in it",))
+    if isinstance(data, dict) and data.get("spec") == "lorebook_v3":
+        return _read(data, origin)
+    if not isinstance(data, dict):
+        raise _not_a_lorebook(data, origin)
+    return _entries_of(data, origin, source)
+
+
+def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
+    """Read an object with `entries`, whichever of the two spellings they have."""
+    notes = Notes()
+    given = data.get("entries")
+    if given is None and "entries" not in data and not (source or data.keys() <= _FRAME_FIELDS):
+        raise _not_a_lorebook(data, origin)
+    if given is None:
+        notes.add("no 'entries': the book is empty", origin)
+        given = []
+    if not isinstance(given, dict | list):
+        raise _not_a_lorebook(data, origin)
+    slots = list(given.items()) if isinstance(given, dict) else [("", item) for item in given]
+    found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
+    if slots and not any(_LORE_FIELDS & item.keys() for _, item in found):
+        raise _not_a_lorebook(data, origin)
+    shape = _shape_of(data, [item for _, item in found], is_object=isinstance(given, dict))
+    mend = world_info.mend if shape == "worldinfo" else card_book.mend
+    entries = tuple(
+        mend(item, _label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
+    )
+    _note_optional(shape, entries, notes)
+    return Lorebook(
+        name=_name(data),
+        shape=shape,
+        entries=entries,
+        frame={name: value for name, value in data.items() if name != "entries"},
+        source=source or ("World Info" if shape == "worldinfo" else "a character_book"),
+        warnings=(*_left_out(len(slots) - len(found)), *notes.lines()),
+        unreadable=tuple(item for _, item in slots if not isinstance(item, dict)),
+    )
+
+
+def _converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
+    """Mend what one of the other formats was turned into."""
+    if data.get("entries", data.get("data")) and not book.entries:
+        raise _not_a_lorebook(data, origin)
+    notes = Notes()
+    entries = tuple(
+        card_book.mend(dict(entry.raw), _label(entry.raw, n), notes)
+        for n, entry in enumerate(book.entries)
+    )
+    warnings = (*_left_out(len(book.unreadable)), *book.warnings, *notes.lines())
+    return replace(book, entries=entries, warnings=warnings)
+
+
+def _shape_of(data: dict[str, Any], found: list[dict[str, Any]], *, is_object: bool) -> Shape:
+    """Count which spelling prevails; without entries the book's own settings tell."""
+    book = sum(len(_BOOK_FIELDS & item.keys()) for item in found)
+    world = sum(len(_WORLD_FIELDS & item.keys()) for item in found)
+    if book != world:
+        return "book" if book > world else "worldinfo"
+    return "worldinfo" if is_object and not (data.keys() & (_FRAME_FIELDS - {"name"})) else "book"
+
+
+def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -> None:
+    for entry in entries:
+        if shape == "book" and entry.raw.get("id") is None:
+            notes.add("no 'id'", entry.title or (entry.keys or ("",))[0])
+
+
+def _left_out(count: int) -> tuple[str, ...]:
+    return (f"{count} of the entries are no objects: kept aside, not imported",) if count else ()
+
+
+def _label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before its types are known
+    for name in ("name", "comment", "displayName", "keys", "key"):
+        value = entry.get(name)
+        if value and isinstance(value, str | list):
+            return str(value[0] if isinstance(value, list) else value)
+    return f"number {n + 1}"
+
+
+def _name(data: dict[str, Any]) -> str:
+    return data["name"] if isinstance(data.get("name"), str) else ""
+
+
+def _not_a_lorebook(data: object, origin: str) -> BadInputError:
+    return BadInputError(
+        f"{origin!r} is no lorebook but {what_is(data)}; nothing was imported",
+        hint="World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files are read, "
+        "and cards that hold a book.",
+    )

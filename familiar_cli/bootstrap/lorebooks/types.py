@@ -1,0 +1,114 @@
+"""Values of the lorebook importer: a book, its entries, and what a title or a key is in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.bootstrap.lorebooks.digests import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Shape = Literal["worldinfo", "book"]
+"""How settings are spelled: as SillyTavern's World Info does, or as a card's `character_book`."""
+
+BookFormat = Literal["worldinfo", "v3", "card"]
+
+_KEYS: Final[Mapping[Shape, str]] = {"worldinfo": "key", "book": "keys"}
+_UID: Final[Mapping[Shape, str]] = {"worldinfo": "uid", "book": "id"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoreEntry:
+    """One entry, with every setting its source gave it.
+
+    Args:
+        shape: How `raw` is spelled.
+        raw: The entry as JSON; keys, content, title and the on/off switch have their proper types.
+        slot: Its name in the source's `entries` object, or empty when that was a list.
+    """
+
+    shape: Shape
+    raw: Mapping[str, Any]
+    slot: str = ""
+
+    @property
+    def title(self) -> str:
+        """What a person calls it; may be empty."""
+        return str(self.raw.get(self.title_field, ""))
+
+    @property
+    def title_field(self) -> str:
+        """Which setting holds the title: a book's entry may have a `name`, a `comment` or both."""
+        if self.shape == "book" and str(self.raw.get("name") or "").strip():
+            return "name"
+        return "comment"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The words that call it up."""
+        return tuple(self.raw.get(_KEYS[self.shape], ()))
+
+    @property
+    def content(self) -> str:
+        """Its text, decorators included."""
+        return str(self.raw.get("content", ""))
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it is switched on."""
+        if self.shape == "worldinfo":
+            return not self.raw.get("disable", False)
+        return bool(self.raw.get("enabled", True))
+
+    @property
+    def uid(self) -> str:
+        """The number or name its source gave it, or an empty string."""
+        found = self.raw.get(_UID[self.shape])
+        return "" if found is None else str(found)
+
+    @property
+    def core(self) -> str:
+        """A digest of what a reader sees of it: title, keys and content."""
+        return digest([self.title, self.keys, self.content])
+
+    def edited(self, changes: Mapping[str, Any]) -> LoreEntry:
+        """Return it with new values for some of `title`, `keys`, `content` and `enabled`."""
+        raw = dict(self.raw)
+        if "title" in changes:
+            also = ("name", "comment") if raw.get("name") == raw.get("comment") else ()
+            raw.update(dict.fromkeys((self.title_field, *also), changes["title"]))
+        if "keys" in changes:
+            raw[_KEYS[self.shape]] = list(changes["keys"])
+        if "content" in changes:
+            raw["content"] = changes["content"]
+        if "enabled" in changes:
+            on = bool(changes["enabled"])
+            raw.update({"disable": not on} if self.shape == "worldinfo" else {"enabled": on})
+        return replace(self, raw=raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Lorebook:
+    """One book as it was read: every shape in the wild becomes one of the two `Shape`s.
+
+    Args:
+        name: What it calls itself, else the file's stem; never a path.
+        shape: How its settings are spelled.
+        entries: In the order of the source.
+        frame: The book's own settings: everything beside the entries.
+        outer: What stood around a standalone `lorebook_v3`, beside `spec` and `data`.
+        source: The format it came in, for people.
+        warnings: What was odd and how it was read.
+        unreadable: What stood among the entries and is none; kept, never exported.
+    """
+
+    name: str
+    shape: Shape
+    entries: tuple[LoreEntry, ...] = ()
+    frame: Mapping[str, Any] = field(default_factory=dict)
+    outer: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    warnings: tuple[str, ...] = ()
+    unreadable: tuple[Any, ...] = ()

@@ -1,0 +1,85 @@
+"""Read files from outside, and write results there."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
+from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_foreign(path: Path) -> bytes:
+    """Return the bytes of a file from outside.
+
+    Raises:
+        NotFoundError: No file is there.
+        BadInputError: It is larger than `MAX_FILE_BYTES`.
+        FamiliarError: The system would not let it be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return read_stream(stream, origin=path.name)
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"There is no file {str(path)!r}", hint="Look for it with `ls`, and check the spelling."
+        ) from error
+    except IsADirectoryError as error:
+        raise BadInputError(
+            f"{str(path)!r} is a directory, not a file", hint="Name the file inside it."
+        ) from error
+    except OSError as error:
+        raise FamiliarError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+
+
+def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
+    """Return all of `stream`.
+
+    Raises:
+        BadInputError: It gives more than `MAX_FILE_BYTES`.
+    """
+    raw = stream.read(MAX_FILE_BYTES + 1)
+    if len(raw) > MAX_FILE_BYTES:
+        raise BadInputError(
+            f"{origin!r} is larger than {MAX_FILE_BYTES // MIB} MiB; nothing was written"
+        )
+    return raw
+
+
+def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
+    """Make `content` a file outside the memory: all of it, or nothing.
+
+    Args:
+        path: Where.
+        content: What.
+        force: A file that is there already may be overwritten.
+
+    Raises:
+        ConflictError: Something is there already; it stays as it is.
+        FamiliarError: The system would not let it be written.
+    """
+    if path.is_dir() or (path.exists() and not force):
+        raise ConflictError(
+            f"{str(path)!r} exists already and was left alone",
+            hint="Add `--force` to overwrite it, or choose another name."
+            if path.is_file()
+            else "Name a file inside it.",
+        )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise FamiliarError(
+            f"{str(path)!r} cannot be written: {error.strerror or error}",
+            hint="Does its directory exist, and may you write there?",
+        ) from error

@@ -1,0 +1,58 @@
+"""`familiar import-lorebook`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
+
+app = App()
+
+
+@app.command()
+def import_lorebook(
+    ctx: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A lorebook, or a card that holds one, or -.")
+    ],
+    *,
+    into: Annotated[
+        str, typer.Option("--into", metavar="DIR", help="A directory of the memory.")
+    ] = "lore/imported",
+    update: Annotated[
+        bool, typer.Option("--update", help="Take the source's text where it has changed.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where you edited or deleted the file.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+    ] = False,
+) -> None:
+    """Turn a lorebook into Markdown files, one for each entry.
+
+    World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files are read.
+
+    \b
+    familiar import-lorebook world.json
+    familiar import-lorebook world.json --update --dry-run
+    familiar import-lorebook mira.png --into lore/mira
+    """
+    from dataclasses import asdict
+
+    from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+    from familiar_cli.ui.lorebook_page import imported_page
+    from familiar_cli.ui.terminal import print_page
+
+    memory, out = familiar_of(ctx).memory, output(ctx)
+    raw, origin = file_or_stdin(file)
+    book = load_book(raw, origin=origin)
+    done = import_lorebook(memory, book, into=into, update=update, force=force, dry_run=dry_run)
+    out.answer(
+        asdict(done) | {"dry_run": dry_run},
+        lambda: print_page(imported_page(done, dry_run=dry_run)),
+    )
+    for warning in done.warnings:
+        out.warn(warning)

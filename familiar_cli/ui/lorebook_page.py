@@ -1,0 +1,44 @@
+"""The page of `familiar import-lorebook`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group
+
+from familiar_cli.text import one_line
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from familiar_cli.bootstrap.import_silly_tavern import Imported
+
+_SHOWN: Final = 40
+
+
+def imported_page(done: Imported, *, dry_run: bool) -> RenderableType:
+    """Return what an import wrote, left alone, and kept without showing it."""
+    rows = [[plain(kind, style), plain(what)] for kind, style, what in _rows(done)]
+    return Group(plain(_headline(done, dry_run=dry_run), "bold"), columns(rows))
+
+
+def _headline(done: Imported, *, dry_run: bool) -> str:
+    deed = "Would import" if dry_run else "Imported"
+    if not done.written:
+        deed = "Nothing to change for"
+    count = f"{done.entries} {'entry' if done.entries == 1 else 'entries'}"
+    return f"{deed} {one_line(done.book)} ({done.source}, {count})"
+
+
+def _rows(done: Imported) -> Iterator[tuple[str, str, str]]:
+    for kind, style, paths in (
+        ("  written", "green", done.written),
+        ("  unchanged", "dim", done.unchanged),
+    ):
+        yield from ((kind, style, path) for path in paths[:_SHOWN])
+        if len(paths) > _SHOWN:
+            yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
+    yield from (("  kept", "dim", f"{name} (in no Markdown file)") for name in done.kept_unmapped)

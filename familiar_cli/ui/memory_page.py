@@ -1,0 +1,75 @@
+"""The pages of `familiar memory`: the tree of files, hits of a search, what a change did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.text import harmless
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from familiar_cli.memory.types import Applied, GrepHit, MemoryEntry, Skipped
+
+_MOST_NAMED = 5
+_KILO = 1024
+
+
+def tree_page(files: Iterable[MemoryEntry]) -> RenderableType:
+    """Return files below their directories, with size and time of the last change."""
+    rows: list[list[RenderableType]] = []
+    above: list[str] = []
+    for entry in files:
+        *directories, name = entry.rel_path.split("/")
+        for depth, directory in enumerate(directories):
+            if directories[: depth + 1] != above[: depth + 1]:
+                rows.append([plain("  " * depth + directory + "/", "bold"), plain(""), plain("")])
+        above = directories
+        time = entry.modified.astimezone().strftime("%Y-%m-%d %H:%M")
+        size = plain(size_text(entry.size_bytes), "dim")
+        rows.append([plain("  " * len(directories) + name), size, plain(time, "dim")])
+    return columns(rows, right=(1,))
+
+
+def hits_page(hits: Iterable[GrepHit]) -> RenderableType:
+    """Return hits below the file they are in, with what matched standing out."""
+    rows: list[list[RenderableType]] = []
+    above = ""
+    for hit in hits:
+        if hit.rel_path != above:
+            above = hit.rel_path
+            rows.append([plain(hit.rel_path, "bold"), plain("")])
+        line = plain(hit.text[: hit.start])
+        line.append(harmless(hit.text[hit.start : hit.end]), style="bold yellow")
+        line.append(harmless(hit.text[hit.end :]))
+        rows.append([plain(f"{hit.line:>6}", "dim"), line])
+    return columns(rows)
+
+
+def hit_line(hit: GrepHit) -> str:
+    """Return a hit as other programs read it: `path:line:text`."""
+    return f"{hit.rel_path}:{hit.line}:{hit.text}"
+
+
+def applied_text(done: Applied, *, dry_run: bool) -> str:
+    """Return what a change did, one line for each file."""
+    wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
+    groups = ((wrote, done.written), ("unchanged", done.unchanged), (deleted, done.deleted))
+    return "".join(f"{what} {path}\n" for what, paths in groups for path in paths)
+
+
+def skipped_text(skipped: tuple[Skipped, ...]) -> str:
+    """Return what was left out and why, in a few lines."""
+    lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
+    more = len(skipped) - _MOST_NAMED
+    return "\n".join([*lines, *([f"and {more:,} more; --json names all"] if more > 0 else [])])
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size for people: `312 B`, `4.1 KB`."""
+    if size_bytes < _KILO:
+        return f"{size_bytes} B"
+    return f"{size_bytes / _KILO:,.1f} KB"

@@ -1,0 +1,53 @@
+"""The pages of `familiar model`: what there is, and how a model did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.llm.probe import Probe
+    from familiar_cli.models.inventory import Listed
+
+_STATES = {"ready": "yes", "partial": "in part", "absent": "no"}
+
+
+def models_page(models: Sequence[Listed]) -> RenderableType:
+    """Return the models as a table."""
+    rows = [
+        [
+            plain(model.name, "bold" if model.state == "ready" else ""),
+            plain(model.kind),
+            plain(f"{model.size_bytes / 1e6:.1f} MB"),
+            plain(model.licence),
+            plain(_on_disk(model), "red" if model.broken else ""),
+            plain(model.purpose),
+        ]
+        for model in models
+    ]
+    return columns(rows, ("name", "kind", "size", "licence", "on disk", "what for"), right=(2,))
+
+
+def probe_page(slot: str, where: str, probe: Probe) -> RenderableType:
+    """Return how a model did."""
+    return columns([[plain(name, "dim"), plain(text)] for name, text in _lines(slot, where, probe)])
+
+
+def _on_disk(model: Listed) -> str:
+    return "broken" if model.broken else _STATES[model.state]
+
+
+def _lines(slot: str, where: str, probe: Probe) -> Iterator[tuple[str, str]]:
+    yield "slot", slot
+    yield "server", where
+    yield "model", probe.model
+    yield "first text", f"{probe.first_text_s:.2f} s"
+    if probe.tokens_per_s is not None:
+        yield "speed", f"{probe.tokens_per_s:.0f} tokens/s"
+    cut = " (cut at the token limit)" if probe.finish_reason == "length" else ""
+    yield "reply", " ".join(probe.reply.split()) + cut

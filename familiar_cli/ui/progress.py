@@ -1,0 +1,64 @@
+"""A bar on stderr while something is fetched; into a pipe one line per file instead."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.models.progress import Progress
+    from familiar_cli.ui.emit import Output
+
+    Report = Callable[[Progress], None]
+
+
+@contextmanager
+def downloads(out: Output) -> Iterator[Report]:
+    """Show every download that the block reports, and leave the cursor on a fresh line."""
+    if out.quiet:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        with _bars() as report:
+            yield report
+    else:
+        yield _lines(out)
+
+
+def _lines(out: Output) -> Report:
+    told: set[tuple[str, str]] = set()
+
+    def report(now: Progress) -> None:
+        if (now.what, now.origin) not in told:
+            told.add((now.what, now.origin))
+            size = f" ({now.total_bytes / 1e6:.1f} MB)" if now.total_bytes else ""
+            out.note(f"fetching {one_line(now.what)} from {one_line(now.origin)}{size}")
+
+    return report
+
+
+@contextmanager
+def _bars() -> Iterator[Report]:
+    from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    from familiar_cli.ui.terminal import console
+
+    shown = TextColumn("{task.description}", markup=False)
+    bars = Bars(
+        shown, BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=console(sys.stderr)
+    )
+    tasks: dict[tuple[str, str], TaskID] = {}
+
+    def report(now: Progress) -> None:
+        key = (now.what, now.origin)
+        if key not in tasks:
+            tasks[key] = bars.add_task(one_line(now.what, 40), total=now.total_bytes)
+        bars.update(tasks[key], completed=now.done_bytes, total=now.total_bytes)
+
+    with bars:
+        yield report

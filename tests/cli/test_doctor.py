@@ -1,0 +1,213 @@
+"""`familiar doctor`, from argv to stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from familiar_cli.history.store import HistoryStore
+from familiar_cli.memory.lock import held
+from tests.support.world import data, home, live, run
+
+
+def found(*argv: str, code: int = 0) -> dict[str, tuple[str, str, str]]:
+    checks = data("doctor", *argv, code=code)["checks"]
+    return {c["name"]: (c["verdict"], c["detail"], c["mend"]) for c in checks}
+
+
+def configure(text: str) -> None:
+    (live("ada") / "character.toml").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server that answers as the test says, and remembers what it was asked."""
+    asked: list[tuple[str, str | None]] = []
+    answer = {"status": 200, "body": b'{"data": [{"id": "big"}]}'}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers.get("authorization")))
+            self.send_response(answer["status"])
+            self.send_header("content-length", str(len(answer["body"])))
+            self.end_headers()
+            self.wfile.write(answer["body"])
+
+        def log_message(self, *args) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", f"http://127.0.0.1:{listening.server_port}/v1")
+        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "big")
+        yield answer, asked
+        listening.shutdown()
+        thread.join()
+
+
+def test_without_a_familiar_it_works_and_says_how_to_make_one() -> None:
+    checks = found()
+    assert checks["familiar"][0] == "warn"
+    assert "familiar init" in checks["familiar"][2]
+    assert checks["home"][0] == "warn"
+
+
+def test_what_only_can_be_added_is_no_failure() -> None:
+    live("ada")
+    checks = found()
+    assert checks["model"][0] == "warn"
+    assert "familiar model pull smollm2-135m-instruct" in checks["model"][2]
+    assert "familiar model pull cl100k_base" in checks["tokenizer"][2]
+
+
+def test_looking_changes_nothing() -> None:
+    root = live("ada", notes="x")
+    found()
+    assert sorted(path.name for path in root.iterdir()) == ["memory"]
+
+
+def test_a_familiar_that_is_not_there_fails() -> None:
+    live("ada")
+    assert found("--familiar", "bob", code=7)["familiar"][0] == "fail"
+
+
+def test_a_wrong_setting_fails_with_its_line_and_the_rest_goes_on() -> None:
+    configure("[llm]\nprset = 'x'\n")
+    checks = found(code=7)
+    assert checks["settings"][0] == "fail"
+    assert "line 2" in checks["settings"][1]
+    assert checks["memory"][0] == "ok"
+
+
+def test_failures_end_with_7_and_name_what_failed() -> None:
+    configure("[llm]\npreset = 'openai'\n")
+    result = run("doctor")
+    assert result.exit_code == 7
+    assert "error: Does not work: model, key\n" in result.stderr
+    assert "OPENAI_API_KEY is not set" in result.stdout
+
+
+def test_the_envelope_says_partial_when_something_failed() -> None:
+    live("ada")
+    envelope = json.loads(run("doctor", "--familiar", "bob", "--json").stdout)
+    assert (envelope["status"], envelope["errors"][0]["code"]) == ("partial", "partial")
+
+
+def test_a_server_that_answers_is_well(server) -> None:
+    live("ada")
+    assert found()["server"][0] == "ok"
+    assert server[1] == [("/v1/models", None)]
+
+
+def test_a_model_that_the_server_does_not_list_is_pointed_out(server, monkeypatch) -> None:
+    live("ada")
+    monkeypatch.setenv("FAMILIAR_LLM_MODEL", "small")
+    verdict, detail, _ = found()["server"]
+    assert verdict == "warn"
+    assert "does not list 'small'; it has big" in detail
+
+
+def test_a_refused_key_fails_and_is_never_shown(server, monkeypatch) -> None:
+    server[0]["status"] = 401
+    monkeypatch.setenv("FAMILIAR_LLM_API_KEY", "sk-secret")
+    live("ada")
+    result = run("doctor")
+    assert result.exit_code == 7
+    assert "refuses the key" in result.stdout
+    assert "FAMILIAR_LLM_API_KEY is set" in result.stdout
+    assert "sk-secret" not in result.output
+    assert server[1] == [("/v1/models", "Bearer sk-secret")]
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[" * 100_000, b'{"data": [1]}'])
+def test_a_strange_list_of_models_stops_nothing(server, body) -> None:
+    server[0]["body"] = body
+    live("ada")
+    assert found()["server"][0] == "ok"
+
+
+def test_a_server_in_trouble_is_pointed_out(server) -> None:
+    server[0]["status"] = 503
+    live("ada")
+    assert found()["server"][0] == "warn"
+
+
+def test_a_server_that_is_not_there_fails_and_says_how_to_start_it() -> None:
+    configure("[llm]\npreset = 'ollama'\nmodel = 'x'\nbase_url = 'http://127.0.0.1:9/v1'\n")
+    verdict, detail, mend = found(code=7)["server"]
+    assert verdict == "fail"
+    assert "http://127.0.0.1:9/v1" in detail
+    assert "ollama serve" in mend
+
+
+def test_nothing_is_asked_when_the_network_is_forbidden(monkeypatch) -> None:
+    monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
+    configure("[llm]\npreset = 'custom'\nbase_url = 'http://192.0.2.1/v1'\n")
+    assert "was not asked" in found()["server"][1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_what_the_memory_leaves_out_is_named() -> None:
+    root = live("ada", notes="x")
+    (root / "memory" / "broken.md").symlink_to(root / "nowhere")
+    checks = data("doctor")["checks"]
+    memory = [c for c in checks if c["name"] == "memory"]
+    assert [c["verdict"] for c in memory] == ["ok", "warn"]
+    assert "broken.md" in memory[1]["detail"]
+
+
+def test_a_file_over_the_limit_is_named() -> None:
+    live("ada", notes="x" * 300_000)
+    memory = [c for c in data("doctor")["checks"] if c["name"] == "memory"]
+    assert "notes.md" in memory[1]["detail"]
+
+
+def test_a_held_lock_names_its_holder() -> None:
+    root = live("ada")
+    with held(root / ".lock", 1):
+        verdict, detail, _ = found()["lock"]
+    assert (verdict, str(os.getpid()) in detail) == ("warn", True)
+
+
+def test_a_lock_that_a_dead_process_left_is_free() -> None:
+    root = live("ada")
+    (root / ".lock").write_text("", encoding="utf-8")
+    assert found()["lock"][:2] == ("ok", "free")
+
+
+def test_a_whole_history_is_counted() -> None:
+    store = HistoryStore(live("ada") / "history.db")
+    store.append("cli", "user", "hi")
+    store.close()
+    assert found()["history"][:2] == ("ok", "1 turns, no damage")
+
+
+def test_a_damaged_history_fails_and_is_left_alone() -> None:
+    path = live("ada") / "history.db"
+    store = HistoryStore(path)
+    for _ in range(200):
+        store.append("cli", "user", "word " * 100)
+    store.close()
+    raw = bytearray(path.read_bytes())
+    raw[8192:12288] = b"\xff" * 4096
+    path.write_bytes(raw)
+    assert found(code=7)["history"][0] == "fail"
+    assert path.read_bytes() == bytes(raw)
+
+
+def test_a_home_that_is_a_file_fails() -> None:
+    home().parent.mkdir(parents=True, exist_ok=True)
+    home().write_text("", encoding="utf-8")
+    assert found(code=7)["home"][0] == "fail"
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() == 0, reason="root may write anywhere")
+def test_a_home_that_cannot_be_written_to_fails() -> None:
+    home().mkdir(parents=True)
+    home().chmod(0o500)
+    assert found(code=7)["home"][0] == "fail"

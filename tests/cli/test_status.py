@@ -1,0 +1,77 @@
+"""`familiar status`, from argv to stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.history.store import HistoryStore
+from familiar_cli.identity import Author
+from tests.support.world import data, home, live, run
+
+
+def test_a_new_familiar_has_nothing_and_says_what_to_do() -> None:
+    root = live("ada")
+    result = run("status")
+    assert result.exit_code == 0
+    assert 'familiar ask "Hello"' in result.stdout
+    assert "familiar memory write" in result.stdout
+    assert sorted(path.name for path in root.iterdir()) == ["memory"]
+
+
+def test_everything_is_counted() -> None:
+    root = live("ada", notes="a", more="b")
+    (root / "memory" / "self").mkdir()
+    (root / "memory" / "self" / "card.json").write_text("{}", encoding="utf-8")
+    store = HistoryStore(root / "history.db")
+    store.append("cli", "user", "hi", author=Author("discord", "42"))
+    store.append("cli", "assistant", "ho", partial=True)
+    store.close()
+    found = data("status")
+    assert (found["familiar"], found["memory_files"], found["unindexed_files"]) == ("ada", 3, 2)
+    assert (found["turns"], found["unsummarised_turns"]) == (2, 2)
+    last = found["last_turn"]
+    assert (last["id"], last["channel"], last["role"], last["partial"]) == (
+        2,
+        "cli",
+        "assistant",
+        True,
+    )
+    assert "broken off" in run("status").stdout
+
+
+def test_the_model_is_the_one_that_would_answer(monkeypatch) -> None:
+    live("ada")
+    assert data("status")["preset"] == "local"
+    monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("FAMILIAR_LLM_MODEL", "other")
+    found = data("status")
+    assert (found["preset"], found["model"]) == ("custom", "other")
+
+
+def test_without_history_there_is_no_last_turn() -> None:
+    live("ada")
+    assert data("status")["last_turn"] is None
+
+
+@pytest.mark.parametrize("place", ["--home", "--familiar"])
+def test_what_is_not_there_is_named(place) -> None:
+    live("ada")
+    result = run("status", place, "nowhere")
+    assert result.exit_code == 4
+    assert "nowhere" in result.stderr
+
+
+def test_a_damaged_history_is_an_error_and_no_traceback() -> None:
+    (live("ada") / "history.db").write_bytes(b"this is no database, but long enough to be read")
+    result = run("status")
+    assert result.exit_code == 5
+    assert "history" in result.stderr
+
+
+def test_a_name_full_of_escapes_cannot_steer_the_terminal() -> None:
+    root = live("ada")
+    (root / "character.toml").write_text('name = "\\u001b[31m[/b]x"\n', encoding="utf-8")
+    page = run("status").stdout
+    assert "\x1b" not in page
+    assert "[31m[/b]x" in page
+    assert home().name in page

@@ -1,0 +1,121 @@
+"""What scripts read: the envelope, and the keys of `data`. Keys are added, never taken away."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from familiar_cli.context.trace import write_trace
+from familiar_cli.history.store import HistoryStore
+from tests.support.traces import trace
+from tests.support.world import data, live, run
+
+ENVELOPE = {"familiar", "command", "status", "data", "errors"}
+
+
+@pytest.fixture
+def root():
+    root = live("ada", notes="x")
+    store = HistoryStore(root / "history.db")
+    store.append("cli", "user", "hi")
+    store.close()
+    write_trace(root / "traces", trace(1))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("list", []),
+        ("use", ["ada"]),
+        ("status", []),
+        ("doctor", []),
+        ("context", ["--last"]),
+        ("config show", []),
+        ("config show", ["llm.preset"]),
+        ("config get", ["llm.preset"]),
+        ("config set", ["name", "b"]),
+        ("config path", []),
+    ],
+)
+def test_every_command_prints_one_envelope_on_one_line(root, command, arguments) -> None:
+    result = run(*command.split(), *arguments, "--json")
+    printed = json.loads(result.stdout)
+    assert result.stdout.count("\n") == 1
+    assert set(printed) == ENVELOPE
+    assert (printed["familiar"], printed["command"]) == (1, command)
+    assert (printed["status"], printed["errors"], result.exit_code) == ("ok", [], 0)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "exit_code"),
+    [
+        (["config", "get", "llm.prset"], "configuration", 3),
+        (["context", "99"], "not_found", 4),
+        (["use", "bob"], "not_found", 4),
+        (["context", "1", "--last"], "usage", 2),
+        (["config", "set", "name"], "usage", 2),
+    ],
+)
+def test_a_failure_prints_the_same_envelope(root, argv, code, exit_code) -> None:
+    result = run(*argv, "--json")
+    printed = json.loads(result.stdout)
+    assert set(printed) == ENVELOPE
+    assert (printed["status"], printed["data"], result.exit_code) == ("error", None, exit_code)
+    (error,) = printed["errors"]
+    assert set(error) == {"code", "message", "hint"}
+    assert error["code"] == code
+    assert error["message"]
+
+
+def test_status(root) -> None:
+    found = data("status")
+    wanted = {
+        "familiar",
+        "memory_files",
+        "turns",
+        "unsummarised_turns",
+        "unindexed_files",
+        "last_turn",
+    }
+    assert set(found) >= wanted
+    assert set(found["last_turn"]) >= {"id", "at", "channel", "role", "author", "partial"}
+
+
+def test_context(root) -> None:
+    found = data("context", "--last")
+    keys = {"turn", "layers", "contributions", "providers", "messages", "model", "usage"}
+    assert set(found) >= keys
+    assert set(found["layers"][0]) >= {"name", "budget_tokens", "used_tokens"}
+    assert set(found["contributions"][0]) >= {
+        "layer",
+        "priority",
+        "source",
+        "rel_path",
+        "tokens",
+        "kept",
+        "reason",
+    }
+    assert set(found["providers"][0]) >= {"name", "verdict", "elapsed_ms"}
+    assert set(found["messages"][0]) == {"role", "content"}
+
+
+def test_doctor(root) -> None:
+    for check in data("doctor")["checks"]:
+        assert set(check) == {"name", "verdict", "detail", "mend"}
+        assert check["verdict"] in {"ok", "warn", "fail"}
+
+
+def test_list(root) -> None:
+    found = data("list")
+    assert set(found) >= {"home", "familiars"}
+    assert set(found["familiars"][0]) >= {"id", "name", "turns", "memory_files", "chosen"}
+
+
+def test_config(root) -> None:
+    keys = {"key", "value", "source", "default", "allowed", "meaning"}
+    assert set(data("config", "get", "llm.preset")) >= keys
+    assert set(data("config", "show")["settings"][0]) >= keys
+    assert set(data("config", "set", "name", "b")) >= {"key", "path", "changed", "diff"}
+    assert set(data("config", "path")) >= {"path", "exists"}

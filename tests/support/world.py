@@ -1,0 +1,52 @@
+"""A home with familiars in it, made the way the program makes it, and a way to run commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from familiar_cli.cli import app
+
+
+def home() -> Path:
+    """Return the home of the test that runs."""
+    return Path(os.environ["FAMILIAR_HOME"])
+
+
+def live(name: str = "ada", **files: str) -> Path:
+    """Make a familiar whose memory holds `files` (name without `.md` -> text); return its root."""
+    memory = home() / name / "memory"
+    memory.mkdir(parents=True)
+    for stem, text in files.items():
+        (memory / f"{stem}.md").write_bytes(text.encode())
+    return memory.parent
+
+
+def run(*argv: str, stdin: str | bytes | None = None):
+    """Run a command in this process."""
+    return CliRunner().invoke(app, list(argv), input=stdin)
+
+
+def data(*argv: str, code: int = 0):
+    """Run a command with `--json` and return what it found."""
+    result = run(*argv, "--json")
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)["data"]
+
+
+def spawn(*argv: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own, as a shell would."""
+    root = Path(__file__).resolve().parents[2]
+    return subprocess.run(
+        [sys.executable, "-m", "familiar_cli", *argv],
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(root), **env},
+        timeout=60,
+        check=False,
+    )

@@ -1,0 +1,74 @@
+"""A page is coloured and wrapped on a terminal, and plain text everywhere else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from familiar_cli.ui.bar import WIDTH_CHARS, Bar
+from familiar_cli.ui.terminal import as_plain, columns, plain
+from tests.support.world import live, spawn
+
+
+def on_terminal(page, width: int) -> str:
+    console = Console(width=width, force_terminal=True, color_system=None, markup=False)
+    with console.capture() as captured:
+        console.print(page)
+    return captured.get()
+
+
+@given(st.text())
+def test_text_from_outside_is_never_markup_and_never_fails(text) -> None:
+    shown = as_plain(plain(f"[b]{text}[/b] [/b]"))
+    assert shown.startswith("[b]")
+    assert "[/b] [/b]" in shown
+    assert "\x1b" not in shown
+
+
+def test_lines_in_a_pipe_are_never_wrapped_and_end_without_space() -> None:
+    page = as_plain(columns([[plain("a"), plain("x" * 5000)], [plain("bbb"), plain("y")]]))
+    assert page == f"a    {'x' * 5000}\nbbb  y\n"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal(width) -> None:
+    rows = [[plain("a" * 30), plain("b " * 40), plain("c" * 200)]]
+    lines = on_terminal(columns(rows), width).splitlines()
+    assert max(map(len, lines)) <= width
+
+
+def test_nothing_is_lost_where_a_column_is_folded() -> None:
+    shown = on_terminal(columns([[plain("a"), plain("word" * 60)]]), 40)
+    assert shown.replace("\n", "").replace(" ", "") == "a" + "word" * 60
+
+
+@pytest.mark.parametrize(
+    ("encoding", "signs"), [("utf-8", "█░"), ("cp1252", "#."), ("ascii", "#.")]
+)
+def test_a_bar_is_drawn_with_what_the_terminal_has(encoding, signs) -> None:
+    assert set(as_plain(Bar(1, 2), encoding=encoding).strip()) == set(signs)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_bar_is_empty_for_nothing_and_full_for_everything_only(used, whole) -> None:
+    filled = Bar(used, whole).filled_chars
+    assert (filled == 0) == (used == 0)
+    assert (filled == WIDTH_CHARS) == (used > 0 and used >= whole)
+
+
+@given(st.integers(1, 1000), st.integers(0, 1000), st.integers(0, 1000))
+def test_more_never_fills_less(whole, one, other) -> None:
+    less, more = sorted((one, other))
+    assert Bar(less, whole).filled_chars <= Bar(more, whole).filled_chars
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp932", "utf-8"])
+@pytest.mark.parametrize("argv", [("list",), ("status",), ("config", "show"), ("doctor",)])
+def test_no_code_page_stops_a_page(argv, encoding) -> None:
+    root = live("zoë-日本")
+    (root / "character.toml").write_text('name = "Zoë 日本 👋"\n', encoding="utf-8")
+    result = spawn(*argv, PYTHONIOENCODING=encoding)
+    assert (result.returncode, b"Traceback" in result.stderr) == (0, False)
+    result.stdout.decode(encoding)
