@@ -123,16 +123,20 @@ class FastEmbedder:
         return _normal(found)
 
     def _parts(self, text: str) -> list[str]:
-        """Cut `text` into parts that the model reads whole."""
-        with self._lock:
-            tokenizer = _load(self.spec, self._directory).model.tokenizer
-            # The tokenizer tells of what it cut off, in `overflowing`.
-            encoded = tokenizer.encode(text)
-        if not encoded.overflowing:
-            return [text]
-        places = [[span for span in e.offsets if span[1]] for e in (encoded, *encoded.overflowing)]
-        starts = [0, *(spans[0][0] for spans in places[1:] if spans)]
-        return [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+        """Cut `text` between words into parts that the model reads whole."""
+        tokenizer = _load(self.spec, self._directory).model.tokenizer
+        parts = []
+        while True:
+            with self._lock:
+                encoded = tokenizer.encode(text)
+            # What was cut off comes back as further encodings; the first says where they begin.
+            unread = [at for e in encoded.overflowing for at, to in e.offsets if to]
+            if not unread:
+                return [*parts, text]
+            cut = min(unread)
+            cut = max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut)) + 1 or max(cut, 1)
+            parts.append(text[:cut])
+            text = text[cut:]
 
     def _failed(self, error: Exception) -> EmbedderError:
         return EmbedderError(
@@ -168,13 +172,15 @@ def open_embedder(setting: str, cache_dir: Path) -> Opened:
     missing = wanted[-1] if setting == "auto" else wanted[0]
     return Opened(
         None,
-        "no model for finding by meaning is on disk" if setting == "auto" else f"{missing} is not on disk",
+        "no model for finding by meaning is on disk"
+        if setting == "auto"
+        else f"{missing} is not on disk",
         f"familiar model pull {missing}",
     )
 
 
 def _directory_of(name: str, cache_dir: Path) -> Path | None:
-    from familiar_cli.models import path_of  # noqa: PLC0415
+    from familiar_cli.models.store import path_of  # noqa: PLC0415
 
     return path_of(name, cache_dir) if name in SPECS else None
 

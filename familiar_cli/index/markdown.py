@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _LINE_END: Final = re.compile(r"\r\n?|\n")
-_FRONT: Final = re.compile(r"\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)^---[ \t]*(?:\r\n?|\n|\Z)", re.S | re.M)
+_FRONT: Final = re.compile(
+    r"\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)^---[ \t]*(?:\r\n?|\n|\Z)", re.S | re.M
+)
 _SETTING: Final = re.compile(r"^([A-Za-z_]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.M)
 # `Ada:`, `**Ada:**`, `**Ada** (14:02):`, `- Ada:`, `[14:02] Ada:`. The colon ends the name.
 _SPEAKER: Final = re.compile(
@@ -82,9 +84,7 @@ def plain(text: str) -> str:
     return _EMPHASIS.sub("", _LINK.sub(r"\1", text))
 
 
-def _opened(
-    text: str, skip: int, starts: list[int]
-) -> Iterator[tuple[int, tuple[int, str]]]:
+def _opened(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int, tuple[int, str]]]:
     """Yield where each block begins, with its level and words if it is a heading."""
     tokens = _tokens(text[skip:])
     inside_table = 0

@@ -27,7 +27,12 @@ _INSERT: Final = (
 
 
 def put(
-    connection: sqlite3.Connection, rel_path: str, text: str, sha256: str, seen: Stamp, settled: bool
+    connection: sqlite3.Connection,
+    rel_path: str,
+    text: str,
+    sha256: str,
+    seen: Stamp,
+    settled: bool,
 ) -> None:
     """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
     made = chunking.cut(text, rel_path)
@@ -149,7 +154,9 @@ class _Chunks:
 
     def write(self) -> None:
         made, connection = self._made, self._connection
-        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
+        last = connection.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
+        ).fetchone()
         first_passage = (int(last[0]) if last else 0) + 1
         first_line = first_passage + len(made.passages)
         rows = [
@@ -157,7 +164,8 @@ class _Chunks:
             for n, span in enumerate(made.passages)
         ]
         rows += [
-            self._row(LINE, first_line + n, span, first_passage) for n, span in enumerate(made.lines)
+            self._row(LINE, first_line + n, span, first_passage)
+            for n, span in enumerate(made.lines)
         ]
         connection.executemany(_INSERT, self._with_vectors(rows))
         title = fts.indexable(chunking.label(made.title, "", made.day))
@@ -208,7 +216,8 @@ class _Chunks:
     def _elsewhere(self, key: bytes) -> bytes | None:
         """Return the vector of the same words in another file, such as one that was moved."""
         found = self._connection.execute(
-            "SELECT vector FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1", (key,)
+            "SELECT vector FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",
+            (key,),
         ).fetchone()
         return found[0] if found else None
 

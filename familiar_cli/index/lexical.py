@@ -1,0 +1,56 @@
+"""Ask the full-text tables which files, passages and lines hold the words of a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+
+if TYPE_CHECKING:
+    import sqlite3
+
+DEPTH: Final = 400
+"""How many files, passages and lines are looked at each, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """BM25 scores by id; higher is better. What is missing holds no word, or is not near the top."""
+
+    documents: dict[int, float] = field(default_factory=dict)
+    passages: dict[int, float] = field(default_factory=dict)
+    lines: dict[int, float] = field(default_factory=dict)
+
+
+def ask(connection: sqlite3.Connection, query: str, *, restricted: bool = False) -> Lexical:
+    """Return the scores for the words of `query`.
+
+    Args:
+        connection: The index.
+        query: What is asked, as typed.
+        restricted: Only the documents in the temporary table `wanted` count.
+    """
+    match = fts.match_any(query)
+    if match is None:
+        return Lexical()
+    of_wanted = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)"
+    return Lexical(
+        _scores(connection, "documents_fts", match, "(SELECT id FROM wanted)", restricted),
+        _scores(connection, "passages_fts", match, of_wanted, restricted),
+        _scores(connection, "lines_fts", match, of_wanted, restricted),
+    )
+
+
+def _scores(
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    wanted: str,
+    restricted: bool,  # noqa: FBT001
+) -> dict[int, float]:
+    only = f" AND rowid IN {wanted}" if restricted else ""
+    statement = (
+        f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ?{only} ORDER BY rank LIMIT {DEPTH}"  # noqa: S608
+    )
+    return dict(connection.execute(statement, (match,)))

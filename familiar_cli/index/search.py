@@ -1,0 +1,268 @@
+"""Search the memory: by words, by meaning, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.index import grep, hits, lexical, rank
+from familiar_cli.index.build import has_vectors_of
+from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.schema import IndexUnusableError
+from familiar_cli.index.types import Options, SearchResult
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from familiar_cli.index.build import EmbeddingIndex, Refreshed
+    from familiar_cli.index.embedder import Embedder, Opened
+    from familiar_cli.index.types import Hit, Method
+    from familiar_cli.index.vectors import Cosines
+
+SENTENCES: Final = 5
+DENSE_DEPTH: Final = 400
+"""How many pieces that are near in meaning are looked at, besides those found by words."""
+DENSE_FLOOR: Final = 0.25
+"""Least nearness of a hit that holds none of the words; below it, things are unrelated."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    method: Method
+    hits: tuple[Hit, ...]
+    model: str = ""
+    waiting: int = 0
+    notes: tuple[str, ...] = ()
+    hint: str = ""
+
+
+def search(
+    index: EmbeddingIndex,
+    query: str,
+    options: Options = Options(),  # noqa: B008  # frozen
+    opened: Opened | None = None,
+) -> SearchResult:
+    """Return what the memory holds about `query`.
+
+    Files changed since the last search are looked at first; only their words, so this never waits
+    for a model to read them. Without a model, or while vectors are missing, words alone decide; without
+    a usable index every file is read. The result says so.
+
+    Args:
+        index: The index to ask.
+        query: A message or question, as typed.
+        options: What to look for, and where.
+        opened: The model that finds by meaning, or why there is none.
+
+    Raises:
+        UsageError: `query` holds no word.
+        NotFoundError: `options.within` is not in the memory.
+        EmbedderError: `options.method` needs a model and there is none, or it does not work.
+    """
+    start = stopwatch_s()
+    if not fts.words(query):
+        raise UsageError(
+            f"There is no word to search for in {query!r}",
+            hint='Write what you remember, e.g. `familiar search "the cat\'s name"`.',
+        )
+    _check_within(index, options.within)
+    found = _find(index, query, options, opened)
+    elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
+    return SearchResult(
+        found.method,
+        query,
+        found.hits,
+        elapsed_ms,
+        found.model,
+        found.waiting,
+        found.notes,
+        found.hint,
+    )
+
+
+def _find(index: EmbeddingIndex, query: str, options: Options, opened: Opened | None) -> _Found:
+    if not index.store.root.is_dir():
+        return _Found("grep" if options.method == "grep" else "lexical", ())
+    if options.method == "grep":
+        return _Found("grep", grep.find(index.store, query, options, is_wanted))
+    try:
+        refreshed = index.refresh()
+        return index.use(lambda c: _Asked(index, c, query, options, opened, refreshed).answer())
+    except IndexUnusableError as error:
+        notes = (f"{error}. Every file was read instead.",)
+        found = grep.find(index.store, query, options, is_wanted)
+        return _Found("grep", found, notes=notes, hint=error.hint or "")
+
+
+class _Asked:
+    """One question to the index."""
+
+    def __init__(
+        self,
+        index: EmbeddingIndex,
+        connection: sqlite3.Connection,
+        query: str,
+        options: Options,
+        opened: Opened | None,
+        refreshed: Refreshed,
+    ) -> None:
+        self._index = index
+        self._connection = connection
+        self._query = query
+        self._options = options
+        self._opened = opened
+        self._notes = [f"The index was made anew: {refreshed.rebuilt}"] if refreshed.rebuilt else []
+        self._hint = ""
+
+    def answer(self) -> _Found:
+        restricted = self._restrict()
+        by_words = lexical.Lexical()
+        if self._options.method != "dense":
+            by_words = lexical.ask(self._connection, self._query, restricted=restricted)
+        embedder, near = self._ask_model()
+        candidates = self._candidates(by_words, near, restricted=restricted)
+        cosines, spec = None, None
+        if near is not None and embedder is not None:
+            spec = embedder.spec
+            cosines = near.of([i for c in candidates for i in (c.id, *range(*c.passages))])
+        weights = self._options.weights or rank.WEIGHTS
+        scored = rank.score(candidates, by_words, cosines, self._query, spec, weights)
+        shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
+        found = hits.make(self._connection, self._index.store, self._query, self._options, shown)
+        method: Method = "lexical"
+        if near is not None:
+            method = "dense" if self._options.method == "dense" else "hybrid"
+        model = embedder.model if embedder and near is not None else ""
+        return _Found(method, found, model, self._waiting(model), tuple(self._notes), self._hint)
+
+    def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
+        """Return the model and how near everything is to the question; None by words alone."""
+        if self._options.method == "lexical":
+            return None, None
+        needed = self._options.method in {"hybrid", "dense"}
+        embedder = self._opened.embedder if self._opened else None
+        if embedder is None:
+            return self._without_model(needed=needed)
+        if not has_vectors_of(self._connection, embedder):
+            self._notes.append(f"Nothing has been read by {embedder.model} yet")
+            self._hint = "familiar index build"
+            return None, None
+        try:
+            questions = embedder.queries(asked_apart(self._query))
+        except EmbedderError as error:
+            if needed:
+                raise
+            self._notes.append(f"{error} Found by words alone.")
+            self._hint = error.hint or ""
+            return None, None
+        return embedder, self._index.vectors(self._connection).cosines(questions)
+
+    def _without_model(self, *, needed: bool) -> tuple[None, None]:
+        reason = self._opened.reason if self._opened else "no model was given"
+        self._hint = self._opened.hint if self._opened else ""
+        if needed:
+            raise EmbedderError(
+                f"--method {self._options.method} finds by meaning, but {reason}",
+                hint=f"Run `{self._hint}`." if self._hint else None,
+            )
+        if self._hint:
+            self._notes.append(f"Found by words alone: {reason}")
+        return None, None
+
+    def _restrict(self) -> bool:
+        """Put the documents that count into the temporary table `wanted`; False if all do."""
+        options = self._options
+        if not (options.within or options.since or options.exclude):
+            return False
+        self._connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
+        rows = self._connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
+        wanted = [
+            (id_,)
+            for id_, rel_path, day, mtime_ns in rows
+            if is_wanted(rel_path, day or hits.local_day(mtime_ns), options)
+        ]
+        self._connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
+        return True
+
+    def _candidates(
+        self, by_words: lexical.Lexical, near: Cosines | None, *, restricted: bool
+    ) -> list[rank.Line]:
+        """Return every line that may be a hit: found by itself, or in a passage that was."""
+        ids = {*by_words.passages, *by_words.lines}
+        if near is not None:
+            ids.update(near.top(DENSE_DEPTH, self._allowed() if restricted else None))
+        rows = _chunks(self._connection, ids)
+        of_passages = {i for level, row in rows if level == 0 for i in range(row[3], row[4])}
+        rows += _chunks(self._connection, of_passages - ids)
+        return [rank.Line(r[0], r[1], r[2], (r[3], r[4])) for level, r in rows if level == 1]
+
+    def _allowed(self) -> object:
+        import numpy as np  # noqa: PLC0415  # only by meaning
+
+        found = self._connection.execute(
+            "SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id"
+        )
+        return np.array([i for (i,) in found], np.int64)
+
+    def _waiting(self, model: str) -> int:
+        if not model:
+            return 0
+        row = self._connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL")
+        waiting = int(row.fetchone()[0])
+        if waiting:
+            self._notes.append(
+                f"{waiting} pieces were found by words alone: they have no vector yet"
+            )
+            self._hint = self._hint or "familiar index build"
+        return waiting
+
+
+def asked_apart(query: str) -> list[str]:
+    """Return up to five sentences of a message: those that say most, in their order."""
+    found = fts.sentences(query)
+    if len(found) <= 1:
+        return [query]
+    telling = sorted(found, key=lambda s: -len(fts.content_words(s)))[:SENTENCES]
+    return [sentence for sentence in found if sentence in telling][:SENTENCES]
+
+
+def is_wanted(rel_path: str, day: str, options: Options) -> bool:
+    """Tell whether `options` let a file be a hit."""
+    within = options.within.strip("/")
+    if within and rel_path != within and not rel_path.startswith(within + "/"):
+        return False
+    if rel_path in options.exclude:
+        return False
+    return options.since is None or day >= options.since.isoformat()
+
+
+def _chunks(
+    connection: sqlite3.Connection, ids: Iterable[int]
+) -> list[tuple[int, tuple[int, int, str, int, int]]]:
+    """Return level, and (id, document, speaker, first part, last part), of those that are there."""
+    wanted, found = sorted(ids), []
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        marks = ",".join("?" * len(some))
+        found += connection.execute(
+            "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"
+            f" WHERE id IN ({marks})",  # noqa: S608
+            some,
+        ).fetchall()
+    return [(row[0], tuple(row[1:])) for row in found]
+
+
+def _check_within(index: EmbeddingIndex, within: str) -> None:
+    if not within:
+        return
+    from familiar_cli.memory import paths  # noqa: PLC0415
+
+    place = index.store.root / paths.parse(within)
+    if not place.exists():
+        raise NotFoundError(
+            f"There is nothing at {within!r} in the memory", hint="Run `familiar memory ls`."
+        )
