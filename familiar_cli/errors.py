@@ -28,7 +28,7 @@ FamiliarError (1, failed)
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class FamiliarError(Exception):
@@ -37,10 +37,14 @@ class FamiliarError(Exception):
     Args:
         message: What happened, to which thing, and what stayed unchanged.
         hint: What to type next.
+
+    Attributes:
+        data: What was done all the same, for `--json`; None: nothing.
     """
 
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = "failed"
+    data: dict[str, Any] | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -6,7 +6,7 @@ from typing import Final
 
 MIB: Final = 1024 * 1024
 MAX_FILE_BYTES: Final = 256 * MIB  # a card with many pictures and voices
-MAX_CARD_BYTES: Final = 64 * MIB  # the card's JSON, after inflating
+MAX_CARD_BYTES: Final = 32 * MIB  # the card's JSON, after inflating
 MAX_YAML_BYTES: Final = MIB // 2  # YAML is read slowly
 MAX_MEMBERS: Final = 10_000  # files in one archive
 MAX_TOTAL_BYTES: Final = 512 * MIB  # all files of one archive, after inflating

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
@@ -26,6 +27,7 @@ _TEXTGEN: Final = {
     "greeting": "first_mes",
     "example_dialogue": "mes_example",
 }
+_ENOUGH_FIELDS: Final = 2
 _LOREBOOK_SIGNS: Final = ("entries", "lorebookVersion")
 
 
@@ -129,7 +131,7 @@ def _shape_of(value: dict[str, Any], origin: str) -> str:
             f"{origin!r} is a lorebook, not a character card",
             hint="Bring it in with `familiar import-lorebook`.",
         )
-    if any(key in value for key in V1_FIELDS[1:]):
+    if _has_fields(value):
         return "v1"
     if any(key in value for key in ("char_name", "char_persona", "char_greeting")):
         return "pygmalion"
@@ -143,36 +145,44 @@ def _shape_of(value: dict[str, Any], origin: str) -> str:
 
 def _is_card(value: dict[str, Any]) -> bool:
     named = str(value.get("spec", "")).startswith("chara_card")
-    return named or any(key in value["data"] for key in V1_FIELDS)
+    return named or _has_fields(value["data"])
+
+
+def _has_fields(value: dict[str, Any]) -> bool:
+    """Return whether enough of a card's fields are there; much other JSON has a name."""
+    return sum(key in value for key in V1_FIELDS) >= _ENOUGH_FIELDS
 
 
 def _version(value: dict[str, Any]) -> float | None:
     try:
-        return float(str(value.get("spec_version", "")))
+        version = float(str(value.get("spec_version", "")))
     except ValueError:
         return None
+    return version if math.isfinite(version) else None
 
 
 def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[str, str]:
     """Return the `spec` and `spec_version` to write, and note what is odd about those there are."""
     if shape not in {"v2", "v3"}:
         if "spec" in value:
-            notes.append(f"'spec' is {value['spec']!r}, but the fields do not stand in 'data'")
+            notes.append(f"'spec' is {value['spec']!r:.60}, but the fields do not stand in 'data'")
         return V3_SPEC
     spec, given, version = value.get("spec"), value.get("spec_version"), _version(value)
     usual = V3_SPEC if shape == "v3" else V2_SPEC
     if not isinstance(spec, str) or not spec.startswith("chara_card"):
-        notes.append(f"'spec' is {spec!r}; it is read as {usual[0]!r}")
+        notes.append(f"'spec' is {spec!r:.60}; it is read as {usual[0]!r}")
         spec = usual[0]
     if version is None:
-        notes.append(f"'spec_version' is {given!r}; it is read as {usual[1]!r}")
+        notes.append(f"'spec_version' is {given!r:.60}; it is read as {usual[1]!r}")
         return spec, usual[1]
     if not isinstance(given, str):
         notes.append("'spec_version' is a number; it is read as a text")
     if version > float(V3_SPEC[1]):
-        notes.append(f"version {given} is newer than {V3_SPEC[1]}, the newest this program knows")
+        notes.append(
+            f"version {version:g} is newer than {V3_SPEC[1]}, the newest this program knows"
+        )
     elif int(version) != int(float(usual[1])):
-        notes.append(f"'spec' is {spec!r} but 'spec_version' is {given!r}; 'spec' is believed")
+        notes.append(f"'spec' is {spec!r:.60}, 'spec_version' {given!r:.60}; 'spec' is believed")
         return spec, usual[1]
     return spec, str(given)
 

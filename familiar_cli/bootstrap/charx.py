@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CARD_NAME: Final = "card.json"
 SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first
+_MEMBER_MARK: Final = b"PK\x01\x02"  # how each entry of the directory begins
 _LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # the same archive for the same content
 _FOREIGN_ERRORS: Final = (
     zipfile.BadZipFile,
@@ -83,6 +84,10 @@ def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:
 
 @contextmanager
 def _opened(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
+    # Opening builds an object for each file, so they are counted before; archives that lie inside
+    # this one count, too.
+    if raw.count(_MEMBER_MARK) > 10 * MAX_MEMBERS:
+        raise BadInputError(f"{origin!r} holds more than {MAX_MEMBERS} files")
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             _check(archive, origin)

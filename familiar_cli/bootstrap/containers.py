@@ -7,13 +7,17 @@ import binascii
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap import charx, png
 from familiar_cli.bootstrap.bounds import MAX_CARD_BYTES, MIB
+from familiar_cli.bootstrap.card_fields import V1_FIELDS
 from familiar_cli.bootstrap.json_text import decoded, read_json
 from familiar_cli.bootstrap.yaml_text import read_yaml
 from familiar_cli.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SUFFIXES: Final = {"png": ".png", "apng": ".png", "json": ".json", "yaml": ".yaml"} | {
     "charx": ".charx"
@@ -122,12 +126,18 @@ def _open_png(raw: bytes, origin: str) -> Opened:
 
 
 def _card_texts(picture: png.Png, origin: str) -> list[tuple[str, bytes]]:
-    """Return keyword and text of each card in the picture, the one to prefer first."""
-    found = [
-        (keyword, png.text_of(chunk, origin=origin))
-        for chunk in picture.chunks
-        if (keyword := (png.keyword_of(chunk) or "").strip().lower()) in (V3_KEYWORD, V2_KEYWORD)
-    ]
+    """Return keyword and text of each card in the picture, the one to prefer first.
+
+    Raises:
+        BadInputError: Together they inflate to more than a card may have.
+    """
+    found: list[tuple[str, bytes]] = []
+    left = MAX_CARD_BYTES
+    for chunk in picture.chunks:
+        keyword = (png.keyword_of(chunk) or "").strip().lower()
+        if keyword in (V3_KEYWORD, V2_KEYWORD):
+            found.append((keyword, png.text_of(chunk, origin=origin, limit_bytes=left)))
+            left -= len(found[-1][1])
     return sorted(found, key=lambda entry: entry[0] != V3_KEYWORD)
 
 
@@ -141,10 +151,32 @@ def _first_readable(found: list[tuple[str, bytes]], origin: str) -> tuple[Any, t
             failures.append(error)
             notes.append(f"the {keyword!r} text cannot be read ({error}); another one is used")
             continue
-        if any(other == keyword and later != text for other, later in found[position + 1 :]):
-            notes.append(f"there are several {keyword!r} texts that differ; the first is used")
+        others = [entry for entry in found[position + 1 :] if entry[1] != text]
+        notes.extend(_differences(keyword, value, others, origin))
         return value, (*notes, *odd)
     raise failures[0]
+
+
+def _differences(
+    keyword: str, value: object, others: list[tuple[str, bytes]], origin: str
+) -> Iterator[str]:
+    """Say where another card in the same picture tells another story."""
+    chosen = _texts_of(value)
+    for other, text in others:
+        try:
+            theirs = _texts_of(_card_text(text, origin)[0])
+        except BadInputError:
+            yield f"another text, {other!r}, cannot be read; {keyword!r} is used"
+            continue
+        differing = [field for field in V1_FIELDS if theirs.get(field) != chosen.get(field)]
+        if differing:
+            listed = ", ".join(differing)
+            yield f"another text, {other!r}, differs in {listed}; the {keyword!r} text is used"
+
+
+def _texts_of(value: object) -> dict[str, Any]:
+    fields = value.get("data", value) if isinstance(value, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _card_text(text: bytes, origin: str) -> tuple[Any, tuple[str, ...]]:

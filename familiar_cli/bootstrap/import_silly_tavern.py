@@ -83,8 +83,8 @@ def load_book(raw: bytes, *, origin: str) -> Lorebook:
         BadInputError: There is none; the message says what the file is instead.
         LimitError: The book has too many entries.
     """
-    if _is_plain_text(raw, origin):
-        what = "text" if raw.strip() else "empty"
+    what = _what_it_is_instead(raw, origin)
+    if what:
         raise BadInputError(
             f"{origin!r} is {what}, not a lorebook; nothing was imported",
             hint="A lorebook is a JSON file, or a card that holds one.",
@@ -94,11 +94,13 @@ def load_book(raw: bytes, *, origin: str) -> Lorebook:
     return replace(book, warnings=(*opened.notes, *book.warnings))
 
 
-def _is_plain_text(raw: bytes, origin: str) -> bool:
-    if PurePath(origin).suffix.lower() in {".yaml", ".yml"}:
-        return False
+def _what_it_is_instead(raw: bytes, origin: str) -> str:
+    """Return what a file is that is neither JSON nor a card's container, or an empty string."""
     try:
         text = decoded(raw).lstrip()
     except ValueError:
-        return False
-    return "\0" not in text[:1000] and not text.startswith(_OPENERS) and raw[:2] != b"PK"
+        return "text that is not in UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
+    is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}
+    if is_yaml or "\0" in text or raw.startswith(b"PK") or text.startswith(_OPENERS):
+        return ""
+    return "text" if text else "empty"

@@ -49,7 +49,7 @@ def read_json(raw: bytes | str, *, origin: str) -> tuple[Any, tuple[str, ...]]:
             f"{origin!r} is not readable as JSON: {error}", hint="Is it the file you meant?"
         ) from error
     check_depth(value, origin=origin)
-    notes = (f"{key!r} stands twice in one object; the last one is used" for key in repeated)
+    notes = (f"{key!r:.60} stands twice in one object; the last one is used" for key in repeated)
     return value, tuple(dict.fromkeys(notes))
 
 

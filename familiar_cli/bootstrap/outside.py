@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
 from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
+from familiar_cli.memory.apply import patiently
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,7 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
+        patiently(os.replace, str(temporary), str(path))
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -10,9 +10,9 @@ from typing import Final
 
 from familiar_cli.bootstrap.png import Chunk, Png
 
-WIDTH: Final = 256
-HEIGHT: Final = 384
-_MOON_RADIUS: Final = 46
+WIDTH: Final = 192
+HEIGHT: Final = 288
+_MOON_RADIUS: Final = 34
 _EDGE: Final = 1.5  # pixels over which an edge fades
 
 Colour = tuple[float, float, float]
@@ -39,7 +39,7 @@ def _row(
     row = bytearray()
     for x in range(WIDTH):
         lit = _cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
-        ridge = HEIGHT * 0.78 + 22 * math.sin(x / 41 + wave) + 9 * math.sin(x / 13 + 2 * wave)
+        ridge = HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
         colour = _mix(_mix(air, glow, lit), hill, _cover(y - ridge))
         row += bytes(round(255 * part) for part in colour)
     return bytes(row)

@@ -90,7 +90,7 @@ def text_of(chunk: Chunk, *, origin: str, limit_bytes: int = MAX_CARD_BYTES) -> 
     if packed:
         return _inflated(rest, origin, limit_bytes)
     if len(rest) > limit_bytes:
-        raise _too_much(origin, limit_bytes)
+        raise _too_much(origin)
     return rest
 
 
@@ -132,11 +132,11 @@ def _inflated(packed: bytes, origin: str, limit_bytes: int) -> bytes:
     except zlib.error as error:
         raise BadInputError(f"{origin!r} holds a damaged compressed text: {error}") from error
     if len(text) > limit_bytes:
-        raise _too_much(origin, limit_bytes)
+        raise _too_much(origin)
     if not stream.eof:
         raise BadInputError(f"{origin!r} holds a compressed text that was cut off")
     return text
 
 
-def _too_much(origin: str, limit_bytes: int) -> BadInputError:
-    return BadInputError(f"{origin!r} holds a text of more than {limit_bytes // MIB} MiB")
+def _too_much(origin: str) -> BadInputError:
+    return BadInputError(f"{origin!r} holds texts of more than {MAX_CARD_BYTES // MIB} MiB")

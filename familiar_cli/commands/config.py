@@ -38,12 +38,12 @@ def show(
     path = _path(ctx)
     if key is not None:
         row = effective_value(path, key)
-        output(ctx).answer(page.setting_data(row), lambda: print_page(page.setting_page(row)))
+        output(ctx).answer(row.to_json(), lambda: print_page(page.setting_page(row)))
         return
     rows, where = effective(path), _where(ctx)
     data = {
         "where": [{"key": k, "value": v, "source": s} for k, v, s in where],
-        "settings": [page.setting_data(row) for row in rows],
+        "settings": [row.to_json() for row in rows],
     }
     output(ctx).answer(data, lambda: print_page(page.settings_page(rows, where)))
 
@@ -56,10 +56,9 @@ def get(ctx: typer.Context, key: Key) -> None:
     familiar config get llm.preset
     """
     from familiar_cli.config.origin import effective_value
-    from familiar_cli.ui.settings_page import setting_data
 
     row = effective_value(_path(ctx), key)
-    output(ctx).answer(setting_data(row), str(row.value))
+    output(ctx).answer(row.to_json(), str(row.value))
 
 
 @app.command("set")

@@ -10,6 +10,8 @@ from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
 
 app = App()
 
+_MANY = 1000  # more than a second's work
+
 
 @app.command()
 def import_lorebook(
@@ -49,6 +51,10 @@ def import_lorebook(
     memory, out = familiar_of(ctx).memory, output(ctx)
     raw, origin = file_or_stdin(file)
     book = load_book(raw, origin=origin)
+    if len(book.entries) > _MANY:
+        out.note(
+            f"Importing {len(book.entries)} entries; each becomes a file, which takes a while …"
+        )
     done = import_lorebook(memory, book, into=into, update=update, force=force, dry_run=dry_run)
     out.answer(
         asdict(done) | {"dry_run": dry_run},

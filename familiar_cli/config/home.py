@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.errors import ConfigError, NotFoundError, UsageError
 from familiar_cli.identity import check_familiar_id
 
 CHOSEN_FILE = ".chosen"
@@ -88,14 +88,21 @@ def cache_dir() -> Path:
 
 
 def list_familiars(home: Path) -> list[str]:
-    """Return the ids of all familiars in `home`, sorted."""
-    if not home.is_dir():
-        return []
-    return sorted(
-        entry.name
-        for entry in home.iterdir()
-        if not entry.name.startswith(".") and _is_familiar(entry)
-    )
+    """Return the ids of all familiars in `home`, sorted.
+
+    Raises:
+        ConfigError: The directory cannot be read.
+    """
+    try:
+        if not home.is_dir():
+            return []
+        return sorted(
+            entry.name
+            for entry in home.iterdir()
+            if not entry.name.startswith(".") and _is_familiar(entry)
+        )
+    except OSError as error:
+        raise _unusable(home, "read", error) from error
 
 
 def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
@@ -145,12 +152,24 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
 
     Raises:
         NotFoundError: There is no such familiar; the choice stays as it was.
+        ConfigError: The choice cannot be written down; it stays as it was.
     """
     paths = _named(home, name, list_familiars(home))
     temporary = home / f"{CHOSEN_FILE}.{os.getpid()}"
-    temporary.write_text(name + "\n", encoding="utf-8")
-    temporary.replace(home / CHOSEN_FILE)
+    try:
+        temporary.write_text(name + "\n", encoding="utf-8", newline="\n")
+        temporary.replace(home / CHOSEN_FILE)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise _unusable(home, "written to", error) from error
     return paths
+
+
+def _unusable(home: Path, what: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{str(home)!r} cannot be {what}: {error.strerror or error}",
+        hint="Look at its permissions, or choose another place with --home.",
+    )
 
 
 def _named(home: Path, name: str, known: list[str]) -> FamiliarPaths:

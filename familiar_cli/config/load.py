@@ -168,8 +168,9 @@ def _unknown(at: tuple[str, ...], value: object) -> Problem:
 def _error(path: Path, text: str, problems: list[Problem]) -> ConfigError:
     from familiar_cli.config.locate import line_of  # noqa: PLC0415  # only errors need it
 
-    placed = sorted(((line_of(text, p.key) or 1, p) for p in problems), key=lambda pair: pair[0])
-    line, first = placed[0]
-    more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
-    message = f"{str(path)!r}, line {line}: {'.'.join(first.key)!r} {first.message}{more}"
+    first = problems[0]
+    line = line_of(text, first.key)
+    where = f"{str(path)!r}, line {line}" if line else repr(str(path))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"{where}: {'.'.join(first.key)!r} {first.message}{more}"
     return ConfigError(message, hint=first.hint)

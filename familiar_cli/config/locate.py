@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Path = tuple[str, ...]
+Key = tuple[str, ...]
+# A value over many lines is tried at each line that could end it; a file that is all such lines is
+# not worth the time.
+_MOST_TRIES = 1000
+_ENDS = ("]", "}", '"""', "'''")
 
 
-def line_of(text: str, key: Path) -> int | None:
+def line_of(text: str, key: Key) -> int | None:
     """Return the 1-based line where `key` is set, or where its nearest table begins.
+
+    None when it is in no line, or when finding it would take too long.
 
     Args:
         text: Valid TOML.
@@ -26,8 +32,8 @@ def line_of(text: str, key: Path) -> int | None:
     return best[1] if best else None
 
 
-def _places(text: str) -> Iterator[tuple[int, Path]]:
-    table: Path = ()
+def _places(text: str) -> Iterator[tuple[int, Key]]:
+    table: Key = ()
     for line, statement in _statements(text):
         for path in _paths(tomllib.loads(statement)):
             if statement.lstrip().startswith("["):
@@ -39,14 +45,20 @@ def _places(text: str) -> Iterator[tuple[int, Path]]:
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each header or `key = value` with the line it begins on; a value may span lines."""
-    pending, begun = "", 1
+    pending: list[str] = []
+    tries = 0
     for number, line in enumerate(text.split("\n"), start=1):
-        if not pending:
-            begun = number
-        pending += line + "\n"
-        if _is_toml(pending):
-            yield begun, pending
-            pending = ""
+        pending.append(line + "\n")
+        if len(pending) > 1 and not any(end in line for end in _ENDS):
+            continue
+        statement = "".join(pending)
+        if _is_toml(statement):
+            yield number - len(pending) + 1, statement
+            pending = []
+        else:
+            tries += 1
+        if tries > _MOST_TRIES:
+            return
 
 
 def _is_toml(text: str) -> bool:
@@ -57,7 +69,7 @@ def _is_toml(text: str) -> bool:
     return True
 
 
-def _paths(value: dict[str, Any]) -> Iterator[Path]:
+def _paths(value: dict[str, Any]) -> Iterator[Key]:
     for name, inner in value.items():
         if isinstance(inner, list) and inner and isinstance(inner[0], dict):
             inner = inner[0]  # noqa: PLW2901  # a header in double brackets
@@ -68,7 +80,7 @@ def _paths(value: dict[str, Any]) -> Iterator[Path]:
             yield (name,)
 
 
-def _shared(path: Path, key: Path) -> int:
+def _shared(path: Key, key: Key) -> int:
     """Return how many leading parts two keys share."""
     count = 0
     for mine, theirs in zip(path, key, strict=False):

@@ -34,6 +34,17 @@ class Effective:
     value: Value
     source: str
 
+    def to_json(self) -> dict[str, Any]:
+        """Return everything about the setting as plain values."""
+        return {
+            "key": self.setting.key,
+            "value": self.value,
+            "source": self.source,
+            "default": self.setting.default,
+            "allowed": self.setting.allowed,
+            "meaning": self.setting.doc,
+        }
+
 
 def effective(path: Path) -> list[Effective]:
     """Return what holds for every setting; of the slots, those that the file has.

@@ -74,6 +74,28 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """Something a person says to the familiar.
+
+    Args:
+        text: The words.
+        author: Who says it; None when nobody in particular does.
+        channel_id: Where.
+        modality: How.
+        greeting: Which greeting opens a channel that has no turns yet: 1 is the card's first
+            message, the alternatives follow; None: the first there is.
+        source: Through what it came, e.g. `cli`.
+    """
+
+    text: str
+    author: Author | None
+    channel_id: str = "cli"
+    modality: Modality = Modality.text
+    greeting: int | None = None
+    source: str = "cli"
+
+
+@dataclass(frozen=True, slots=True)
 class ContextRequest:
     """What a prompt is wanted for.
 
@@ -118,7 +140,8 @@ class Contribution:
         place: Where it goes.
         rel_path: The memory file it comes from.
         turn_id: The turn of the history it comes from.
-        role: Who seems to say it, where it becomes a message of its own.
+        author: Who said it; for a person's turn of the chat.
+        role: As whose words a model is shown it, where it becomes a message of its own.
         depth: How many turns of the chat stand below it; for `Place.depth`.
         fit: What may be done when there is too little room.
         dialogue: The text as messages; for `Place.example`.
@@ -133,6 +156,7 @@ class Contribution:
     place: Place
     rel_path: str | None = None
     turn_id: int | None = None
+    author: Author | None = None
     role: Role = "system"
     depth: int = 0
     fit: Fit = Fit.cut

@@ -12,6 +12,7 @@ from familiar_cli.index import rows, scan, schema, vectors
 from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH
+from familiar_cli.memory.links import SUFFIXES
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store import MemoryStore
 
+    # Called with what is done, how many of it are, and how many there will be.
+    Progress = Callable[[str, int, int], None]
+
 T = TypeVar("T")
-Progress = "Callable[[str, int, int], None]"
-"""Called with what is done, how many of it are, and how many there will be."""
 
 DIRECTORY: Final = ".index"
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
@@ -127,7 +129,7 @@ class EmbeddingIndex:
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Look again at files that were just changed, and at no other."""
-        paths = [path for path in rel_paths if path.lower().endswith(scan.SUFFIXES)]
+        paths = [path for path in rel_paths if path.lower().endswith(SUFFIXES)]
         if paths and self.store.root.is_dir():
             self.use(lambda connection: self._touch(connection, paths))
 
@@ -208,7 +210,6 @@ class EmbeddingIndex:
 
     def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: Stamp) -> bool:
         """Read one file, and tell whether its content is new to the index."""
-        settled = scan.is_settled(stamp)
         try:
             content = self.store.read_bytes(rel_path)
         except NotFoundError:
@@ -222,7 +223,7 @@ class EmbeddingIndex:
             "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
         ).fetchone()
         if held and held[0] == sha256:
-            rows.restamp(connection, rel_path, stamp, settled)
+            rows.restamp(connection, rel_path, stamp)
             return False
         try:
             text = content.decode("utf-8")
@@ -230,7 +231,7 @@ class EmbeddingIndex:
             problem = f"it is not UTF-8 text (byte {error.start})"
             rows.put_problem(connection, rel_path, stamp, problem)
             return False
-        rows.put(connection, rel_path, text, sha256, stamp, settled)
+        rows.put(connection, rel_path, text=text, sha256=sha256, seen=stamp)
         return True
 
     def _embed(

@@ -25,6 +25,7 @@ VERSION: Final = "1"
 """Changes with every rule below, so that an index made by other rules is made again."""
 
 WHOLE_FILE_WORDS: Final = 300
+SECTION_LEVEL: Final = 2
 SECTION_TOKENS: Final = 1200
 WINDOW_TOKENS: Final = 800
 OVERLAP_TOKENS: Final = 200
@@ -116,7 +117,7 @@ def _lines(text: str, blocks: Sequence[Block], title: str) -> Iterator[_Line]:
     """Yield the lines; a heading goes to the line below it."""
     section, path, start = 0, title, None
     for number, block in enumerate(blocks):
-        if 1 <= block.level <= 2:
+        if 1 <= block.level <= SECTION_LEVEL:
             section += 1
             path = _path(title, plain(block.heading), block.level)
         if start is None:

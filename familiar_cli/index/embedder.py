@@ -125,7 +125,7 @@ class FastEmbedder:
     def _parts(self, text: str) -> list[str]:
         """Cut `text` between words into parts that the model reads whole."""
         tokenizer = _load(self.spec, self._directory).model.tokenizer
-        parts = []
+        parts: list[str] = []
         while True:
             with self._lock:
                 encoded = tokenizer.encode(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -32,22 +34,21 @@ def find(
 ) -> tuple[Hit, ...]:
     """Return the files, or lines, that hold most of the words of `query`, best first."""
     words = wanted_words(query)
-    found = sorted(_files(store, words), key=lambda f: (-f[0], -f[1], f[2]))
+    found = sorted(_files(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
-    for _, _, rel_path, text, mtime_ns in found:
+    for file in found:
         if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
             break
-        made = cut(text, rel_path)
+        made = _cut(file.text, file.rel_path)
         day = made.day.isoformat() if made.day else ""
-        if is_wanted(rel_path, day or local_day(mtime_ns), options):
-            hits += _of_file(made, rel_path, text, mtime_ns, query, options)
+        if is_wanted(file.rel_path, day or local_day(file.mtime_ns), options):
+            hits += _Cutter(file, made, day, query, options).hits(words)
     hits.sort(key=lambda hit: -hit.score)
     return tuple(hits[: options.k])
 
 
-def share_of(text: str, words: list[str]) -> float:
-    """Return which share of `words` stands in `text`, even inside other words."""
-    folded = fold(text)
+def share_of(folded: str, words: list[str]) -> float:
+    """Return which share of `words` stands in a folded text, even inside other words."""
     return sum(word in folded for word in words) / len(words) if words else 0.0
 
 
@@ -60,8 +61,27 @@ def wanted_words(query: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _files(store: MemoryStore, words: list[str]) -> Iterator[tuple[float, int, str, str, int]]:
-    """Yield share, count, path, text and time of each file that holds one of `words`."""
+@lru_cache(maxsize=256)
+def _cut(text: str, rel_path: str) -> Cut:
+    return cut(text, rel_path)
+
+
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else fold(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    share: float
+    count: int
+    rel_path: str
+    text: str
+    mtime_ns: int
+
+
+def _files(store: MemoryStore, words: list[str]) -> Iterator[_File]:
+    """Yield each file that holds one of `words`."""
     for entry in store.walk().files:
         if not entry.rel_path.lower().endswith(SUFFIXES):
             continue
@@ -69,68 +89,67 @@ def _files(store: MemoryStore, words: list[str]) -> Iterator[tuple[float, int, s
             text = store.read_file(entry.rel_path)
         except FamiliarError:
             continue
-        share = share_of(text, words)
+        folded = _folded(text)
+        share = share_of(folded, words)
         if share:
-            folded = fold(text)
             count = sum(folded.count(word) for word in words)
-            yield share, count, entry.rel_path, text, int(entry.modified.timestamp() * 1e9)
+            mtime_ns = int(entry.modified.timestamp() * 1e9)
+            yield _File(share, count, entry.rel_path, text, mtime_ns)
 
 
-def _of_file(
-    made: Cut, rel_path: str, text: str, mtime_ns: int, query: str, options: Options
-) -> list[Hit]:
-    words = wanted_words(query)
-    scored = [(share_of(text[s.start : s.end], words), s) for s in made.lines]
-    scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
-    if not options.lines:
-        score = share_of(text, words)
-        best = scored[0][1] if scored else made.lines[0]
-        return [_hit(made, rel_path, text, mtime_ns, query, options, best, score)]
-    return [_hit(made, rel_path, text, mtime_ns, query, options, s, n) for n, s in scored]
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Makes the hits of one file."""
 
+    file: _File
+    made: Cut
+    day: str
+    query: str
+    options: Options
 
-def _hit(
-    made: Cut,
-    rel_path: str,
-    text: str,
-    mtime_ns: int,
-    query: str,
-    options: Options,
-    line: Span,
-    score: float,
-) -> Hit:
-    day = made.day.isoformat() if made.day else ""
-    best = Place(line.start, line.end)
-    passage = made.passages[line.parts[0]]
-    shown = best
-    if not options.lines:
-        shown = choose(text, best, Place(passage.start, passage.end), options.snippet_tokens)
-    start = first_word(text, best)
-    words = text[shown.start : shown.end]
-    fresh = round(rank.recency(age_days(day, mtime_ns)), 4)
-    score = round(score, 4)
-    signals = Signals(
-        score,
-        score,
-        None,
-        None,
-        round(coverage(words, query), 4),
-        False,
-        fresh,
-        False,
-        False,  # noqa: FBT003
-    )
-    return Hit(
-        rel_path,
-        made.title,
-        line.heading,
-        day,
-        shown.start,
-        shown.end,
-        line_number(text, start),
-        start,
-        best.end,
-        score,
-        words,
-        signals,
-    )
+    def hits(self, words: list[str]) -> list[Hit]:
+        text = self.file.text
+        scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
+        scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
+        if self.options.lines:
+            return [self._hit(line, share) for share, line in scored]
+        best = scored[0][1] if scored else self.made.lines[0]
+        return [self._hit(best, self.file.share)]
+
+    def _hit(self, line: Span, share: float) -> Hit:
+        text, score = self.file.text, round(share, 4)
+        best = Place(line.start, line.end)
+        passage = self.made.passages[line.parts[0]]
+        shown = best
+        if not self.options.lines:
+            outer = Place(passage.start, passage.end)
+            shown = choose(text, best, outer, self.options.snippet_tokens)
+        start = first_word(text, best)
+        words = text[shown.start : shown.end]
+        return Hit(
+            self.file.rel_path,
+            self.made.title,
+            line.heading,
+            self.day,
+            shown.start,
+            shown.end,
+            line_number(text, start),
+            start,
+            best.end,
+            score,
+            words,
+            self._signals(words, score),
+        )
+
+    def _signals(self, words: str, score: float) -> Signals:
+        return Signals(
+            relevance=score,
+            lexical=score,
+            dense=None,
+            cosine=None,
+            coverage=round(coverage(words, self.query), 4),
+            speaker=False,
+            recency=round(rank.recency(age_days(self.day, self.file.mtime_ns)), 4),
+            linked=False,
+            same_instance=False,
+        )

@@ -1,4 +1,4 @@
-"""Make hits of what was scored: bring in time, links and instance, and cut out the words to show."""
+"""Make hits of what was scored: add time, links and instance, and cut out the words to show."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ class _Piece:
     place: Place
     heading: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What of a file is shown: the place, the best line in it, the words, the line's number."""
+
+    place: Place
+    best: Place
+    text: str
+    line: int
 
 
 def make(
@@ -136,10 +146,10 @@ def _named(connection: sqlite3.Connection, query: str) -> set[int]:
 def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
     files = {}
     for id_ in ids:
-        row = connection.execute(
+        rel_path, title, day, instance, mtime_ns = connection.execute(
             "SELECT rel_path, title, day, instance, mtime_ns FROM documents WHERE id = ?", (id_,)
         ).fetchone()
-        files[id_] = _File(id_, *row[:4], age_days(row[2], row[4]))
+        files[id_] = _File(id_, rel_path, title, day, instance, age_days(day, mtime_ns))
     return files
 
 
@@ -177,20 +187,16 @@ class _Writer:
         passage = self._piece(ranked.scored.passage) if ranked.scored.passage else line
         text = self._text_of(ranked.file.rel_path, line)
         if text is None:  # changed since it was indexed, a moment ago
-            return self._written(ranked, line, line.place, line.place, line.text, 1)
-        outer = line.place if self._options.lines else passage.place
-        if self._options.lines:
-            place = line.place
-        else:
-            place = choose(text, line.place, outer, self._options.snippet_tokens)
+            return self._written(ranked, line, _Shown(line.place, line.place, line.text, 1))
+        place = line.place
+        if not self._options.lines:
+            place = choose(text, line.place, passage.place, self._options.snippet_tokens)
         best = Place(first_word(text, line.place), line.place.end)
-        number = line_number(text, best.start)
-        return self._written(ranked, line, place, best, text[place.start : place.end], number)
+        words = text[place.start : place.end]
+        return self._written(ranked, line, _Shown(place, best, words, line_number(text, best.start)))
 
-    def _written(
-        self, ranked: _Ranked, line: _Piece, place: Place, best: Place, text: str, number: int
-    ) -> Hit:
-        scored, file = ranked.scored, ranked.file
+    def _written(self, ranked: _Ranked, line: _Piece, shown: _Shown) -> Hit:
+        scored, file, text = ranked.scored, ranked.file, shown.text
         signals = Signals(
             round(scored.relevance, 4),
             round(scored.lexical, 4),
@@ -207,11 +213,11 @@ class _Writer:
             file.title,
             line.heading,
             file.day,
-            place.start,
-            place.end,
-            number,
-            best.start,
-            best.end,
+            shown.place.start,
+            shown.place.end,
+            shown.line,
+            shown.best.start,
+            shown.best.end,
             round(ranked.score, 4),
             text,
             signals,

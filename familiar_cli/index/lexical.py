@@ -16,7 +16,7 @@ DEPTH: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """BM25 scores by id; higher is better. What is missing holds no word, or is not near the top."""
+    """BM25 scores by id, higher is better; what is missing holds no word, or is far from the top."""
 
     documents: dict[int, float] = field(default_factory=dict)
     passages: dict[int, float] = field(default_factory=dict)
@@ -34,22 +34,19 @@ def ask(connection: sqlite3.Connection, query: str, *, restricted: bool = False)
     match = fts.match_any(query)
     if match is None:
         return Lexical()
-    of_wanted = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)"
+    files = "(SELECT id FROM wanted)" if restricted else ""
+    pieces = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)" if restricted else ""
     return Lexical(
-        _scores(connection, "documents_fts", match, "(SELECT id FROM wanted)", restricted),
-        _scores(connection, "passages_fts", match, of_wanted, restricted),
-        _scores(connection, "lines_fts", match, of_wanted, restricted),
+        _scores(connection, "documents_fts", match, files),
+        _scores(connection, "passages_fts", match, pieces),
+        _scores(connection, "lines_fts", match, pieces),
     )
 
 
 def _scores(
-    connection: sqlite3.Connection,
-    table: str,
-    match: str,
-    wanted: str,
-    restricted: bool,  # noqa: FBT001
+    connection: sqlite3.Connection, table: str, match: str, wanted: str
 ) -> dict[int, float]:
-    only = f" AND rowid IN {wanted}" if restricted else ""
+    only = f" AND rowid IN {wanted}" if wanted else ""
     statement = (
         f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ?{only} ORDER BY rank LIMIT {DEPTH}"  # noqa: S608
     )

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _FRONT: Final = re.compile(
-    r"\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)^---[ \t]*(?:\r\n?|\n|\Z)", re.S | re.M
+    r"\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)^---[ \t]*(?:\r\n?|\n|\Z)", re.DOTALL | re.MULTILINE
 )
-_SETTING: Final = re.compile(r"^([A-Za-z_]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.M)
+_SETTING: Final = re.compile(r"^([A-Za-z_]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 # `Ada:`, `**Ada:**`, `**Ada** (14:02):`, `- Ada:`, `[14:02] Ada:`. The colon ends the name.
 _SPEAKER: Final = re.compile(
     r"[ \t]*(?:[-*+>][ \t]+)*(?:\[[^\]\n]{1,40}\][ \t]*|\d{1,2}:\d{2}[ \t]+)?"
@@ -27,7 +27,7 @@ _SPEAKER: Final = re.compile(
 _LEAVES: Final = frozenset({"inline", "fence", "code_block", "html_block", "hr"})
 _LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _EMPHASIS: Final = re.compile(
-    r"(?<!\w)[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)|^[ \t]*[#>]+[ \t]*", re.M
+    r"(?<!\w)[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)|^[ \t]*[#>]+[ \t]*", re.MULTILINE
 )
 
 

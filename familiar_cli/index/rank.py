@@ -121,6 +121,7 @@ def score(
     lines: Iterable[Line],
     lexical: Lexical,
     cosines: Mapping[int, float] | None,
+    *,
     query: str,
     spec: Spec | None = None,
     weights: Weights = WEIGHTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
@@ -27,12 +28,7 @@ _INSERT: Final = (
 
 
 def put(
-    connection: sqlite3.Connection,
-    rel_path: str,
-    text: str,
-    sha256: str,
-    seen: Stamp,
-    settled: bool,
+    connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: Stamp
 ) -> None:
     """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
     made = chunking.cut(text, rel_path)
@@ -40,7 +36,8 @@ def put(
     with transaction(connection):
         vectors = _vectors_of(connection, rel_path)
         _take_out(connection, rel_path)
-        document = _document(connection, rel_path, sha256, seen, settled, made, len(text))
+        row = _Row(rel_path, sha256, seen, made, len(text))
+        document = row.insert(connection)
         _Chunks(connection, document, text, made, vectors).write()
         connection.executemany(
             "INSERT OR IGNORE INTO links VALUES (?, ?)", [(document, t) for t in links]
@@ -56,16 +53,16 @@ def put_problem(connection: sqlite3.Connection, rel_path: str, seen: Stamp, prob
     empty = chunking.Cut("", None, "", (), ())
     with transaction(connection):
         _take_out(connection, rel_path)
-        _document(connection, rel_path, "", seen, True, empty, 0, problem)  # noqa: FBT003
+        _Row(rel_path, "", seen, empty, 0, problem).insert(connection)
 
 
-def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp, settled: bool) -> None:
+def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp) -> None:
     """Note how a file with unchanged content looks now."""
     with transaction(connection):
         connection.execute(
             "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size_bytes = ?, settled = ?"
             " WHERE rel_path = ?",
-            (seen.mtime_ns, seen.ctime_ns, seen.size_bytes, settled, rel_path),
+            (*_seen(seen), rel_path),
         )
 
 
@@ -104,56 +101,53 @@ def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, by
     )
 
 
-def _document(
-    connection: sqlite3.Connection,
-    rel_path: str,
-    sha256: str,
-    seen: Stamp,
-    settled: bool,  # noqa: FBT001
-    made: Cut,
-    char_count: int,
-    problem: str = "",
-) -> int:
-    row = (
-        rel_path,
-        sha256,
-        seen.mtime_ns,
-        seen.ctime_ns,
-        seen.size_bytes,
-        settled,
-        made.title,
-        made.day.isoformat() if made.day else "",
-        made.instance,
-        char_count,
-        problem,
-    )
-    cursor = connection.execute(
-        "INSERT INTO documents (rel_path, sha256, mtime_ns, ctime_ns, size_bytes, settled, title,"
-        " day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row,
-    )
-    return int(cursor.lastrowid or 0)
+def _seen(seen: Stamp) -> tuple[int, int, int, bool]:
+    return seen.mtime_ns, seen.ctime_ns, seen.size_bytes, seen.settled
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of `documents`."""
+
+    rel_path: str
+    sha256: str
+    seen: Stamp
+    made: Cut
+    char_count: int
+    problem: str = ""
+
+    def insert(self, connection: sqlite3.Connection) -> int:
+        made = self.made
+        day = made.day.isoformat() if made.day else ""
+        cursor = connection.execute(
+            "INSERT INTO documents (rel_path, sha256, mtime_ns, ctime_ns, size_bytes, settled, title,"
+            " day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.rel_path,
+                self.sha256,
+                *_seen(self.seen),
+                made.title,
+                day,
+                made.instance,
+                self.char_count,
+                self.problem,
+            ),
+        )
+        return int(cursor.lastrowid or 0)
+
+
+@dataclass(frozen=True, slots=True)
 class _Chunks:
     """Writes the passages and lines of one file, with ids that follow on each other."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        document: int,
-        text: str,
-        made: Cut,
-        vectors: dict[bytes, bytes],
-    ) -> None:
-        self._connection = connection
-        self._document = document
-        self._text = text
-        self._made = made
-        self._vectors = vectors
+    connection: sqlite3.Connection
+    document: int
+    text: str
+    made: Cut
+    vectors: dict[bytes, bytes]
 
     def write(self) -> None:
-        made, connection = self._made, self._connection
+        made, connection = self.made, self.connection
         last = connection.execute(
             "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
         ).fetchone()
@@ -171,7 +165,7 @@ class _Chunks:
         title = fts.indexable(chunking.label(made.title, "", made.day))
         connection.execute(
             "INSERT INTO documents_fts (rowid, title, body) VALUES (?, ?, ?)",
-            (self._document, title, fts.indexable(self._text)),
+            (self.document, title, fts.indexable(self.text)),
         )
         for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
             connection.executemany(
@@ -184,15 +178,15 @@ class _Chunks:
             )
 
     def _above(self, heading: str) -> str:
-        return chunking.label(self._made.title, heading, self._made.day)
+        return chunking.label(self.made.title, heading, self.made.day)
 
     def _row(self, level: int, id_: int, span: Span, parts_from: int) -> tuple[Any, ...]:
-        text = self._text[span.start : span.end]
+        text = self.text[span.start : span.end]
         read = chunking.embedding_text(self._above(span.heading), text)
         key = hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
         return (
             id_,
-            self._document,
+            self.document,
             level,
             span.heading,
             span.start,
@@ -206,8 +200,8 @@ class _Chunks:
         )
 
     def _with_vectors(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        kept = [self._vectors.get(row[11]) or self._elsewhere(row[11]) for row in rows]
-        seq = next_seq(self._connection, len(rows)) if any(kept) else 0
+        kept = [self.vectors.get(row[11]) or self._elsewhere(row[11]) for row in rows]
+        seq = next_seq(self.connection, len(rows)) if any(kept) else 0
         return [
             (*row, seq + n if vector else None, vector)
             for n, (row, vector) in enumerate(zip(rows, kept, strict=True))
@@ -215,7 +209,7 @@ class _Chunks:
 
     def _elsewhere(self, key: bytes) -> bytes | None:
         """Return the vector of the same words in another file, such as one that was moved."""
-        found = self._connection.execute(
+        found = self.connection.execute(
             "SELECT vector FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",
             (key,),
         ).fetchone()

@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTLED_NS: Final = 2_000_000_000
-"""How old a change must be before a file's times are trusted; FAT counts in steps of two seconds."""
+"""How old a change must be before times are trusted; FAT counts in steps of two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells, without reading a file, that it was probably not touched."""
+    """What tells, without reading a file, that it was probably not touched.
+
+    `settled` is false for a file that changed so lately that an edit right after would not show.
+    """
 
     mtime_ns: int
     ctime_ns: int
     size_bytes: int
+    settled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
         if held.pop(rel_path, None) == now:
             same += 1
         else:
-            suspects[rel_path] = Stamp(*now[:3])
+            suspects[rel_path] = _stamp(stat)
     return Scan(suspects, tuple(held), same)
 
 
@@ -75,10 +79,10 @@ def stamp(path: Path) -> Stamp | None:
         stat = path.lstat()
     except OSError:
         return None
-    return Stamp(stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size)
+    return _stamp(stat)
 
 
-def is_settled(seen: Stamp) -> bool:
-    """Tell whether a file looking like `seen` changed so long ago that a later edit would show."""
-    newest = max(seen.mtime_ns, seen.ctime_ns if os.name != "nt" else 0)
-    return clock_now().timestamp() * 1e9 - newest > SETTLED_NS
+def _stamp(stat: os.stat_result) -> Stamp:
+    newest = max(stat.st_mtime_ns, stat.st_ctime_ns if os.name != "nt" else 0)
+    settled = clock_now().timestamp() * 1e9 - newest > SETTLED_NS
+    return Stamp(stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, settled)

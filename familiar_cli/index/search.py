@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from familiar_cli.index.build import EmbeddingIndex, Refreshed
+    from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Embedder, Opened
     from familiar_cli.index.types import Hit, Method
-    from familiar_cli.index.vectors import Cosines
+    from familiar_cli.index.vectors import Cosines, Ids
 
 SENTENCES: Final = 5
 DENSE_DEPTH: Final = 400
@@ -49,8 +49,8 @@ def search(
     """Return what the memory holds about `query`.
 
     Files changed since the last search are looked at first; only their words, so this never waits
-    for a model to read them. Without a model, or while vectors are missing, words alone decide; without
-    a usable index every file is read. The result says so.
+    for a model to read them. Without a model, or while vectors are missing, words alone decide;
+    without a usable index every file is read. The result says so.
 
     Args:
         index: The index to ask.
@@ -90,102 +90,97 @@ def _find(index: EmbeddingIndex, query: str, options: Options, opened: Opened | 
     if options.method == "grep":
         return _Found("grep", grep.find(index.store, query, options, is_wanted))
     try:
-        refreshed = index.refresh()
-        return index.use(lambda c: _Asked(index, c, query, options, opened, refreshed).answer())
+        why = index.refresh().rebuilt
+        notes = [f"The index was made anew: {why}"] if why else []
+        return index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
     except IndexUnusableError as error:
-        notes = (f"{error}. Every file was read instead.",)
+        told = (f"{error}. Every file was read instead.",)
         found = grep.find(index.store, query, options, is_wanted)
-        return _Found("grep", found, notes=notes, hint=error.hint or "")
+        return _Found("grep", found, notes=told, hint=error.hint or "")
 
 
+@dataclass(slots=True)
 class _Asked:
     """One question to the index."""
 
-    def __init__(
-        self,
-        index: EmbeddingIndex,
-        connection: sqlite3.Connection,
-        query: str,
-        options: Options,
-        opened: Opened | None,
-        refreshed: Refreshed,
-    ) -> None:
-        self._index = index
-        self._connection = connection
-        self._query = query
-        self._options = options
-        self._opened = opened
-        self._notes = [f"The index was made anew: {refreshed.rebuilt}"] if refreshed.rebuilt else []
-        self._hint = ""
+    index: EmbeddingIndex
+    connection: sqlite3.Connection
+    query: str
+    options: Options
+    opened: Opened | None
+    notes: list[str]
+    hint: str = ""
 
     def answer(self) -> _Found:
         restricted = self._restrict()
         by_words = lexical.Lexical()
-        if self._options.method != "dense":
-            by_words = lexical.ask(self._connection, self._query, restricted=restricted)
+        if self.options.method != "dense":
+            by_words = lexical.ask(self.connection, self.query, restricted=restricted)
         embedder, near = self._ask_model()
         candidates = self._candidates(by_words, near, restricted=restricted)
         cosines, spec = None, None
         if near is not None and embedder is not None:
             spec = embedder.spec
             cosines = near.of([i for c in candidates for i in (c.id, *range(*c.passages))])
-        weights = self._options.weights or rank.WEIGHTS
-        scored = rank.score(candidates, by_words, cosines, self._query, spec, weights)
+        weights = self.options.weights or rank.WEIGHTS
+        scored = rank.score(
+            candidates, by_words, cosines, query=self.query, spec=spec, weights=weights
+        )
         shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
-        found = hits.make(self._connection, self._index.store, self._query, self._options, shown)
+        found = hits.make(self.connection, self.index.store, self.query, self.options, shown)
         method: Method = "lexical"
         if near is not None:
-            method = "dense" if self._options.method == "dense" else "hybrid"
+            method = "dense" if self.options.method == "dense" else "hybrid"
         model = embedder.model if embedder and near is not None else ""
-        return _Found(method, found, model, self._waiting(model), tuple(self._notes), self._hint)
+        return _Found(method, found, model, self._waiting(model), tuple(self.notes), self.hint)
 
     def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
         """Return the model and how near everything is to the question; None by words alone."""
-        if self._options.method == "lexical":
+        if self.options.method == "lexical":
             return None, None
-        needed = self._options.method in {"hybrid", "dense"}
-        embedder = self._opened.embedder if self._opened else None
+        needed = self.options.method in {"hybrid", "dense"}
+        embedder = self.opened.embedder if self.opened else None
         if embedder is None:
             return self._without_model(needed=needed)
-        if not has_vectors_of(self._connection, embedder):
-            self._notes.append(f"Nothing has been read by {embedder.model} yet")
-            self._hint = "familiar index build"
+        if not has_vectors_of(self.connection, embedder):
+            self.notes.append(f"Nothing has been read by {embedder.model} yet")
+            self.hint = "familiar index build"
             return None, None
         try:
-            questions = embedder.queries(asked_apart(self._query))
+            questions = embedder.queries(asked_apart(self.query))
         except EmbedderError as error:
             if needed:
                 raise
-            self._notes.append(f"{error} Found by words alone.")
-            self._hint = error.hint or ""
+            self.notes.append(f"{error} Found by words alone.")
+            self.hint = error.hint or ""
             return None, None
-        return embedder, self._index.vectors(self._connection).cosines(questions)
+        return embedder, self.index.vectors(self.connection).cosines(questions)
 
     def _without_model(self, *, needed: bool) -> tuple[None, None]:
-        reason = self._opened.reason if self._opened else "no model was given"
-        self._hint = self._opened.hint if self._opened else ""
+        reason = self.opened.reason if self.opened else "no model was given"
+        self.hint = self.opened.hint if self.opened else ""
         if needed:
             raise EmbedderError(
-                f"--method {self._options.method} finds by meaning, but {reason}",
-                hint=f"Run `{self._hint}`." if self._hint else None,
+                f"--method {self.options.method} finds by meaning, but {reason}",
+                hint=f"Run `{self.hint}`." if self.hint else None,
             )
-        if self._hint:
-            self._notes.append(f"Found by words alone: {reason}")
+        if self.hint:
+            self.notes.append(f"Found by words alone: {reason}")
         return None, None
 
     def _restrict(self) -> bool:
         """Put the documents that count into the temporary table `wanted`; False if all do."""
-        options = self._options
+        options = self.options
         if not (options.within or options.since or options.exclude):
             return False
-        self._connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
-        rows = self._connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
+        self.connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
+        rows = self.connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
         wanted = [
             (id_,)
             for id_, rel_path, day, mtime_ns in rows
             if is_wanted(rel_path, day or hits.local_day(mtime_ns), options)
         ]
-        self._connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
+        self.connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
         return True
 
     def _candidates(
@@ -195,15 +190,15 @@ class _Asked:
         ids = {*by_words.passages, *by_words.lines}
         if near is not None:
             ids.update(near.top(DENSE_DEPTH, self._allowed() if restricted else None))
-        rows = _chunks(self._connection, ids)
+        rows = _chunks(self.connection, ids)
         of_passages = {i for level, row in rows if level == 0 for i in range(row[3], row[4])}
-        rows += _chunks(self._connection, of_passages - ids)
+        rows += _chunks(self.connection, of_passages - ids)
         return [rank.Line(r[0], r[1], r[2], (r[3], r[4])) for level, r in rows if level == 1]
 
-    def _allowed(self) -> object:
+    def _allowed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning
 
-        found = self._connection.execute(
+        found = self.connection.execute(
             "SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id"
         )
         return np.array([i for (i,) in found], np.int64)
@@ -211,13 +206,13 @@ class _Asked:
     def _waiting(self, model: str) -> int:
         if not model:
             return 0
-        row = self._connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL")
+        row = self.connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL")
         waiting = int(row.fetchone()[0])
         if waiting:
-            self._notes.append(
+            self.notes.append(
                 f"{waiting} pieces were found by words alone: they have no vector yet"
             )
-            self._hint = self._hint or "familiar index build"
+            self.hint = self.hint or "familiar index build"
         return waiting
 
 

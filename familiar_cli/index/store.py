@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 class IndexingMemoryStore(MemoryStore):
     """A `MemoryStore` that tells an index which files a transaction changed.
 
-    The words of those files are searchable when the write returns; vectors come later. An index that
+    The words of those files can be found when the write returns; vectors come later. An index that
     cannot be written never fails a write: the next search finds the change by itself.
 
     Args:
         inner: The store that does the work.
-        index: What is told.
+        index: Gives the index to tell, or None where there is none yet; asked after each change.
         on_change: Called with the changed paths afterwards, e.g. to wake a worker.
     """
 
     def __init__(
         self,
         inner: MemoryStore,
-        index: EmbeddingIndex,
+        index: Callable[[], EmbeddingIndex | None],
         on_change: Callable[[tuple[str, ...]], None] | None = None,
     ) -> None:
         self._inner = inner
         self._index = index
         self._on_change = on_change
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever the inner store has
         return getattr(self.__dict__["_inner"], name)
 
     @contextmanager
@@ -51,10 +51,11 @@ class IndexingMemoryStore(MemoryStore):
             self._tell(tx.result.written + tx.result.deleted)
 
     def _tell(self, rel_paths: tuple[str, ...]) -> None:
-        if not rel_paths:
+        index = self._index() if rel_paths else None
+        if index is None:
             return
         try:
-            self._index.touch(rel_paths)
+            index.touch(rel_paths)
         except FamiliarError:
             return  # the next search compares every file with the index, and says what is wrong
         if self._on_change:

@@ -33,6 +33,7 @@ CONNECT_S = 10.0
 # A server that asks for a longer wait is believed and not asked again: the person decides.
 LONGEST_WAIT_S = 30.0
 _FIRST_WAIT_S = 0.5
+_COUNTS_S = 3.0
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_WHOLE_BYTES = 16 * 1024 * 1024
 _OK = 200
@@ -188,23 +189,33 @@ class LLMClient:
 
     async def _read_stream(self, response: httpx.Response, reply: Reply) -> None:
         """Read events until the reply is over. Comments keep a connection warm but say nothing."""
+        import httpx  # noqa: PLC0415
         from httpx_sse import EventSource  # noqa: PLC0415
 
-        now, longest_s = asyncio.get_running_loop().time, self._slot.timeout_s
+        now = asyncio.get_running_loop().time
         try:
             async with (
-                asyncio.timeout(longest_s) as silence,
+                asyncio.timeout(self._slot.timeout_s) as silence,
                 aclosing(EventSource(response).aiter_sse()) as events,
             ):
                 async for event in events:
                     reply.take_event(event.data)
                     if reply.done:
                         break
-                    silence.reschedule(now() + longest_s)
+                    silence.reschedule(now() + self._patience_s(reply))
         except TimeoutError:
-            raise failures.silence(self._slot, reply.text) from None
+            if not reply.complete:
+                raise failures.silence(self._slot, reply.text) from None
+        except httpx.HTTPError:
+            if not reply.complete:
+                raise
         if not reply.complete:
             raise failures.cut_off(self._slot, reply.text)
+
+    def _patience_s(self, reply: Reply) -> float:
+        """Return how long to wait for the next event; once all is said, only for token counts."""
+        timeout_s = self._slot.timeout_s
+        return min(timeout_s, _COUNTS_S) if reply.complete else timeout_s
 
 
 def is_loopback(url: str) -> bool:

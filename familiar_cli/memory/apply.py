@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.memory import paths
-from familiar_cli.memory.files import signature
+from familiar_cli.memory.files import Signature, signature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from familiar_cli.memory.plan import Plan
-    from familiar_cli.memory.types import Change
 
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
 # an editor holds a file for a moment.
@@ -35,15 +34,15 @@ class _Move:
     Args:
         rel_path: Of which file.
         path: Its real path.
-        fresh: No file was there before.
+        seen: Its signature when the plan was made; None where no file was.
         new: A temporary file with the new content; None for a deletion.
         old: A second name of the old content, if it may have to come back.
-        begun: Whether the file itself may have been touched.
+        begun: Whether this program may have changed it already.
     """
 
     rel_path: str
     path: str
-    fresh: bool
+    seen: Signature | None
     new: str | None = None
     old: str | None = None
     begun: bool = False
@@ -64,8 +63,8 @@ def apply(root: str, plan: Plan) -> None:
     work = _Work(root)
     try:
         _clear(plan.leftovers)
-        work.lay_out(plan.changes)
-        work.carry_out(plan.seen)
+        work.lay_out(plan)
+        work.carry_out()
     except OSError as error:
         kept = work.take_back()
         raise _failed(error, work.at, kept) from error
@@ -82,26 +81,26 @@ class _Work:
         self._made_dirs: list[str] = []
         self.at = ""
 
-    def lay_out(self, changes: tuple[Change, ...]) -> None:
+    def lay_out(self, plan: Plan) -> None:
         """Write all that is new to temporary files, and keep a second name for all that is old."""
-        for change in changes:
+        for change in plan.changes:
             self.at = change.rel_path
             path = os.path.join(self._root, *change.rel_path.split("/"))
-            move = _Move(change.rel_path, path, fresh=change.before is None)
+            move = _Move(change.rel_path, path, plan.seen[change.rel_path])
             self._moves.append(move)
             if change.after is not None:
                 self._make_dirs(os.path.dirname(move.path))
                 move.new = _temp_beside(move.path, ".new")
                 _write_durably(move.new, change.after, _mode_of(move.path))
-            if change.before is not None and len(changes) > 1:
+            if change.before is not None and len(plan.changes) > 1:
                 move.old = _temp_beside(move.path, ".old")
                 _keep(move.path, move.old, change.before)
 
-    def carry_out(self, seen: Mapping[str, tuple[int, int, int] | None]) -> None:
+    def carry_out(self) -> None:
         """Delete, then rename; in this order a name may change only in case."""
         for move in sorted(self._moves, key=lambda m: m.new is not None):
             self.at = move.rel_path
-            if signature(move.path) != seen[move.rel_path]:
+            if signature(move.path) != move.seen:
                 raise ConflictError(
                     f"{move.rel_path!r} was changed by someone else just now; nothing was changed",
                     hint="Try again.",
@@ -113,15 +112,15 @@ class _Work:
                 patiently(os.replace, move.new, move.path)
 
     def take_back(self) -> list[str]:
-        """Undo what was begun; return the real paths of old contents that could not be put back."""
+        """Undo what was done; return the real paths of old contents that could not be put back."""
         kept = []
         for move in reversed(self._moves):
-            if not move.begun:
+            if not move.begun or signature(move.path) == move.seen:
                 continue
             try:
                 if move.old:
                     patiently(os.replace, move.old, move.path)
-                elif move.fresh and move.new and not os.path.lexists(move.new):
+                elif move.seen is None and move.new and not os.path.lexists(move.new):
                     patiently(os.unlink, move.path)
             except OSError:
                 kept.append(move.old or move.path)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+Signature = tuple[int, int, int]
+"""Inode, size and time of change: what shows that a file is still the same."""
+
+
 class Tree:
     """The memory directory, as a place to read from."""
 
@@ -96,7 +100,7 @@ class Tree:
         return [name for name in names if not name.startswith(".")]
 
 
-def signature(path: str) -> tuple[int, int, int] | None:
+def signature(path: str) -> Signature | None:
     """Return what shows that the file at the real path `path` is still the same, or None."""
     try:
         status = os.lstat(path)

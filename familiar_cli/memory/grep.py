@@ -6,6 +6,7 @@ quick, most files are ruled out with one look at their whole text.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.types import Limits
 
 MAX_PATTERN_CHARS = 1000
+MAX_REPEATS = 100_000  # of all counted repeats together: they are written out when compiled
 
 # With any of these, a line may match although the text it stands in does not: lookaround, atomic
 # groups and possessive repeats see or eat what follows the line; anchors mean the text's own ends.
@@ -37,6 +39,8 @@ _NEEDS_LINES = re.compile(
     """,
     re.VERBOSE,
 )
+_RECURSIVE = re.compile(r"\(\?(?:R|[+-]?\d|&|P>)")  # takes memory faster than time
+_COUNTED = re.compile(r"\{(\d+)")
 _READ_BYTES = 64 * 1024
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
@@ -120,10 +124,10 @@ class _Matcher:
     def _search(self, text: str, at: int = 0) -> regex.Match[str] | None:
         try:
             return self._compiled.search(text, at, timeout=self._deadline_s - stopwatch_s())
-        except (TimeoutError, ValueError) as error:  # ValueError: no time was left at all
+        except (TimeoutError, ValueError, MemoryError) as error:  # ValueError: no time was left
+            out_of = "memory" if isinstance(error, MemoryError) else f"time ({self._timeout_s:g} s)"
             raise LimitError(
-                f"Searching for {self._pattern!r} took longer than {self._timeout_s:g} s"
-                " and was stopped",
+                f"Searching for {self._pattern!r} ran out of {out_of} and was stopped",
                 hint="Make the pattern simpler, or search in one directory.",
             ) from error
 
@@ -134,6 +138,13 @@ def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
             f"The pattern is {len(pattern):,} characters long; {MAX_PATTERN_CHARS:,} are allowed",
             hint="Search for a shorter part of it.",
         )
+    if _RECURSIVE.search(pattern):
+        raise UsageError(
+            f"{pattern!r} calls itself; such patterns are not searched for",
+            hint="Write the pattern without `(?R)`, `(?1)` and the like.",
+        )
+    if math.prod(int(count) or 1 for count in _COUNTED.findall(pattern)) > MAX_REPEATS:
+        raise _too_large(pattern)
     flags = regex.MULTILINE | (regex.IGNORECASE if case_insensitive else 0)
     try:
         return regex.compile(pattern, flags)
@@ -142,10 +153,16 @@ def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
             f"{pattern!r} is not a regular expression: {error}",
             hint=f"To search for this very text, write {re.escape(pattern)!r}.",
         ) from error
-    except (RecursionError, OverflowError, MemoryError) as error:
-        raise LimitError(
-            f"{pattern!r} is too large a regular expression", hint="Make it simpler."
+    except ValueError as error:  # flags that exclude each other
+        raise UsageError(
+            f"{pattern!r} is not a regular expression: {error}", hint="Leave its flags out."
         ) from error
+    except (RecursionError, OverflowError, MemoryError) as error:
+        raise _too_large(pattern) from error
+
+
+def _too_large(pattern: str) -> LimitError:
+    return LimitError(f"{pattern!r} is too large a regular expression", hint="Make it simpler.")
 
 
 def _lines(text: str) -> list[str]:

@@ -126,7 +126,8 @@ def graph(store: MemoryStore) -> Graph:
             except FamiliarError as error:
                 skipped.append(_skipped(entry.rel_path, error))
     there = {entry.rel_path for entry in walk.files}
-    links, broken = [], []
+    links: list[Link] = []
+    broken: list[Link] = []
     for rel_path, text in texts.items():
         for target in targets(text, rel_path):
             link = Link(rel_path, target, "link")

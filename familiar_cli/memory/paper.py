@@ -23,7 +23,7 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.memory.files import Tree
+    from familiar_cli.memory.files import Signature, Tree
     from familiar_cli.memory.transactions import Step
     from familiar_cli.memory.types import Limits
 
@@ -73,7 +73,7 @@ class Paper:
         self._names: dict[str, _Names] = {}
         self._new_dirs: set[str] = set()
         self.leftovers: list[str] = []
-        self.seen: dict[str, tuple[int, int, int] | None] = {}
+        self.seen: dict[str, Signature | None] = {}
 
     def follow(self, step: Step) -> None:
         """Make one step on paper, or refuse it."""
@@ -214,7 +214,7 @@ class Paper:
             if stat.S_ISREG(status.st_mode):
                 with open(real, "rb") as file:
                     return file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise FamiliarError(

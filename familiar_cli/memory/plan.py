@@ -11,7 +11,7 @@ from familiar_cli.memory.types import Applied, Change
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from familiar_cli.memory.files import Tree
+    from familiar_cli.memory.files import Signature, Tree
     from familiar_cli.memory.transactions import Step
     from familiar_cli.memory.types import Limits
 
@@ -29,7 +29,7 @@ class Plan:
 
     changes: tuple[Change, ...]
     result: Applied
-    seen: Mapping[str, tuple[int, int, int] | None]
+    seen: Mapping[str, Signature | None]
     leftovers: tuple[str, ...]
 
 

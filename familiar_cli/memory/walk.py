@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import to_ms
-from familiar_cli.errors import TooManyResultsError
+from familiar_cli.errors import FamiliarError, TooManyResultsError
 from familiar_cli.memory import paths
 from familiar_cli.memory.types import MemoryEntry, Skipped, Walk
 
@@ -61,7 +61,7 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
             raise tree.not_found(clean, "directory")
         return []
     entries = []
-    for name in sorted(os.listdir(start)):
+    for name in _listdir(start, clean):
         if not _is_shown(name, hidden=hidden) or paths.unreadable(name):
             continue
         real = os.path.realpath(os.path.join(start, name))
@@ -74,6 +74,15 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
             hint="List it with `familiar memory ls`, or raise `max_results` in [memory].",
         )
     return entries
+
+
+def _listdir(real: str, rel_path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(real))
+    except OSError as error:
+        raise FamiliarError(
+            f"The directory {rel_path or '.'!r} {_reason(error)}", hint="Look at its permissions."
+        ) from error
 
 
 class _Finder:

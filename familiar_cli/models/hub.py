@@ -31,15 +31,11 @@ def fetch_file(hub: Hub, file: File, into: Path, report: Callable[[Progress], No
         FetchError: The hub cannot be reached, lacks the file, or has another one by that name.
     """
     import httpx  # noqa: PLC0415
-    from huggingface_hub import (  # noqa: PLC0415  # 0.4 s
-        constants,
-        get_hf_file_metadata,
-        hf_hub_url,
-    )
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415  # 0.4 s
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
 
     path = hub.paths.get(file.name, file.name)
-    url = hf_hub_url(hub.repo, path, revision=hub.revision, endpoint=constants.ENDPOINT)
+    url = hf_hub_url(hub.repo, path, revision=hub.revision)
     try:
         about = get_hf_file_metadata(url, token=False, timeout=CONNECT_S)
         announced = _announced(hub, file, about.etag, about.size)

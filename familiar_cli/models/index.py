@@ -56,6 +56,7 @@ def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) 
         *("--no-input", "--disable-pip-version-check", "--timeout", "15", "--retries", "2"),
         *("--progress-bar", "raw" if _pip_version() >= _OLDEST_RAW_PROGRESS else "off"),
     ]
+    report(Progress(wheel.package, "the package index", 0, None))
     lines = []
     for line in _lines_of(command):
         if found := _PIP_PROGRESS.match(line):

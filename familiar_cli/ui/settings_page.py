@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from familiar_cli.text import one_line
 from familiar_cli.ui.terminal import columns, plain
@@ -44,19 +44,6 @@ def setting_page(row: Effective) -> RenderableType:
     if setting.env:
         lines.append(("variable", f"{setting.env} overrides the file"))
     return columns([[plain(name, "dim"), plain(value)] for name, value in lines])
-
-
-def setting_data(row: Effective) -> dict[str, Any]:
-    """Return one setting as `--json` shows it."""
-    setting = row.setting
-    return {
-        "key": setting.key,
-        "value": row.value,
-        "source": row.source,
-        "default": setting.default,
-        "allowed": setting.allowed,
-        "meaning": setting.doc,
-    }
 
 
 def written(value: object) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.config import home as homes
-from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.errors import ConfigError, NotFoundError, UsageError
 
 
 def live_in(home: Path, *names: str) -> None:
@@ -108,3 +108,11 @@ def test_other_directories_and_hidden_ones_are_no_familiars(tmp_path) -> None:
 def test_a_home_that_is_not_there_has_none(tmp_path) -> None:
     with pytest.raises(NotFoundError, match="No familiar lives in"):
         homes.find_familiar(tmp_path / "none")
+
+
+def test_a_choice_that_cannot_be_written_down_is_an_error_and_no_traceback(tmp_path) -> None:
+    live_in(tmp_path, "ada")
+    (tmp_path / homes.CHOSEN_FILE).mkdir()
+    with pytest.raises(ConfigError, match="cannot be written to"):
+        homes.choose_familiar(tmp_path, "ada")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [homes.CHOSEN_FILE, "ada"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.check import wrong
 from familiar_cli.config.locate import line_of
 from familiar_cli.config.origin import effective, effective_value
@@ -49,11 +50,20 @@ def test_the_nearest_key_is_what_was_meant(typed, meant) -> None:
         ("l = [\n 1,\n 2,\n]\na = 2\n", "a", 5),
         ("t.u.a = 1\n", "t.u.a", 1),
         ('"t.u" = 1\nt.u = 2\n', "t.u", 2),
+        ("a = [\n{b=1},\n{c=']'}\n]\nd = 1\n", "d", 5),
+        ('s = """\n]\n\'\'\'\n"""\nd = 1\n', "d", 5),
         ("a = 1\n", "b", None),
     ],
 )
 def test_a_key_is_found_on_its_line(text, key, line) -> None:
     assert line_of(text, tuple(key.split("."))) == line
+
+
+def test_a_value_over_very_many_lines_does_not_hold_up_an_error() -> None:
+    start = stopwatch_s()
+    long = "]\n" * 100_000
+    assert line_of(f"s = '''\n{long}'''\na = 1\n", ("a",)) is None
+    assert stopwatch_s() - start < 10
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ class Say:
     )
     done: bool = True  # end the stream with [DONE]
     pause_s: float = 0.0  # before each piece
+    linger_s: float = 0.0  # keep the connection open after the last piece, saying nothing
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._event(chunk(finish_reason=step.finish_reason))
         if step.usage is not None:
             self._event({**chunk(), "choices": [], "usage": step.usage})
+        self.server.chat.closed.wait(step.linger_s)
         if step.done:
             self._write(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks.world_info import DEFAULTS
+from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,34 +67,27 @@ _TOP: Final = {
     "selective": "selective",
     "order": "insertion_order",
 }
-_WORLD_FIELDS: Final = frozenset((*_EXTENSIONS, *_TOP, "uid", "disable", "extensions"))
-_BOOK_FIELDS: Final = frozenset(
-    (*_TOP.values(), "id", "enabled", "extensions", "position", "case_sensitive", "name")
-)
-_TAKEN: Final = frozenset(
-    (_FROM_WORLD, *(name for names in _EXTENSIONS.values() for name in names))
-)
+_WORLD_FIELDS: Final = frozenset((*_EXTENSIONS, *_TOP, "uid", "disable"))
+_BOOK_FIELDS: Final = frozenset((*_TOP.values(), "enabled"))
+_SPELLINGS: Final = frozenset(name for names in _EXTENSIONS.values() for name in names)
 
 
 def as_world(entry: LoreEntry, place: int) -> dict[str, Any]:
     """Return the settings of `entry` as World Info spells them; `uid` only if it is a number."""
     if entry.shape == "worldinfo":
         return dict(entry.raw)
-    raw = entry.raw
-    extensions = dict(_object(raw.get("extensions")))
+    raw, extensions = entry.raw, dict(_object(entry.raw.get("extensions")))
+    odd = _pop_odd(extensions)
     world = {**deepcopy(dict(DEFAULTS)), "selective": False}
     world |= {theirs: raw[ours] for theirs, ours in _TOP.items() if raw.get(ours) is not None}
     world |= {"comment": entry.title, "addMemo": bool(entry.title), "displayIndex": place}
     world |= {"disable": not entry.enabled, "caseSensitive": raw.get("case_sensitive")}
     world["position"] = _POSITIONS.get(str(raw.get("position")), AFTER)
-    for name, spellings in _EXTENSIONS.items():
-        values = [extensions.pop(spelling) for spelling in spellings if spelling in extensions]
-        world[name] = next((value for value in values if value is not None), world.get(name))
-    if _is_number(raw.get("id")):
-        world["uid"] = raw["id"]
-    left = _left_of_book(entry)
+    world |= _pop_known(extensions, world)
+    world |= {"uid": raw["id"]} if _is_number(raw.get("id")) else {}
+    left = _left_of_book(entry, world) | ({"extensions": odd} if odd else {})
     unpacked = dict(_object(extensions.pop(_FROM_WORLD, None)))
-    extensions |= _object(unpacked.pop("extensions", None))
+    extensions |= unpacked.pop("extensions", {})
     extensions |= {_FROM_BOOK: left} if left else {}
     return world | unpacked | ({"extensions": extensions} if extensions else {})
 
@@ -105,18 +98,19 @@ def as_book(entry: LoreEntry) -> dict[str, Any]:
         return dict(entry.raw)
     raw = {**deepcopy(dict(DEFAULTS)), **entry.raw}
     extensions = dict(_object(raw.get("extensions")))
-    left = dict(_object(extensions.pop(_FROM_BOOK, None)))
+    left = _pop_packed(extensions, _FROM_BOOK, _BOOK_FIELDS - {"comment"})
     book = {ours: raw[theirs] for theirs, ours in _TOP.items()}
     book |= {"enabled": entry.enabled, "use_regex": any(map(_is_regex, entry.keys))}
-    book["position"] = "before_char" if raw["position"] == BEFORE else "after_char"
+    book["position"] = _position_name(raw["position"])
     book |= {"id": raw["uid"]} if raw.get("uid") is not None else {}
     book |= {"case_sensitive": raw["caseSensitive"]} if raw["caseSensitive"] is not None else {}
-    unknown = {name: value for name, value in raw.items() if name not in _WORLD_FIELDS}
-    clash = {name: extensions.pop(name) for name in _TAKEN & extensions.keys()}
-    unknown |= {"extensions": clash} if clash else {}
+    unknown = {n: value for n, value in raw.items() if n not in _WORLD_FIELDS | {"extensions"}}
+    taken = (_SPELLINGS | {_FROM_WORLD, _FROM_BOOK}) & extensions.keys()
+    unknown |= {"extensions": {name: extensions.pop(name) for name in taken}} if taken else {}
     for name, spellings in _EXTENSIONS.items():
         extensions |= {spelling: raw[name] for spelling in spellings if name in raw}
     extensions |= {_FROM_WORLD: unknown} if unknown else {}
+    extensions |= left.pop("extensions", {})
     return book | _restored(left, entry.title) | {"extensions": extensions}
 
 
@@ -136,16 +130,60 @@ def frame_as_book(frame: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "extensions": {**extensions, **({_FROM_WORLD: rest} if rest else {})}}
 
 
-def _left_of_book(entry: LoreEntry) -> dict[str, Any]:
-    """Return the settings of a book's entry for which World Info has no word."""
+def _pop_known(extensions: dict[str, Any], world: dict[str, Any]) -> dict[str, Any]:
+    """Take out of `extensions` what World Info has a word for; null means what `world` says."""
+    found: dict[str, Any] = {}
+    for name, spellings in _EXTENSIONS.items():
+        values = [extensions.pop(spelling) for spelling in spellings if spelling in extensions]
+        if values and (values[0] is not None or name == "role"):
+            found[name] = values[0]
+    return {**world, **found}
+
+
+def _pop_odd(extensions: dict[str, Any]) -> dict[str, Any]:
+    """Take out of a book's `extensions` what stands under a name that means something else here."""
+    odd = {name: extensions.pop(name) for name in (_FROM_BOOK,) if name in extensions}
+    if "position" in extensions and not _is_number(extensions["position"]):
+        odd["position"] = extensions.pop("position")
+    if _FROM_WORLD in extensions and not _is_packed(extensions[_FROM_WORLD], _WORLD_FIELDS):
+        odd[_FROM_WORLD] = extensions.pop(_FROM_WORLD)
+    for first, *others in _EXTENSIONS.values():
+        for other in others:
+            if (
+                first in extensions
+                and extensions.get(other, extensions[first]) != extensions[first]
+            ):
+                odd[other] = extensions.pop(other)
+    return odd
+
+
+def _pop_packed(extensions: dict[str, Any], name: str, known: frozenset[str]) -> dict[str, Any]:
+    """Take out of `extensions` what the way here packed under `name`, if that is what it is."""
+    return dict(extensions.pop(name)) if _is_packed(extensions.get(name), known) else {}
+
+
+def _is_packed(value: object, known: frozenset[str]) -> bool:
+    """Say whether `value` could have been packed: nothing in it has a place of its own."""
+    if not isinstance(value, dict) or not value:
+        return False
+    return isinstance(value.get("extensions", {}), dict) and not known & value.keys()
+
+
+def _left_of_book(entry: LoreEntry, world: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a book's entry that `world` does not say."""
     raw = entry.raw
-    left = {name: value for name, value in raw.items() if name not in _BOOK_FIELDS}
+    said = {**dict.fromkeys(_BOOK_FIELDS), "extensions": None}
+    left = {name: value for name, value in raw.items() if name not in said}
     if "name" in raw:
-        left |= {"name": raw["name"], "comment": raw.get("comment")}
-    if "id" in raw and not _is_number(raw["id"]):
-        left["id"] = raw["id"]
-    if "position" in raw and str(raw["position"]) not in _POSITIONS:
-        left["position"] = raw["position"]
+        left |= {"comment": raw["comment"]} if "comment" in raw else {}
+    for name, meant in (
+        ("id", world.get("uid")),
+        ("position", _position_name(world["position"])),
+        ("case_sensitive", world["caseSensitive"]),
+        ("use_regex", any(map(_is_regex, entry.keys))),
+    ):
+        if name in left and left[name] is not None and left[name] == meant:
+            del left[name]
     return left
 
 
@@ -153,10 +191,13 @@ def _restored(left: dict[str, Any], title: str) -> dict[str, Any]:
     """Return what `_left_of_book` kept, with a title that was edited since in its place."""
     if "name" not in left:
         return left
-    name, comment = left["name"], left.pop("comment", None)
-    field = "name" if str(name or "").strip() else "comment"
-    both = {"name": name} | ({"comment": comment} if comment is not None else {})
-    return left | both | {field: title} | ({"comment": title} if name == comment else {})
+    field = "name" if str(left["name"] or "").strip() else "comment"
+    both = left["name"] == left.get("comment")
+    return {**left, field: title, **({"comment": title} if both else {})}
+
+
+def _position_name(position: object) -> str:
+    return "before_char" if position == BEFORE else "after_char"
 
 
 def _object(value: object) -> dict[str, Any]:

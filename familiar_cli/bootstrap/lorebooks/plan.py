@@ -14,6 +14,7 @@ from familiar_cli.bootstrap.lorebooks.markdown import render
 from familiar_cli.bootstrap.lorebooks.match import match
 from familiar_cli.bootstrap.lorebooks.pages import page_of
 from familiar_cli.bootstrap.lorebooks.shelf import BookRecord, EntryRecord, Shelf
+from familiar_cli.bootstrap.lorebooks.types import LoreEntry
 from familiar_cli.bootstrap.lorebooks.unmapped import unmapped
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory import paths
@@ -21,7 +22,7 @@ from familiar_cli.memory.types import MISSING
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
+    from familiar_cli.bootstrap.lorebooks.types import Lorebook
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.transactions import Transaction
 
@@ -166,7 +167,7 @@ class _Draft:
 
     def _book(self, book: Lorebook) -> str:
         """Put the book's own settings on the shelf, and return the book's id."""
-        whole = digest([book.frame, sorted(digest(entry.raw) for entry in book.entries)])
+        whole = digest([_frame(book), sorted(entry.meaning for entry in book.entries)])
         book_id = names.book_id_of(book.name)
         if book_id not in self.books:
             same = (key for key, record in self.books.items() if record.digest == whole)
@@ -183,7 +184,7 @@ class _Draft:
         )
         if known and known.digest == whole and known.outer == book.outer:
             return book_id
-        if known and (known.frame, known.outer) != (book.frame, book.outer):
+        if known and (_frame(known), known.outer) != (_frame(book), book.outer):
             self.changed.append("the book's own settings")
         self.books[book_id] = new
         return book_id
@@ -191,7 +192,8 @@ class _Draft:
     def _known(self, key: str, entry: LoreEntry, place: int) -> None:
         """Note what an entry that was imported before needs."""
         record, file = self.records[key], self.found.files.get(key)
-        same = digest(entry.raw) == digest(record.raw) and entry.slot == record.slot
+        was = LoreEntry(record.shape, record.raw, record.slot)
+        same = (entry.meaning, entry.slot) == (was.meaning, was.slot)
         if file is None and not self.force:
             self.warnings.append(f"{record.path}: deleted by hand; `--force` brings it back")
             return
@@ -239,6 +241,11 @@ class _Draft:
     def _write(self, key: str, record: EntryRecord, text: str, expect: str) -> None:
         self.records[key] = replace(record, sha256=sha256(text))
         self.changes.append((record.path, text, expect))
+
+
+def _frame(book: Lorebook | BookRecord) -> dict[str, object]:
+    """Return a book's own settings; no extensions are as good as empty ones."""
+    return {n: value for n, value in book.frame.items() if n != "extensions" or value}
 
 
 _EDITS_HINT: Final = (

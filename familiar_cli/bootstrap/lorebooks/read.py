@@ -21,6 +21,7 @@ _LORE_FIELDS: Final = frozenset(("key", "keys", "content"))
 _FRAME_FIELDS: Final = frozenset(
     ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
 )
+_BOOK_ONLY: Final = frozenset(("scan_depth", "token_budget", "recursive_scanning"))
 _OTHERS: Final = (novelai, agnai, risuai)
 
 
@@ -47,7 +48,7 @@ def read_book(data: object, *, origin: str) -> Lorebook:
 
 
 def _read(data: object, origin: str) -> Lorebook:
-    if isinstance(data, list) and data:
+    if isinstance(data, list) and any(_has_lore(item) for item in data):
         book = _entries_of({"entries": data}, origin, "a bare list of entries")
         return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
     if not isinstance(data, dict):
@@ -98,19 +99,12 @@ def _embedded(data: object, origin: str, source: str) -> Lorebook:
 def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
     """Read an object with `entries`, whichever of the two spellings they have."""
     notes = Notes()
-    given = data.get("entries")
-    if given is None and "entries" not in data and not (source or data.keys() <= _FRAME_FIELDS):
-        raise _not_a_lorebook(data, origin)
-    if given is None:
-        notes.add("no 'entries': the book is empty", origin)
-        given = []
-    if not isinstance(given, dict | list):
-        raise _not_a_lorebook(data, origin)
-    slots = list(given.items()) if isinstance(given, dict) else [("", item) for item in given]
+    slots = _slots_of(data, origin, notes, expected=bool(source))
     found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
-    if slots and not any(_LORE_FIELDS & item.keys() for _, item in found):
+    if slots and not any(_has_lore(item) for _, item in found):
         raise _not_a_lorebook(data, origin)
-    shape = _shape_of(data, [item for _, item in found], is_object=isinstance(given, dict))
+    items = [item for _, item in found]
+    shape = _shape_of(data, items, is_object=isinstance(data.get("entries"), dict))
     mend = world_info.mend if shape == "worldinfo" else card_book.mend
     entries = tuple(
         mend(item, _label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
@@ -125,6 +119,28 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
         warnings=(*_left_out(len(slots) - len(found)), *notes.lines()),
         unreadable=tuple(item for _, item in slots if not isinstance(item, dict)),
     )
+
+
+def _slots_of(
+    data: dict[str, Any], origin: str, notes: Notes, *, expected: bool
+) -> list[tuple[str, Any]]:
+    """Return what stands in `entries`, each with its name there, or an empty one in a list.
+
+    Args:
+        data: What may be a book.
+        origin: Where it came from.
+        notes: Told when there are no entries at all.
+        expected: It stands where only a book can stand.
+    """
+    given = data.get("entries")
+    if isinstance(given, dict):
+        return list(given.items())
+    if isinstance(given, list):
+        return [("", item) for item in given]
+    if given is not None or not ("entries" in data or expected or _is_frame(data)):
+        raise _not_a_lorebook(data, origin)
+    notes.add("no 'entries': the book is empty", origin)
+    return []
 
 
 def _converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
@@ -157,6 +173,15 @@ def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -
 
 def _left_out(count: int) -> tuple[str, ...]:
     return (f"{count} of the entries are no objects: kept aside, not imported",) if count else ()
+
+
+def _has_lore(item: object) -> bool:
+    return isinstance(item, dict) and bool(_LORE_FIELDS & item.keys())
+
+
+def _is_frame(data: dict[str, Any]) -> bool:
+    """Say whether an object without entries can still be nothing but a book."""
+    return data.keys() <= _FRAME_FIELDS and bool(data.keys() & _BOOK_ONLY)
 
 
 def _label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before its types are known

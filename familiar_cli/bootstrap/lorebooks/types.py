@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
 from familiar_cli.bootstrap.lorebooks.digests import digest
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ Shape = Literal["worldinfo", "book"]
 BookFormat = Literal["worldinfo", "v3", "card"]
 
 _KEYS: Final[Mapping[Shape, str]] = {"worldinfo": "key", "book": "keys"}
+_SILENT: Final[Mapping[Shape, Mapping[str, Any]]] = {
+    "worldinfo": DEFAULTS,
+    "book": {"constant": False, "selective": False, "secondary_keys": [], "use_regex": False},
+}
 _UID: Final[Mapping[Shape, str]] = {"worldinfo": "uid", "book": "id"}
 
 
@@ -36,7 +41,7 @@ class LoreEntry:
     @property
     def title(self) -> str:
         """What a person calls it; may be empty."""
-        return str(self.raw.get(self.title_field, ""))
+        return str(self.raw.get(self.title_field) or "")
 
     @property
     def title_field(self) -> str:
@@ -72,6 +77,11 @@ class LoreEntry:
     def core(self) -> str:
         """A digest of what a reader sees of it: title, keys and content."""
         return digest([self.title, self.keys, self.content])
+
+    @property
+    def meaning(self) -> str:
+        """A digest of all its settings; what is left out counts as its default."""
+        return digest({**_SILENT[self.shape], **self.raw})
 
     def edited(self, changes: Mapping[str, Any]) -> LoreEntry:
         """Return it with new values for some of `title`, `keys`, `content` and `enabled`."""

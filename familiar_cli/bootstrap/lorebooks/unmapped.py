@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks import decorators, world_info
+from familiar_cli.bootstrap.lorebooks import decorators
+from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ _SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable
 _COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
 # What a card's book has where it says nothing.
 _BOOK_DEFAULTS: Final = {
-    **world_info.DEFAULTS,
+    **DEFAULTS,
     "insertion_order": 100,
     "secondary_keys": [],
     "use_regex": False,
@@ -33,7 +34,10 @@ def unmapped(book: Lorebook) -> tuple[str, ...]:
     counts = Counter(name for entry in book.entries for name in _kept(entry))
     return (
         *of_book,
-        *(f"{name} ({n} {'entry' if n == 1 else 'entries'})" for name, n in sorted(counts.items())),
+        *(
+            f"{name} of {n} {'entry' if n == 1 else 'entries'}"
+            for name, n in sorted(counts.items())
+        ),
     )
 
 

@@ -2,57 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from familiar_cli.bootstrap.lorebooks.repair import Mending, Notes
 from familiar_cli.bootstrap.lorebooks.types import LoreEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-DEFAULTS: Final[Mapping[str, Any]] = {
-    "key": [],
-    "keysecondary": [],
-    "comment": "",
-    "content": "",
-    "constant": False,
-    "vectorized": False,
-    "selective": True,
-    "selectiveLogic": 0,
-    "addMemo": False,
-    "order": 100,
-    "position": 0,
-    "disable": False,
-    "ignoreBudget": False,
-    "excludeRecursion": False,
-    "preventRecursion": False,
-    "matchPersonaDescription": False,
-    "matchCharacterDescription": False,
-    "matchCharacterPersonality": False,
-    "matchCharacterDepthPrompt": False,
-    "matchScenario": False,
-    "matchCreatorNotes": False,
-    "delayUntilRecursion": 0,
-    "probability": 100,
-    "useProbability": True,
-    "depth": 4,
-    "outletName": "",
-    "group": "",
-    "groupOverride": False,
-    "groupWeight": 100,
-    "scanDepth": None,
-    "caseSensitive": None,
-    "matchWholeWords": None,
-    "useGroupScoring": None,
-    "automationId": "",
-    "role": 0,
-    "sticky": None,
-    "cooldown": None,
-    "delay": None,
-    "triggers": [],
-    "characterFilter": {"isExclude": False, "names": [], "tags": []},
-}
-"""What an entry has where it says nothing. Source: docs/reference/lorebooks.md, "World Info"."""
 
 
 def mend(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:

@@ -6,7 +6,8 @@ from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.bootstrap.lorebooks import mapping, world_info
+from familiar_cli.bootstrap.lorebooks import mapping
+from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,18 +28,18 @@ def written(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
 def _world_info(book: Lorebook) -> dict[str, Any]:
     frame = book.frame if book.shape == "worldinfo" else mapping.frame_as_world(book.frame)
     entries = [mapping.as_world(entry, n) for n, entry in enumerate(book.entries)]
-    _number(entries, "uid")
+    _number(entries, "uid", unique=True)
     slots = _slots([entry.slot for entry in book.entries], [str(entry["uid"]) for entry in entries])
     filled = [{**_required(), **entry} for entry in entries]
     return {**frame, "entries": dict(zip(slots, filled, strict=True))}
 
 
-def _number(entries: list[dict[str, Any]], name: str) -> None:
-    """Give each entry a number of its own; the first to have one keeps it."""
+def _number(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
+    """Give a number to each entry without one, and if `unique` to each that repeats another's."""
     numbers = _free_numbers({str(entry.get(name)) for entry in entries})
     used: set[str] = set()
     for entry in entries:
-        if entry.get(name) is None or str(entry[name]) in used:
+        if entry.get(name) is None or (unique and str(entry[name]) in used):
             entry[name] = next(numbers)
         used.add(str(entry[name]))
 
@@ -46,7 +47,7 @@ def _number(entries: list[dict[str, Any]], name: str) -> None:
 def _required() -> dict[str, Any]:
     """Return what no reader of World Info does without."""
     needed = ("key", "keysecondary", "comment", "content", "order", "position", "disable")
-    return {name: deepcopy(world_info.DEFAULTS[name]) for name in needed}
+    return {name: deepcopy(DEFAULTS[name]) for name in needed}
 
 
 def _slots(wanted: list[str], uids: list[str]) -> list[str]:
@@ -67,7 +68,7 @@ def _character_book(book: Lorebook) -> dict[str, Any]:
     frame = book.frame if book.shape == "book" else mapping.frame_as_book(book.frame)
     entries = [{"use_regex": False, **mapping.as_book(entry)} for entry in book.entries]
     if any(entry.shape == "worldinfo" for entry in book.entries):
-        _number(entries, "id")
+        _number(entries, "id", unique=False)
     return {"extensions": {}, **frame, "entries": entries}
 
 

@@ -130,6 +130,8 @@ def test_a_card_without_a_name_is_called_after_its_file(name) -> None:
     [
         ({"spec_version": 2.0}, "v2", ("chara_card_v2", "2.0"), "is a number"),
         ({"spec_version": None}, "v2", ("chara_card_v2", "2.0"), "is None"),
+        ({"spec_version": "nan"}, "v2", ("chara_card_v2", "2.0"), "is 'nan'"),
+        ({"spec_version": 10**400}, "v2", ("chara_card_v2", "2.0"), "is 1000"),
         ({"spec": None}, "v2", ("chara_card_v2", "2.0"), "'spec' is None"),
         ({"spec": 7, "spec_version": "3.0"}, "v3", ("chara_card_v3", "3.0"), "'spec' is 7"),
         ({"spec_version": "3.0"}, "v2", ("chara_card_v2", "2.0"), "'spec' is believed"),
@@ -156,6 +158,8 @@ def test_a_version_above_three_is_compared_as_a_number() -> None:
         {"name": "only"},
         {"spec": "chara_card_v2"},
         {"data": {"x": 1}},
+        {"data": {"name": "row"}},
+        {"description": "a schema"},
         {"data": [1]},
         {"entries": {}},
         {"spec": "lorebook_v3", "data": {"name": "Town", "entries": []}},

@@ -89,6 +89,19 @@ def test_base64_is_read_however_it_was_written(text) -> None:
     assert value_in(png_with(text_chunk("chara", text))) == v2()
 
 
+def test_two_cards_in_one_picture_that_differ_are_mentioned() -> None:
+    other = text_chunk("chara", encoded(v2(description="else", tags=[])))
+    opened = open_container(png_with(other, text_chunk("ccv3", encoded(v3()))), origin="a.png")
+    assert opened.notes == (
+        "another text, 'chara', differs in description; the 'ccv3' text is used",
+    )
+
+
+def test_the_same_card_for_old_readers_and_new_is_not_mentioned() -> None:
+    both = png_with(text_chunk("chara", ENCODED), text_chunk("ccv3", encoded(v3())))
+    assert open_container(both, origin="a.png").notes == ()
+
+
 def test_an_animated_png_is_a_png_too() -> None:
     raw = png_with(Chunk(b"acTL", bytes(8)), text_chunk("chara", ENCODED))
     assert open_container(raw, origin="a.png").container == "apng"
@@ -215,7 +228,7 @@ def test_yaml_that_is_no_card_is_one_clear_error(text, says) -> None:
 
 
 def test_a_text_that_inflates_without_end_is_refused() -> None:
-    with pytest.raises(BadInputError, match="text of more than"):
+    with pytest.raises(BadInputError, match="texts of more than"):
         read_card(png_with(ztxt("chara", bytes(bounds.MAX_CARD_BYTES + 1))), origin="bomb.png")
 
 
@@ -229,6 +242,19 @@ def test_a_zip_with_too_many_files_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(charx, "MAX_MEMBERS", 2)
     with pytest.raises(BadInputError, match="more than 2 files"):
         read_card(charx_card(v3(), {"a": b"", "b": b""}), origin="bomb.charx")
+
+
+def test_many_small_bombs_in_one_picture_are_refused() -> None:
+    half = ztxt("chara", bytes(bounds.MAX_CARD_BYTES // 2 + 1))
+    with pytest.raises(BadInputError, match="texts of more than"):
+        read_card(png_with(half, half), origin="bomb.png")
+
+
+def test_a_zip_that_lies_about_its_number_of_files_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(charx, "MAX_MEMBERS", 1)
+    raw = charx_card(v3()) + b"PK\x01\x02" * 11 + charx_card(v3())
+    with pytest.raises(BadInputError, match="more than 1 files"):
+        read_card(raw, origin="bomb.charx")
 
 
 def test_a_card_that_lies_about_its_size_is_refused() -> None:

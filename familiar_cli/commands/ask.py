@@ -1,0 +1,86 @@
+"""`familiar ask`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
+
+if TYPE_CHECKING:
+    from familiar_cli.context.types import Said
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
+
+app = App()
+
+
+@app.command()
+def ask(
+    ctx: typer.Context,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT|-", help="What you say; `-` reads standard input.")
+    ],
+    *,
+    as_: Annotated[
+        str | None,
+        typer.Option("--as", metavar="PLATFORM:ID", help="Who speaks; default: cli:<your login>."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What the speaker is called.")] = None,
+    channel: Annotated[str, typer.Option(metavar="ID", help="In which conversation.")] = "cli",
+    modality: Annotated[Literal["text", "voice"], typer.Option(help="How it is said.")] = "text",
+    greeting: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Which greeting opens a new conversation; 1 is the first."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be sent; send and keep nothing.")
+    ] = False,
+    no_stream: Annotated[
+        bool, typer.Option("--no-stream", help="Print the reply when it is whole.")
+    ] = False,
+) -> None:
+    """Say one thing and get one reply. The reply, and nothing else, goes to stdout.
+
+    \b
+    familiar ask "Do you remember the harbour?"
+    familiar ask "Hello" --as discord:1234 --name Anna --channel harbour
+    git log -1 | familiar ask - --dry-run
+    """
+    from familiar_cli.config.speaker import who_speaks
+    from familiar_cli.context.types import Modality, Said
+
+    words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
+    said = Said(words, who_speaks(as_, name), channel, Modality(modality), greeting)
+    with familiar_of(ctx) as familiar:
+        if dry_run:
+            _show(output(ctx), familiar, said)
+        else:
+            _take_turn(output(ctx), familiar, said, stream=not no_stream)
+
+
+def _show(out: Output, familiar: Familiar, said: Said) -> None:
+    from familiar_cli.ui.context_page import context_page
+    from familiar_cli.ui.terminal import print_page
+
+    trace = familiar.assemble(said)
+    out.answer(trace.to_json(), lambda: print_page(context_page(trace)))
+    for notice in trace.notices:
+        out.warn(notice)
+
+
+def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
+    from familiar_cli.errors import PartialError
+    from familiar_cli.ui.reply import ReplyPrinter
+
+    with ReplyPrinter(silent=out.as_json) as printer:
+        taken = familiar.take_turn(said, printer, stream=stream, on_wait=out.note)
+    for notice in taken.notices:
+        out.warn(notice)
+    if not taken.interrupted:
+        return out.answer(taken.to_json(), lambda: None)
+    kept = f"; what came of the reply is turn {taken.reply.id}" if taken.reply else ""
+    told = PartialError(f"Interrupted. What you said is kept as turn {taken.turn.id}{kept}")
+    out.partial(taken.to_json(), [told], lambda: None)
+    raise typer.Exit(130)

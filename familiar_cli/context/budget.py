@@ -1,0 +1,179 @@
+"""`Budgeter`: what goes into a prompt when not everything fits.
+
+Pieces are served by priority, equals in the order given. A piece that finds too little room is cut
+or left out, and then nothing less important takes the room that it did not get.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.truncate import cut_to
+from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse
+from familiar_cli.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from familiar_cli.context.types import Contribution
+    from familiar_cli.tokens import TokenCounter
+
+# What a message costs beside its text, and a prompt beside its messages, with OpenAI's models; see
+# "How to count tokens with tiktoken" in the OpenAI cookbook.
+MESSAGE_TOKENS: Final = 4
+PROMPT_TOKENS: Final = 3
+EXAMPLE_MARK: Final = "[Example Chat]"
+START_MARK: Final = "[Start a new Chat]"
+"""SillyTavern's words around example dialogues, so that a model takes none for what happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What fits: a fragment for each contribution, in the order given, and each layer's use."""
+
+    fragments: tuple[Fragment, ...]
+    layers: tuple[LayerUse, ...]
+
+
+class Budgeter:
+    """Fills a prompt.
+
+    Args:
+        counter: What counts the tokens.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter = counter
+
+    def fill(
+        self,
+        contributions: Sequence[Contribution],
+        layer_tokens: Mapping[Layer, int],
+        total_tokens: int,
+    ) -> Filled:
+        """Return what of `contributions` fits.
+
+        Args:
+            contributions: What was offered.
+            layer_tokens: Most tokens of each layer; one that is missing has no limit of its own.
+            total_tokens: Most tokens of the prompt, with all that its messages cost.
+
+        Raises:
+            LimitError: A required piece does not fit.
+        """
+        costs = [self.cost(offered) for offered in contributions]
+        room = _Room(total_tokens, self._frame(contributions), dict(layer_tokens))
+        fragments: dict[int, Fragment] = {}
+        for index in sorted(range(len(contributions)), key=_rank(contributions)):
+            offered = contributions[index]
+            fragments[index] = fragment = self._serve(offered, costs[index], room)
+            room.take(fragment)
+        return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses())
+
+    def cost(self, offered: Contribution, text: str | None = None) -> int:
+        """Return what a contribution costs, as if it became a message of its own."""
+        if offered.dialogue:
+            lines = [EXAMPLE_MARK, *(line.text for line in offered.dialogue)]
+            return sum(MESSAGE_TOKENS + self.counter.count(line) for line in lines)
+        return MESSAGE_TOKENS + self.counter.count(offered.text if text is None else text)
+
+    def _frame(self, contributions: Sequence[Contribution]) -> int:
+        """Return what the prompt costs beside the pieces in it."""
+        examples = any(offered.dialogue for offered in contributions)
+        start = MESSAGE_TOKENS + self.counter.count(START_MARK) if examples else 0
+        return PROMPT_TOKENS + start
+
+    def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
+        if offered.problem or not (offered.text.strip() or offered.dialogue):
+            return Fragment(offered, "", 0, 0, kept=False, reason=offered.problem or "it is empty")
+        free = room.free(offered)
+        if cost <= free:
+            return Fragment(offered, offered.text, cost, cost, kept=True)
+        if offered.fit is Fit.required:
+            raise _too_long(cost, room.total)
+        why = room.why(offered)
+        if offered.fit is Fit.cut or (offered.fit is Fit.run and not room.has_run):
+            text = cut_to(offered.text, free - MESSAGE_TOKENS, self.counter)
+            if text:
+                tokens = self.cost(offered, text)
+                reason = f"cut from {cost} to {tokens} tokens: {why}"
+                return Fragment(offered, text, tokens, cost, kept=True, reason=reason)
+        return Fragment(offered, "", 0, cost, kept=False, reason=f"left out ({cost} tokens): {why}")
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is left, and below which priority nothing more is given away."""
+
+    total: int
+    frame: int
+    limits: dict[Layer, int]
+    used: dict[Layer, int] = field(default_factory=lambda: dict.fromkeys(Layer, 0))
+    closed_below: dict[Layer | None, float] = field(default_factory=dict)
+    has_run: bool = False
+    run_ended: bool = False
+
+    def free(self, offered: Contribution) -> int:
+        """Return how many tokens `offered` may have."""
+        left = self._left()
+        if offered.fit is Fit.required:
+            return left
+        if offered.fit is Fit.run and self.run_ended:
+            return 0
+        for scope in (offered.layer, None):
+            if offered.priority < self.closed_below.get(scope, -math.inf):
+                return 0
+        return max(min(left, self._layer_left(offered.layer)), 0)
+
+    def take(self, fragment: Fragment) -> None:
+        """Count a fragment, and close what it found too small."""
+        offered = fragment.offered
+        self.used[offered.layer] += fragment.tokens
+        if fragment.offered_tokens > fragment.tokens:
+            scope = offered.layer if self._layer_is_tighter(offered.layer) else None
+            self.closed_below.setdefault(scope, offered.priority)
+            self.run_ended = self.run_ended or offered.fit is Fit.run
+        self.has_run = self.has_run or (offered.fit is Fit.run and fragment.kept)
+
+    def why(self, offered: Contribution) -> str:
+        """Return why there is no room, in words."""
+        if offered.fit is Fit.run and self.run_ended:
+            return "a newer turn did not fit"
+        if self._layer_is_tighter(offered.layer):
+            return f"layer {offered.layer} holds {self.limits[offered.layer]}"
+        return f"the prompt holds {self.total}"
+
+    def uses(self) -> tuple[LayerUse, ...]:
+        """Return each layer's budget and use. What is required widens its layer."""
+        return tuple(
+            LayerUse(str(layer), max(self.limits.get(layer, self.total), used), used)
+            for layer, used in self.used.items()
+        )
+
+    def _layer_left(self, layer: Layer) -> int:
+        return self.limits.get(layer, self.total) - self.used[layer]
+
+    def _layer_is_tighter(self, layer: Layer) -> bool:
+        return self._layer_left(layer) <= self._left()
+
+    def _left(self) -> int:
+        return self.total - self.frame - sum(self.used.values())
+
+
+def _rank(contributions: Sequence[Contribution]) -> Callable[[int], tuple[bool, int, int]]:
+    def rank(index: int) -> tuple[bool, int, int]:
+        offered = contributions[index]
+        newest_first = -index if offered.fit is Fit.run else index
+        return (offered.fit is not Fit.required, -offered.priority, newest_first)
+
+    return rank
+
+
+def _too_long(cost: int, total: int) -> LimitError:
+    return LimitError(
+        f"What you said has about {cost} tokens, and the whole prompt may have {total}; "
+        "nothing was sent or kept",
+        hint="Say it in fewer words, or raise the limit: `familiar config set budget.total N`.",
+    )

@@ -1,0 +1,136 @@
+"""Who the familiar is: what its `self/` directory says, as one value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.memory.self_files import CARD_JSON, SELF_FILES, field_text, self_file
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from familiar_cli.context.types import Role
+    from familiar_cli.memory.store import MemoryStore
+
+DEFAULT_DEPTH: Final = 4
+_ROLES: Final[dict[object, Role]] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+    0: "system",
+    1: "user",
+    2: "assistant",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DepthPrompt:
+    """A card's text that stands `depth` turns above the end of the chat."""
+
+    prompt: str
+    depth: int = DEFAULT_DEPTH
+    role: Role = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """A character, as its files say.
+
+    Args:
+        name: What `{{char}}` becomes.
+        texts: The text of each field that has a file, macros as they stand.
+        alternate_greetings: What may take the first message's place.
+        depth_prompt: What stands between the turns of the chat.
+        problems: Files that could not be used, and why.
+    """
+
+    name: str
+    texts: dict[str, str]
+    alternate_greetings: tuple[str, ...] = ()
+    depth_prompt: DepthPrompt | None = None
+    problems: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def greetings(self) -> tuple[str, ...]:
+        """The first message, then the others that may take its place."""
+        first = self.texts.get("first_mes", "")
+        return tuple(text for text in (first, *self.alternate_greetings) if text.strip())
+
+
+def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Character:
+    """Return the character in `store`. A file that cannot be used is a problem, not a failure.
+
+    Args:
+        store: The memory.
+        name: What `{{char}}` becomes; empty: the card's nickname, else its name.
+        fallback_name: The name when there is none anywhere.
+    """
+    problems: dict[str, str] = {}
+    texts = {}
+    for entry in SELF_FILES:
+        markdown = _read(store, entry.rel_path, problems)
+        if markdown is not None:
+            texts[entry.field] = field_text(markdown)
+    card = _card(_read(store, CARD_JSON, problems), problems)
+    known = (name, _text(card.get("nickname")), _text(card.get("name")), fallback_name)
+    return Character(
+        name=next((one_line(known) for known in known if known.strip()), fallback_name),
+        texts=texts,
+        alternate_greetings=_greetings(card.get("alternate_greetings")),
+        depth_prompt=_depth_prompt(card.get("extensions")),
+        problems=problems,
+    )
+
+
+def path_of(field_name: str) -> str:
+    """Return the memory file of a card's field."""
+    return self_file(field_name).rel_path
+
+
+def _read(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> str | None:
+    try:
+        return store.read_file(rel_path)
+    except NotFoundError:
+        return None
+    except FamiliarError as error:
+        problems[rel_path] = str(error)
+        return None
+
+
+def _card(text: str | None, problems: dict[str, str]) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        data = json.loads(text)["data"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        problems[CARD_JSON] = f"{CARD_JSON!r} is not what `familiar init` writes"
+        return {}
+    return data
+
+
+def _greetings(value: object) -> tuple[str, ...]:
+    listed = value if isinstance(value, list) else [value]
+    return tuple(text for text in listed if isinstance(text, str))
+
+
+def _depth_prompt(extensions: object) -> DepthPrompt | None:
+    found = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
+    prompt = _text(found.get("prompt")) if isinstance(found, dict) else ""
+    if not isinstance(found, dict) or not prompt.strip():
+        return None
+    try:
+        depth = int(found.get("depth", DEFAULT_DEPTH))
+    except (TypeError, ValueError, OverflowError):
+        depth = DEFAULT_DEPTH
+    role = found.get("role")
+    named = role.lower() if isinstance(role, str) else role
+    known = isinstance(named, str | int)
+    return DepthPrompt(prompt, max(depth, 0), _ROLES.get(named, "system") if known else "system")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,42 @@
+"""Example dialogues of a card: from one text to blocks of messages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.types import Line, Role
+
+if TYPE_CHECKING:
+    from familiar_cli.context.macros import Macros
+
+_START: Final = re.compile(r"^[ \t]*<START>[ \t]*", re.IGNORECASE | re.MULTILINE)
+_USER: Final = r"\{\{\s*user\s*\}\}|<user>"
+_CHAR: Final = r"\{\{\s*char\s*\}\}|<bot>|<char>"
+
+
+def example_blocks(text: str, macros: Macros) -> list[tuple[Line, ...]]:
+    """Return the blocks between `<START>` marks, each as messages, macros expanded.
+
+    A line that begins with a name and a colon begins a message; the name goes, the role says it.
+    What stands before the first name is narration.
+    """
+    blocks = (_lines(block, macros) for block in _START.split(text))
+    return [block for block in blocks if block]
+
+
+def _lines(block: str, macros: Macros) -> tuple[Line, ...]:
+    prefix = re.compile(
+        rf"^[ \t]*(?:(?P<user>{_USER}|{re.escape(macros.user)})"
+        rf"|(?P<char>{_CHAR}|{re.escape(macros.char)}))[ \t]*:[ \t]*",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    found = list(prefix.finditer(block))
+    ends = [match.start() for match in found[1:]] + [len(block)]
+    lines = [Line("system", block[: found[0].start()] if found else block)]
+    for match, end in zip(found, ends, strict=False):
+        role: Role = "user" if match["user"] is not None else "assistant"
+        lines.append(Line(role, block[match.end() : end]))
+    expanded = (replace(line, text=macros.expand(line.text).strip()) for line in lines)
+    return tuple(line for line in expanded if line.text)

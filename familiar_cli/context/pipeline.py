@@ -1,0 +1,229 @@
+"""`ContextPipeline`: the one path from a message to a prompt, and on to a reply.
+
+Providers run side by side, each under its own deadline. One that is late or fails is reported; the
+prompt is made without it. Then come the pre-processors, the budget, the model, the post-processors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
+from familiar_cli.context.render import name_speakers, render
+from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from familiar_cli.context.protocols import ContextProvider, PostProcessor, PreProcessor
+    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
+    from familiar_cli.tokens import TokenCounter
+
+T = TypeVar("T")
+UTTERANCE: Final = "utterance"
+UTTERANCE_PRIORITY: Final = 1000
+_abandoned: set[asyncio.Task[object]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """A whole reply.
+
+    Args:
+        assembled: The prompt.
+        sent: What went out.
+        completion: What came back.
+        text: The reply after the post-processors.
+        processors: What each post-processor did, in the order in which they ran.
+        elapsed_ms: How long the model took.
+    """
+
+    assembled: Assembled
+    sent: PreparedRequest
+    completion: Completion
+    text: str
+    processors: tuple[Report, ...]
+    elapsed_ms: float
+
+
+class ContextPipeline:
+    """Makes prompts.
+
+    Args:
+        providers: Who offers pieces of the prompt; equals stand in this order.
+        counter: What counts tokens.
+        pre_processors: Who may change what was offered, in this order.
+        post_processors: Who may change a reply, the last one first.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[ContextProvider],
+        counter: TokenCounter,
+        *,
+        pre_processors: Sequence[PreProcessor] = (),
+        post_processors: Sequence[PostProcessor] = (),
+    ) -> None:
+        self.providers = tuple(providers)
+        self.pre_processors = tuple(pre_processors)
+        self.post_processors = tuple(post_processors)
+        self.counter = counter
+        self._budgeter = Budgeter(counter)
+
+    async def assemble(self, request: ContextRequest) -> Assembled:
+        """Return the prompt for `request`. No model is asked for it.
+
+        Raises:
+            LimitError: What was said is longer than the whole prompt may be.
+        """
+        start = stopwatch_s()
+        offered, providers = await self._gather(request)
+        offered.append(_utterance(request))
+        offered, processors = await self._pre_process(request, offered)
+        filled = self._budgeter.fill(
+            name_speakers(offered), request.layer_tokens, request.budget_tokens
+        )
+        messages = render(filled.fragments)
+        return Assembled(
+            request=request,
+            messages=messages,
+            fragments=filled.fragments,
+            layers=filled.layers,
+            providers=tuple(providers),
+            processors=tuple(processors),
+            used_tokens=self.count(messages),
+            elapsed_ms=_ms_since(start),
+        )
+
+    async def run(
+        self,
+        request: ContextRequest,
+        model: ChatModel,
+        on_text: Callable[[str], None] | None = None,
+        *,
+        before_sending: Callable[[Assembled, PreparedRequest], None] | None = None,
+        stream: bool = True,
+    ) -> Replied:
+        """Assemble, ask the model, and return the reply after the post-processors.
+
+        Args:
+            request: What is wanted.
+            model: Who is asked.
+            on_text: Given each piece of the model's text at once, before any post-processor.
+            before_sending: Told what is about to go out.
+            stream: Ask for the reply piece by piece.
+
+        Raises:
+            LimitError: As `assemble`.
+            ModelError: There is no whole reply.
+        """
+        assembled = await self.assemble(request)
+        sent = model.prepare(assembled.messages, stream=stream)
+        if before_sending:
+            before_sending(assembled, sent)
+        start = stopwatch_s()
+        completion = await model.complete(sent, on_text)
+        elapsed_ms = _ms_since(start)
+        text, processors = await self.post_process(request, completion.text)
+        return Replied(assembled, sent, completion, text, processors, elapsed_ms)
+
+    async def post_process(
+        self, request: ContextRequest, reply: str
+    ) -> tuple[str, tuple[Report, ...]]:
+        """Return `reply` after all post-processors, the last one first, and what each did."""
+        reports = []
+        for processor in reversed(self.post_processors):
+            changed, report = await _within(
+                processor.name, processor.deadline_s, processor.process(request, reply)
+            )
+            reply = reply if changed is None else changed
+            reports.append(report)
+        return reply, tuple(reports)
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Return what `messages` cost as one prompt."""
+        texts = sum(self.counter.count(message["content"]) for message in messages)
+        return PROMPT_TOKENS + texts + MESSAGE_TOKENS * len(messages)
+
+    async def _gather(self, request: ContextRequest) -> tuple[list[Contribution], list[Report]]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_within(p.name, p.deadline_s, p.contribute(request)))
+                for p in self.providers
+            ]
+        results = [task.result() for task in tasks]
+        offered = [piece for pieces, _ in results for piece in pieces or ()]
+        return offered, [report for _, report in results]
+
+    async def _pre_process(
+        self, request: ContextRequest, offered: list[Contribution]
+    ) -> tuple[list[Contribution], list[Report]]:
+        reports = []
+        for processor in self.pre_processors:
+            changed, report = await _within(
+                processor.name, processor.deadline_s, processor.process(request, tuple(offered))
+            )
+            offered = offered if changed is None else list(changed)
+            reports.append(report)
+        return offered, reports
+
+
+async def _within(
+    name: str, deadline_s: float, work: Coroutine[object, object, T]
+) -> tuple[T | None, Report]:
+    """Return what `work` gives and how it went; None when it fails or is late.
+
+    Late work is told to stop and not waited for: it may be in no hurry to listen. A `TimeoutError`
+    of its own is a failure like any other.
+    """
+    start = stopwatch_s()
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=deadline_s)
+    finally:
+        if not task.done():
+            _abandon(task)
+    elapsed_ms = _ms_since(start)
+    if not task.done():
+        late = Report(name, "late", elapsed_ms, f"no answer within {deadline_s:g} s", deadline_s)
+        return None, late
+    error = asyncio.CancelledError("it gave up") if task.cancelled() else task.exception()
+    if error is not None:
+        reason = one_line(f"{type(error).__name__}: {error}", 300)
+        return None, Report(name, "failed", elapsed_ms, reason, deadline_s)
+    return task.result(), Report(name, "answered", elapsed_ms, "", deadline_s)
+
+
+def _abandon(task: asyncio.Future[T]) -> None:
+    """Tell a task to stop, and keep hold of it until it has, so that it ends quietly."""
+    task.cancel()
+    _abandoned.add(task)  # type: ignore[arg-type]  # a future of anything
+    task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Future[T]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()  # so that nobody complains that it was never looked at
+
+
+def _utterance(request: ContextRequest) -> Contribution:
+    return Contribution(
+        layer=Layer.recent_history,
+        priority=UTTERANCE_PRIORITY,
+        text=request.utterance,
+        source=UTTERANCE,
+        place=Place.chat,
+        author=request.author,
+        role="user",
+        fit=Fit.required,
+    )
+
+
+def _ms_since(start_s: float) -> float:
+    return round(1000 * (stopwatch_s() - start_s), 3)

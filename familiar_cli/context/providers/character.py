@@ -1,0 +1,206 @@
+"""`CharacterProvider`: what the card says, each field at its place. No model, only files."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.character import path_of, read_character
+from familiar_cli.context.examples import example_blocks
+from familiar_cli.context.macros import Macros
+from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.errors import UsageError
+from familiar_cli.jobs import in_thread
+from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR
+
+if TYPE_CHECKING:
+    from familiar_cli.context.character import Character
+    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.memory.store import MemoryStore
+
+# The card's own place among the priorities; see docs/reference/placement-and-budgets.md.
+MAIN: Final = 100
+POST_HISTORY: Final = 99
+DESCRIPTION: Final = 98
+DEPTH_PROMPT: Final = 97
+PERSONALITY: Final = 96
+SCENARIO: Final = 95
+EXAMPLES: Final = 60
+
+
+class CharacterProvider:
+    """Offers the main instruction and the character.
+
+    Args:
+        store: The memory.
+        system_prompt: The main instruction; a card's own takes its place or includes it.
+        name: What `{{char}}` becomes; empty: what the card says.
+        user_name: What `{{user}}` becomes when the speaker has no name.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = "character"
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        system_prompt: str,
+        name: str = "",
+        user_name: str = "User",
+        deadline_s: float = 2.0,
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._store = store
+        self._system_prompt = system_prompt
+        self._name = name
+        self._user_name = user_name
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the main instruction, the character's fields and its examples."""
+        character = await in_thread(partial(self.read, request.familiar_id))
+        macros = self.macros(character, request)
+        return [
+            *_problems(character),
+            self._main(character, macros),
+            *_fields(character, macros),
+            *_examples(character, macros),
+            *_depth_prompt(character, macros),
+            *_post_history(character, macros),
+        ]
+
+    def read(self, familiar_id: str) -> Character:
+        """Return the character as its files are now."""
+        return read_character(self._store, name=self._name, fallback_name=familiar_id)
+
+    def opening(self, request: ContextRequest, number: int | None = None) -> str:
+        """Return the greeting that opens a channel, ready to be shown; empty when there is none.
+
+        Args:
+            request: What is about to be answered.
+            number: Which one, 1 being the first message; None: the first there is.
+
+        Raises:
+            UsageError: There is no such greeting.
+        """
+        character = self.read(request.familiar_id)
+        greetings = character.greetings
+        if number is not None and not 1 <= number <= len(greetings):
+            raise UsageError(
+                f"There is no greeting {number}; the character has {len(greetings)}",
+                hint="1 is its first message, the alternatives follow.",
+            )
+        chosen = greetings[(number or 1) - 1] if greetings else ""
+        return self.macros(character, request).expand(chosen).strip()
+
+    def macros(self, character: Character, request: ContextRequest) -> Macros:
+        """Return what macros become in this turn."""
+        author = request.author
+        return Macros(
+            char=character.name,
+            user=(author.display_name if author else None) or self._user_name,
+            seed=request.seed,
+            pick_seed=f"{request.familiar_id}\n{request.channel_id}",
+        )
+
+    def _main(self, character: Character, macros: Macros) -> Contribution:
+        own = character.texts.get("system_prompt", "")
+        has_own = bool(own.strip())
+        text = macros.expand(own if has_own else self._system_prompt, original=self._system_prompt)
+        return Contribution(
+            layer=Layer.core,
+            priority=MAIN,
+            text=text,
+            source="character.system_prompt" if has_own else "config.system_prompt",
+            place=Place.main,
+            rel_path=path_of("system_prompt") if has_own else None,
+        )
+
+
+def _fields(character: Character, macros: Macros) -> list[Contribution]:
+    places = (
+        ("description", Place.description, DESCRIPTION),
+        ("personality", Place.personality, PERSONALITY),
+        ("scenario", Place.scenario, SCENARIO),
+    )
+    return [
+        Contribution(
+            layer=Layer.character,
+            priority=priority,
+            text=macros.expand(character.texts[name]),
+            source=f"character.{name}",
+            place=place,
+            rel_path=path_of(name),
+        )
+        for name, place, priority in places
+        if character.texts.get(name, "").strip()
+    ]
+
+
+def _examples(character: Character, macros: Macros) -> list[Contribution]:
+    return [
+        Contribution(
+            layer=Layer.character,
+            priority=EXAMPLES,
+            text="\n".join(f"{line.role}: {line.text}" for line in block),
+            source="character.mes_example",
+            place=Place.example,
+            rel_path=path_of("mes_example"),
+            fit=Fit.whole,
+            dialogue=block,
+        )
+        for block in example_blocks(character.texts.get("mes_example", ""), macros)
+    ]
+
+
+def _depth_prompt(character: Character, macros: Macros) -> list[Contribution]:
+    found = character.depth_prompt
+    if found is None:
+        return []
+    return [
+        Contribution(
+            layer=Layer.depth_inject,
+            priority=DEPTH_PROMPT,
+            text=macros.expand(found.prompt),
+            source="character.depth_prompt",
+            place=Place.depth,
+            rel_path=CARD_JSON,
+            role=found.role,
+            depth=found.depth,
+        )
+    ]
+
+
+def _post_history(character: Character, macros: Macros) -> list[Contribution]:
+    text = character.texts.get("post_history_instructions", "")
+    if not text.strip():
+        return []
+    return [
+        Contribution(
+            layer=Layer.core,
+            priority=POST_HISTORY,
+            text=macros.expand(text, original=""),
+            source="character.post_history_instructions",
+            place=Place.post_history,
+            rel_path=path_of("post_history_instructions"),
+        )
+    ]
+
+
+def _problems(character: Character) -> list[Contribution]:
+    """Return what is missing of the character, so that it can be told."""
+    found = dict(character.problems)
+    if not character.texts and not found:
+        found = {SELF_DIR: f"there is no character in {SELF_DIR}/"}
+    return [
+        Contribution(
+            layer=Layer.character,
+            priority=0,
+            text="",
+            source="character",
+            place=Place.description,
+            rel_path=rel_path,
+            problem=why,
+        )
+        for rel_path, why in found.items()
+    ]

@@ -1,0 +1,170 @@
+"""A conversation, turn by turn: lines in, replies out, and a few commands that begin with `/`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.text import harmless, nearest
+from familiar_cli.ui.emit import print_error, say
+from familiar_cli.ui.lines import is_terminal, piped_lines, typed_lines
+from familiar_cli.ui.reply import ReplyPrinter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.turn import Taken
+    from familiar_cli.context.types import Said
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
+
+INTERRUPTED = 130
+MOST_REMEMBERED = 200  # so many of the latest turns can be called back with the arrow keys
+COMMANDS = {
+    "/context": "what was sent for the last reply",
+    "/help": "this list",
+    "/quit": "end, as Ctrl-D does",
+}
+_HELP = """\
+Type what you want to say. Ctrl-C breaks a reply off and keeps what came; Ctrl-D ends.
+{commands}
+A line that begins with // is said with one slash."""
+
+
+@dataclass(slots=True)
+class Chat:
+    """One conversation.
+
+    Args:
+        familiar: Whom one talks to.
+        said: Who speaks, where and how; its text does not matter.
+        out: Where the words go.
+        stream: Print replies as they come.
+        interactive: A person is typing: failures are told and the conversation goes on. From a
+            pipe, the first failure ends it.
+    """
+
+    familiar: Familiar
+    said: Said
+    out: Output
+    stream: bool = True
+    interactive: bool = False
+    opening: str = ""
+    last: Trace | None = None
+    turns: int = 0
+
+    def run(self, lines: Iterable[str]) -> int:
+        """Talk until the lines end. Returns the exit code.
+
+        Raises:
+            FamiliarError: A turn failed, and nobody is there to go on.
+        """
+        self._open()
+        for line in lines:
+            if line.strip() == "/quit":
+                break
+            code = self._take(line)
+            if code:
+                return code
+        if not self.turns and not self.interactive:
+            self.out.note("Nothing was said: standard input has no lines.")
+        return 0
+
+    def _open(self) -> None:
+        """Greet in a conversation that has not begun. It is kept with the first turn."""
+        from familiar_cli.clock import now
+        from familiar_cli.context.turn import request_for
+        from familiar_cli.llm.slots import check_usable
+
+        check_usable(self.familiar.slot())  # better now than after the first line
+        request = request_for(
+            replace(self.said, text="Hello"),
+            familiar_id=self.familiar.paths.id,
+            allowance=self.familiar.allowance(self.said.modality),
+            history=self.familiar.history,
+            opening=self.familiar.character.opening,
+            at=now(),
+        )
+        self.opening = request.opening
+        if self.interactive:
+            self.out.note("/help lists what else you can type; Ctrl-D ends.")
+        if self.opening and self.interactive and not self.out.as_json:
+            self._name()
+            say(self.opening)
+
+    def _take(self, line: str) -> int:
+        try:
+            if line.startswith("/") and not line.startswith("//"):
+                self._command(line.strip())
+            elif line.strip():
+                return self._turn(line.removeprefix("/") if line.startswith("//") else line)
+        except FamiliarError as error:
+            if not self.interactive:
+                raise
+            print_error(error)
+        except KeyboardInterrupt:
+            if not self.interactive:
+                raise
+            self.out.note("Broken off; nothing was kept of it.")
+        return 0
+
+    def _turn(self, text: str) -> int:
+        if self.opening:  # what was shown is what is kept
+            modality = str(self.said.modality)
+            self.familiar.history.begin(self.said.channel_id, self.opening, modality=modality)
+            self.opening, self.said = "", replace(self.said, greeting=None)
+        self._name()
+        with ReplyPrinter(silent=self.out.as_json) as printer:
+            taken = self.familiar.take_turn(
+                replace(self.said, text=text), printer, stream=self.stream, on_wait=self.out.note
+            )
+        self.turns += 1
+        self.last = taken.trace
+        return self._tell(taken)
+
+    def _tell(self, taken: Taken) -> int:
+        if self.out.as_json:
+            self.out.answer(taken.to_json(), "")
+        for notice in taken.notices:
+            self.out.warn(notice)
+        if not taken.interrupted:
+            return 0
+        kept = f"what came is kept as turn {taken.reply.id}" if taken.reply else "nothing came"
+        self.out.note(f"Broken off; {kept}.")
+        return 0 if self.interactive else INTERRUPTED
+
+    def _command(self, line: str) -> None:
+        if line == "/help":
+            rows = "\n".join(f"  {name:<9} {meaning}" for name, meaning in COMMANDS.items())
+            self.out.note(_HELP.format(commands=rows))
+        elif line == "/context":
+            self._context()
+        else:
+            guess = nearest(line, COMMANDS)
+            hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
+            self.out.note(f"There is no command {line!r}. {hint} To say it, begin with //.")
+
+    def _context(self) -> None:
+        from familiar_cli.inspection.sent import find_trace
+        from familiar_cli.ui.context_page import context_page
+        from familiar_cli.ui.terminal import print_page
+
+        trace = self.last or find_trace(self.familiar)
+        print_page(context_page(trace))
+
+    def _name(self) -> None:
+        """Say who speaks, where a person is looking on."""
+        if self.interactive and not self.out.quiet:
+            sys.stderr.write(harmless(f"{self.familiar.paths.id}: "))
+            sys.stderr.flush()
+
+
+def lines_for(familiar: Familiar, channel_id: str) -> Iterable[str]:
+    """Return where the lines come from; a person can call back what was said in the channel."""
+    if not is_terminal():
+        return piped_lines()
+    turns = familiar.history.recent(channel_id, MOST_REMEMBERED)
+    return typed_lines([turn.content for turn in turns if turn.role == "user"])

@@ -1,0 +1,12 @@
+"""A memory of its own for every test."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.memory.store import MemoryStore
+
+
+@pytest.fixture
+def store(tmp_path) -> MemoryStore:
+    return MemoryStore(tmp_path / "memory")

@@ -1,0 +1,183 @@
+"""The laws of the budget, and what is told of each cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli import tokens
+from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
+from familiar_cli.context.render import render
+from familiar_cli.context.types import Contribution, Fit, Layer, Line, Place
+from familiar_cli.errors import LimitError
+
+COUNTER = tokens.heuristic()
+BUDGETER = Budgeter(COUNTER)
+SENTENCE = "The keeper of the lighthouse counts every ship that passes the bay. "
+
+
+def piece(text="word " * 30, *, priority=50, layer=Layer.content, fit=Fit.cut, **more):
+    more.setdefault("place", Place.chat if fit is Fit.run else Place.world_after)
+    return Contribution(layer=layer, priority=priority, text=text, source=text[:9], fit=fit, **more)
+
+
+def fill(pieces, total=10_000, **layers):
+    limits = {Layer(name): tokens for name, tokens in layers.items()}
+    return BUDGETER.fill(pieces, limits, total)
+
+
+def kept(filled) -> list[str]:
+    return [fragment.text for fragment in filled.fragments if fragment.kept]
+
+
+pieces = st.lists(
+    st.builds(
+        piece,
+        st.text("ab .。灯\n", max_size=300),
+        priority=st.integers(0, 3),
+        layer=st.sampled_from([Layer.content, Layer.character, Layer.recent_history]),
+        fit=st.sampled_from([Fit.cut, Fit.whole, Fit.run]),
+    ),
+    max_size=8,
+)
+budgets = st.integers(10, 300)
+
+
+@settings(max_examples=150)
+@given(pieces, budgets, budgets)
+def test_no_budget_is_ever_exceeded(offered, total, layer) -> None:
+    filled = fill(offered, total, content=layer, character=layer)
+
+    assert all(use.used_tokens <= use.budget_tokens for use in filled.layers)
+    assert {u.budget_tokens for u in filled.layers if u.name in {"content", "character"}} == {layer}
+    messages = render(filled.fragments)
+    cost = sum(COUNTER.count(m["content"]) + MESSAGE_TOKENS for m in messages) + PROMPT_TOKENS
+    assert cost <= total
+
+
+@settings(max_examples=150)
+@given(pieces, budgets, budgets)
+def test_equals_are_never_reordered(offered, total, layer) -> None:
+    assert [f.offered for f in fill(offered, total, content=layer).fragments] == offered
+
+
+@settings(max_examples=150)
+@given(pieces, budgets, budgets)
+def test_a_higher_priority_never_loses_to_a_lower(offered, total, layer) -> None:
+    filled = fill(offered, total, content=layer)
+    lost = [f for f in filled.fragments if f.tokens < f.offered_tokens]
+
+    for loser in lost:
+        lower = [
+            f
+            for f in filled.fragments
+            if f.offered.layer == loser.offered.layer
+            and f.offered.priority < loser.offered.priority
+        ]
+        assert not any(f.kept for f in lower)
+
+
+@settings(max_examples=150)
+@given(pieces, st.integers(0, 2), budgets, budgets)
+def test_what_is_less_important_changes_nothing_for_the_rest(offered, floor, total, layer) -> None:
+    important = [p for p in offered if p.priority > floor]
+    alone = fill(important, total, content=layer).fragments
+    among = fill(offered, total, content=layer).fragments
+
+    assert [f for f in among if f.offered.priority > floor] == list(alone)
+
+
+@settings(max_examples=150)
+@given(pieces, budgets)
+def test_everything_that_is_not_whole_has_a_reason(offered, total) -> None:
+    for fragment in fill(offered, total).fragments:
+        whole = fragment.kept and fragment.text == fragment.offered.text
+        assert bool(fragment.reason) == (not whole)
+
+
+def test_the_newest_turns_are_kept_and_the_oldest_go() -> None:
+    turns = [piece(f"turn {n} " + "word " * 20, fit=Fit.run) for n in range(6)]
+
+    filled = fill(turns, content=3 * BUDGETER.cost(turns[0]))
+
+    assert [text[:6] for text in kept(filled)] == ["turn 3", "turn 4", "turn 5"]
+
+
+def test_history_has_no_gap() -> None:
+    turns = [piece(f"{n}", fit=Fit.run) for n in range(4)]
+    turns[1] = piece("a long one " * 50, fit=Fit.run)
+
+    filled = fill(turns, content=30)
+
+    assert kept(filled) == ["2", "3"]
+    assert filled.fragments[0].reason.endswith("a newer turn did not fit")
+
+
+def test_the_newest_turn_is_cut_rather_than_lost() -> None:
+    filled = fill([piece("old", fit=Fit.run), piece(SENTENCE * 20, fit=Fit.run)], content=60)
+
+    (text,) = kept(filled)
+    assert text.endswith("bay.")
+
+
+def test_example_blocks_go_whole() -> None:
+    blocks = [
+        piece("x", dialogue=(Line("user", "Hello " * n),), fit=Fit.whole, place=Place.example)
+        for n in (5, 500, 5)
+    ]
+
+    assert [f.kept for f in fill(blocks, content=100).fragments] == [True, False, True]
+
+
+def test_examples_go_before_turns_of_the_chat() -> None:
+    example = piece(
+        "x", priority=60, dialogue=(Line("user", "word " * 40),), fit=Fit.whole, place=Place.example
+    )
+    turns = [piece("word " * 40, priority=80, fit=Fit.run) for _ in range(4)]
+
+    filled = fill([example, *turns], total=230)
+
+    assert [f.kept for f in filled.fragments] == [False, True, True, True, True]
+
+
+def test_a_cut_says_how_much_and_why() -> None:
+    (fragment,) = fill([piece(SENTENCE * 20)], content=60).fragments
+
+    assert fragment.kept
+    assert fragment.reason == (
+        f"cut from {fragment.offered_tokens} to {fragment.tokens} tokens: layer content holds 60"
+    )
+
+
+def test_a_drop_says_why() -> None:
+    (fragment,) = fill([piece("word " * 90, fit=Fit.whole)], total=50).fragments
+
+    assert fragment.reason == (f"left out ({fragment.offered_tokens} tokens): the prompt holds 50")
+
+
+def test_a_problem_is_told_and_costs_nothing() -> None:
+    (fragment,) = fill([piece("", problem="it is not UTF-8")]).fragments
+
+    assert (fragment.kept, fragment.tokens, fragment.reason) == (False, 0, "it is not UTF-8")
+
+
+def test_what_is_required_widens_its_layer() -> None:
+    said = piece("word " * 40, fit=Fit.required, layer=Layer.recent_history)
+
+    filled = fill([said], recent_history=10)
+
+    use = next(u for u in filled.layers if u.name == "recent_history")
+    assert kept(filled) == [said.text]
+    assert use.used_tokens == use.budget_tokens > 10
+
+
+def test_what_is_required_and_does_not_fit_at_all_is_refused() -> None:
+    with pytest.raises(LimitError, match="the whole prompt may have 100"):
+        fill([piece("word " * 400, fit=Fit.required)], total=100)
+
+
+def test_cjk_was_counted_as_a_quarter_of_its_tokens() -> None:
+    (fragment,) = fill([piece("灯台守は通る船をすべて数えて名前を書きとめる。" * 10)]).fragments
+
+    assert fragment.tokens > 150

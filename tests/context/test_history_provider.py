@@ -1,0 +1,84 @@
+"""Recent turns reach the prompt word for word, and the oldest are the first to go."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import pytest
+
+from familiar_cli import tokens
+from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers.history import HistoryProvider
+from familiar_cli.context.types import Layer
+from familiar_cli.history import HistoryStore
+from tests.context.support import ANNA, request
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db")) as opened:
+        yield opened
+
+
+def messages(store, *, recent_turns=40, **more) -> list[str]:
+    provider = HistoryProvider(store, recent_turns=recent_turns)
+    made = ContextPipeline([provider], tokens.heuristic())
+    assembled = asyncio.run(made.assemble(request("now", **more)))
+    return [f"{m['role'][0]}:{m['content']}" for m in assembled.messages]
+
+
+def talk(store, count) -> None:
+    for number in range(count):
+        store.append("cli", "user", f"question {number}", author=ANNA)
+        store.append("cli", "assistant", f"answer {number}")
+
+
+def test_turns_stand_oldest_first_before_what_is_said_now(store) -> None:
+    talk(store, 1)
+    store.append("elsewhere", "user", "unheard", author=ANNA)
+
+    assert messages(store) == ["u:question 0", "a:answer 0", "u:now"]
+
+
+def test_no_more_turns_than_the_settings_say(store) -> None:
+    talk(store, 5)
+
+    assert messages(store, recent_turns=3) == [
+        "a:answer 3",
+        "u:question 4",
+        "a:answer 4",
+        "u:now",
+    ]
+
+
+def test_the_newest_turns_were_not_cut_instead_of_the_oldest(store) -> None:
+    talk(store, 9)
+
+    shown = messages(store, layer_tokens={Layer.recent_history: 40})
+
+    assert shown[-2:] == ["a:answer 8", "u:now"]
+    assert "u:question 0" not in shown
+    assert shown == messages(store)[-len(shown) :]
+
+
+def test_what_people_said_is_not_expanded(store) -> None:
+    store.append("cli", "user", "{{char}} <BOT> {{random:a,b}}", author=ANNA)
+
+    assert messages(store)[0] == "u:{{char}} <BOT> {{random:a,b}}"
+
+
+def test_a_new_channel_opens_with_its_greeting(store) -> None:
+    assert messages(store, opening="Welcome.") == ["a:Welcome.", "u:now"]
+
+
+def test_a_channel_that_has_begun_needs_no_greeting(store) -> None:
+    talk(store, 1)
+
+    assert "a:Welcome." not in messages(store, opening="Welcome.")
+
+
+def test_turns_can_be_replayed_up_to_one(store) -> None:
+    talk(store, 2)
+
+    assert messages(store, before_id=2) == ["u:question 0", "u:now"]
