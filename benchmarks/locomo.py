@@ -6,9 +6,10 @@ them; the files are indexed and asked by the program's own index and search. All
 one index; a second table has one index a conversation.
 
 recall@k is the share of a question's evidence sessions (or turns) among the first k hits, averaged
-over questions; a hit is one session (or one turn), so k hits name k of them. MRR is 1 / the place of
-the first right session. Questions whose evidence names no turn of the conversation are left out.
-The intervals of the table are 95 % bootstrap intervals over questions.
+over questions; a hit is one session (or one turn), so k hits name k of them. MRR is 1 / the place
+of the first right session within the first 50. Questions whose evidence names no turn of the
+conversation are left out. What a turn shares as an image stands in its caption, in brackets. The
+intervals of the table are 95 % bootstrap intervals over questions.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.dates import day_words
@@ -37,12 +37,19 @@ from familiar_cli.memory.store import MemoryStore
 from familiar_cli.text import slugify
 from familiar_cli.tokens import heuristic
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.index.types import Wanted
+
 MODELS = {"lexical": "none", "minilm": "minilm-l6-v2", "bge-small": "bge-small-en-v1.5"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "inference", 4: "single-hop", 5: "adversarial"}
 SLOTS = ("night", "morning", "afternoon", "evening")
 DEPTH = 10
+FAR = 50
 BOOTSTRAPS = 2000
 PROMPT_HITS = 5
+COLUMNS = (("R@5", "r5"), ("R@10", "r10"), ("MRR", "mrr"), ("turns R@10", "turns_r10"))
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ def session_file(
 
 
 def measure(
-    conversations: list[Conversation], methods: dict[str, Any], opened: Opened
+    conversations: list[Conversation], methods: dict[str, Wanted], opened: Opened
 ) -> dict[str, list[Row]]:
     """Index `conversations` together, ask all their questions, return the rows by method."""
     with tempfile.TemporaryDirectory() as directory:
@@ -173,26 +180,18 @@ def measure(
 def ask(
     index: EmbeddingIndex,
     question: Question,
-    method: Any,
+    method: Wanted,
     opened: Opened,
     turns: dict[str, list[tuple[int, int, str]]],
 ) -> Row:
     """Ask one question twice, for files and for lines, and hold the hits against the evidence."""
-    start = stopwatch_s()
-    files = search(index, question.text, Options(k=50, method=method), opened)
-    ms = (stopwatch_s() - start) * 1000
-    lines = search(index, question.text, Options(k=50, method=method, lines=True), opened)
-    paths = [hit.rel_path for hit in files.hits]
-    named: dict[tuple[str, str], None] = {}
-    for hit in lines.hits:
-        for begin, end, turn in turns[hit.rel_path]:
-            if begin < hit.best_end and hit.best_start < end:
-                named[hit.rel_path, turn] = None
-    order = list(named)
+    found = search(index, question.text, Options(DEPTH, method, snippet_tokens=150), opened)
+    paths = [hit.rel_path for hit in found.hits]
+    if not question.files.intersection(paths):
+        more = search(index, question.text, Options(FAR, method, snippet_tokens=150), opened)
+        paths = [hit.rel_path for hit in more.hits]
     first = next((n for n, path in enumerate(paths) if path in question.files), None)
-    short = search(
-        index, question.text, Options(k=PROMPT_HITS, method=method, snippet_tokens=150), opened
-    )
+    order = turns_hit(index, question, method, opened, turns)
     return Row(
         question.category,
         share(paths[:5], question.files),
@@ -200,9 +199,26 @@ def ask(
         0.0 if first is None else 1 / (first + 1),
         share(order[:5], question.turns),
         share(order[:DEPTH], question.turns),
-        ms,
-        sum(heuristic().count(hit.text) for hit in short.hits),
+        found.elapsed_ms,
+        sum(heuristic().count(hit.text) for hit in found.hits[:PROMPT_HITS]),
     )
+
+
+def turns_hit(
+    index: EmbeddingIndex,
+    question: Question,
+    method: Wanted,
+    opened: Opened,
+    turns: dict[str, list[tuple[int, int, str]]],
+) -> list[tuple[str, str]]:
+    """Return the turns that the best lines stand for, best first, each once."""
+    lines = search(index, question.text, Options(2 * DEPTH, method, lines=True), opened)
+    named: dict[tuple[str, str], None] = {}
+    for hit in lines.hits:
+        for begin, end, turn in turns[hit.rel_path]:
+            if begin < hit.best_end and hit.best_start < end:
+                named[hit.rel_path, turn] = None
+    return list(named)
 
 
 def share(found: list[Any], wanted: frozenset[Any]) -> float:
@@ -240,7 +256,7 @@ def sessions(rows: list[Row]) -> dict[str, float]:
     }
 
 
-def mean(values: Any) -> float:
+def mean(values: Iterable[float]) -> float:
     """Return the mean to four places; 0 of nothing."""
     found = list(values)
     return round(statistics.fmean(found), 4) if found else 0.0
@@ -258,20 +274,17 @@ def interval(values: list[float]) -> str:
     return f"{low:.3f}–{high:.3f}"
 
 
+def cell(title: str, values: list[float]) -> str:
+    """Return one mean with its interval."""
+    return f"{title} {mean(values):.3f} ({interval(values)})"
+
+
 def print_table(title: str, found: dict[str, list[Row]]) -> None:
     """Print one table for people."""
     print(f"\n{title}")
     for name, rows in found.items():
         some = [row for row in rows if row.category in {1, 2, 3, 4}]
-        cells = [
-            f"{label} {mean(getattr(r, key) for r in some):.3f} ({interval([getattr(r, key) for r in some])})"
-            for label, key in (
-                ("R@5", "r5"),
-                ("R@10", "r10"),
-                ("MRR", "mrr"),
-                ("turns R@10", "turns_r10"),
-            )
-        ]
+        cells = [cell(title, [getattr(row, key) for row in some]) for title, key in COLUMNS]
         made = summary(rows)
         print(f"{name:8} {'  '.join(cells)}")
         by = "  ".join(
@@ -294,7 +307,7 @@ def main() -> None:
     opened = open_embedder(MODELS[given.model], cache_dir())
     if given.model != "lexical" and opened.embedder is None:
         sys.exit(f"{opened.reason}: run `{opened.hint}`.")
-    methods = {"grep": "grep", "lexical": "lexical"}
+    methods: dict[str, Wanted] = {"grep": "grep", "lexical": "lexical"}
     if opened.embedder:
         methods |= {"dense": "dense", "fused": "hybrid"}
     conversations = read(given.file)

@@ -32,6 +32,8 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep": {
         "memory": ("memory", "Read and change the memory directory."),
+        "search": ("search", "Find memories, by words and by meaning."),
+        "index": ("index", "Build, look at and delete the index that search uses."),
         "card": ("card", "Look into, check and export character cards."),
         "import-lorebook": ("import_lorebook", "Turn a lorebook into Markdown files."),
         "export-lorebook": ("export_lorebook", "Turn lore files back into a lorebook."),

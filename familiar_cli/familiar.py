@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn import Taken
     from familiar_cli.context.types import ContextRequest, Modality, Said
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.index.build import EmbeddingIndex
+    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.types import Options, SearchResult
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store import MemoryStore
@@ -67,17 +70,41 @@ class Familiar:
 
     @cached_property
     def memory(self) -> MemoryStore:
-        """The memory directory."""
+        """The memory directory; what is written there can be searched at once."""
+        from familiar_cli.index.store import IndexingMemoryStore
         from familiar_cli.memory.store import Limits, MemoryStore
 
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
-        return MemoryStore(
+        store = MemoryStore(
             self.paths.memory,
             limits=limits,
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
         )
+        there = self.paths.memory / ".index"
+        return IndexingMemoryStore(store, lambda: self.index if there.is_dir() else None)
+
+    @cached_property
+    def index(self) -> EmbeddingIndex:
+        """What finds memories by words and by meaning. Its files are made at the first search."""
+        from familiar_cli.index.build import EmbeddingIndex
+
+        return EmbeddingIndex(self.memory)
+
+    @cached_property
+    def embedder(self) -> Opened:
+        """The model that finds by meaning, or why there is none."""
+        from familiar_cli.config.home import cache_dir
+        from familiar_cli.index.embedder import open_embedder
+
+        return open_embedder(self.config.embedding.model, cache_dir())
+
+    def search(self, query: str, options: Options) -> SearchResult:
+        """Return what the memory holds about `query`. See `index.search.search`."""
+        from familiar_cli.index.search import search
+
+        return search(self.index, query, options, self.embedder)
 
     @cached_property
     def history(self) -> HistoryStore:

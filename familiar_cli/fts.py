@@ -17,16 +17,15 @@ TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn
 MAX_WORDS: Final = 64
 """Most different words of one query; the first ones count."""
 
-STOP_WORDS: Final = frozenset(
-    """
+_STOP: Final = """
     a about after all also am an and any are as at be because been before being but by can could
-    did do does doing don for from get go got had has have having he her here hers him his how i if
-    in into is it its just like me more most my no not now of off on once only or other our out over
-    own s same she should so some such t than that the their them then there these they this those
-    through to too under until up very was we were what when where which while who whom whose why
-    will with would you your yours d ll m re ve
-    """.split()
-)
+    did do does doing don for from get go got had has have having he her here hers him his how i
+    if in into is it its just like me more most my no not now of off on once only or other our
+    out over own s same she should so some such t than that the their them then there these they
+    this those through to too under until up very was we were what when where which while who
+    whom whose why will with would you your yours d ll m re ve
+"""
+STOP_WORDS: Final = frozenset(_STOP.split())
 """English words that say nothing of what a text is about."""
 
 # Han, kana, hangul, Thai, Lao, Tibetan, Myanmar, Khmer: written without spaces, or with endings

@@ -20,6 +20,7 @@ SLOTS = (
     "recast",
     "consolidation",
 )
+EMBEDDERS = ("auto", "none", "bge-small-en-v1.5", "bge-base-en-v1.5", "minilm-l6-v2")
 LAYERS = (
     "core",
     "character",
@@ -130,6 +131,17 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """`[embedding]`: how memories are found by meaning."""
+
+    model: str = _set(
+        "auto",
+        "The model that reads them; auto: bge-small, else MiniLM, if on disk; none: words alone",
+        choices=EMBEDDERS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -145,6 +157,7 @@ class CharacterConfig:
     history: HistorySettings = field(default_factory=HistorySettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
 
 
 def doc_of(section: type, key: str) -> str:

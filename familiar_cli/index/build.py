@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DIRECTORY: Final = ".index"
+SOME: Final = 4 * BATCH
+"""How many pieces a search reads for the next one, after it has answered: about a second."""
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
@@ -156,7 +158,7 @@ class EmbeddingIndex:
             with FileLock(self.directory / "embedding.lock", timeout=0):
                 return self.use(lambda c: self._embed(c, embedder, at_most, progress))
         except Timeout:
-            return Embedded(waiting=self.use(_count_waiting), busy=True)
+            return Embedded(waiting=self.use(count_waiting), busy=True)
 
     def build_if_stale(
         self, embedder: Embedder | None = None, progress: Progress | None = None
@@ -186,7 +188,7 @@ class EmbeddingIndex:
         return self._cached[1]
 
     def _waiting(self) -> int:
-        return self.use(_count_waiting) if self.directory.is_dir() else 0
+        return self.use(count_waiting) if self.directory.is_dir() else 0
 
     def _refresh(self, connection: sqlite3.Connection, progress: Progress | None) -> Refreshed:
         seen = scan.look(self.store.root, connection)
@@ -242,7 +244,7 @@ class EmbeddingIndex:
         progress: Progress | None,
     ) -> Embedded:
         replaced = _agree_on_model(connection, embedder)
-        waiting = _count_waiting(connection)
+        waiting = count_waiting(connection)
         total = waiting if at_most is None else min(waiting, at_most)
         done = 0
         for batch in _batches(connection, total):
@@ -252,7 +254,7 @@ class EmbeddingIndex:
         # A long run ends with all vectors in the file; a short one leaves a few outside.
         spare = vectors.DELTA_ROWS if at_most is not None else 0
         vectors.write_if_due(connection, self.directory, at_most_outside=spare)
-        return Embedded(done, _count_waiting(connection), replaced)
+        return Embedded(done, count_waiting(connection), replaced)
 
     def _status(self, connection: sqlite3.Connection) -> IndexStatus:
         def count(what: str) -> int:
@@ -270,7 +272,7 @@ class EmbeddingIndex:
             passages=count(f"chunks WHERE level = {schema.PASSAGE}"),
             lines=count(f"chunks WHERE level = {schema.LINE}"),
             vectors=count("chunks WHERE vector_seq IS NOT NULL"),
-            waiting=_count_waiting(connection),
+            waiting=count_waiting(connection),
             model=schema.meta(connection, "model"),
             size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
             problems=tuple(Problem(*row) for row in problems),
@@ -295,7 +297,8 @@ def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
     )
 
 
-def _count_waiting(connection: sqlite3.Connection) -> int:
+def count_waiting(connection: sqlite3.Connection) -> int:
+    """Return how many pieces have no vector."""
     found = connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL").fetchone()
     return int(found[0])
 

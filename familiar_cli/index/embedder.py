@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 BATCH: Final = 16
 """Texts per call of the model: fastembed's own default of 256 can take gigabytes."""
 
-NAMES: Final = {"bge-small": "bge-small-en-v1.5", "bge-base": "bge-base-en-v1.5"}
 AUTO: Final = ("bge-small-en-v1.5", "minilm-l6-v2")
 """What `auto` takes, the first one whose files are on disk."""
 
@@ -159,12 +158,12 @@ def open_embedder(setting: str, cache_dir: Path) -> Opened:
     """Return the embedder that `setting` means; its files are read when it is first used.
 
     Args:
-        setting: `auto`, `none`, or a model's name; `bge-small` and `bge-base` stand for theirs.
+        setting: `auto`, `none`, or a model's name.
         cache_dir: Where model files are kept.
     """
     if setting == "none":
         return Opened(None, "finding by meaning is turned off in [embedding]")
-    wanted = AUTO if setting == "auto" else (NAMES.get(setting, setting),)
+    wanted = AUTO if setting == "auto" else (setting,)
     for name in wanted:
         directory = _directory_of(name, cache_dir)
         if directory is not None:

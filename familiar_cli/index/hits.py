@@ -193,7 +193,9 @@ class _Writer:
             place = choose(text, line.place, passage.place, self._options.snippet_tokens)
         best = Place(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
-        return self._written(ranked, line, _Shown(place, best, words, line_number(text, best.start)))
+        return self._written(
+            ranked, line, _Shown(place, best, words, line_number(text, best.start))
+        )
 
     def _written(self, ranked: _Ranked, line: _Piece, shown: _Shown) -> Hit:
         scored, file, text = ranked.scored, ranked.file, shown.text

@@ -14,9 +14,13 @@ DEPTH: Final = 400
 """How many files, passages and lines are looked at each, best first."""
 
 
+_FILES: Final = "(SELECT id FROM wanted)"
+_PIECES: Final = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)"
+
+
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """BM25 scores by id, higher is better; what is missing holds no word, or is far from the top."""
+    """BM25 scores by id, higher is better; what is missing holds no word or is far from the top."""
 
     documents: dict[int, float] = field(default_factory=dict)
     passages: dict[int, float] = field(default_factory=dict)
@@ -35,7 +39,9 @@ def ask(connection: sqlite3.Connection, query: str, *, restricted: bool = False)
     if match is None:
         return Lexical()
     files = "(SELECT id FROM wanted)" if restricted else ""
-    pieces = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)" if restricted else ""
+    pieces = (
+        "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)" if restricted else ""
+    )
     return Lexical(
         _scores(connection, "documents_fts", match, files),
         _scores(connection, "passages_fts", match, pieces),

@@ -120,8 +120,8 @@ class _Row:
         made = self.made
         day = made.day.isoformat() if made.day else ""
         cursor = connection.execute(
-            "INSERT INTO documents (rel_path, sha256, mtime_ns, ctime_ns, size_bytes, settled, title,"
-            " day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents (rel_path, sha256, mtime_ns, ctime_ns, size_bytes, settled,"
+            " title, day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.rel_path,
                 self.sha256,

@@ -9,9 +9,9 @@ from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import grep, hits, lexical, rank
-from familiar_cli.index.build import has_vectors_of
+from familiar_cli.index.build import count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.schema import IndexUnusableError
+from familiar_cli.index.schema import IndexUnusableError, meta
 from familiar_cli.index.types import Options, SearchResult
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class _Asked:
         if near is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
         model = embedder.model if embedder and near is not None else ""
-        return _Found(method, found, model, self._waiting(model), tuple(self.notes), self.hint)
+        return _Found(method, found, model, self._waiting(), tuple(self.notes), self.hint)
 
     def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
         """Return the model and how near everything is to the question; None by words alone."""
@@ -143,9 +143,7 @@ class _Asked:
         if embedder is None:
             return self._without_model(needed=needed)
         if not has_vectors_of(self.connection, embedder):
-            self.notes.append(f"Nothing has been read by {embedder.model} yet")
-            self.hint = "familiar index build"
-            return None, None
+            return self._unread(embedder, needed=needed)
         try:
             questions = embedder.queries(asked_apart(self.query))
         except EmbedderError as error:
@@ -166,6 +164,20 @@ class _Asked:
             )
         if self.hint:
             self.notes.append(f"Found by words alone: {reason}")
+        return None, None
+
+    def _unread(self, embedder: Embedder, *, needed: bool) -> tuple[None, None]:
+        other = meta(self.connection, "model")
+        held = (
+            f"the index holds vectors of {other}, none of" if other else "nothing was read yet by"
+        )
+        if needed:
+            raise EmbedderError(
+                f"--method {self.options.method} finds by meaning, but {held} {embedder.model}",
+                hint="Run `familiar index build`.",
+            )
+        self.notes.append(f"Found by words alone: {held} {embedder.model}")
+        self.hint = "familiar index build"
         return None, None
 
     def _restrict(self) -> bool:
@@ -203,15 +215,16 @@ class _Asked:
         )
         return np.array([i for (i,) in found], np.int64)
 
-    def _waiting(self, model: str) -> int:
-        if not model:
+    def _waiting(self) -> int:
+        """Return how many pieces wait for a vector of a model that is there."""
+        model = self.opened.embedder if self.opened else None
+        if model is None or self.options.method == "lexical":
             return 0
-        row = self.connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL")
-        waiting = int(row.fetchone()[0])
+        if not has_vectors_of(self.connection, model):
+            return int(self.connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+        waiting = count_waiting(self.connection)
         if waiting:
-            self.notes.append(
-                f"{waiting} pieces were found by words alone: they have no vector yet"
-            )
+            self.notes.append(f"{waiting} pieces without a vector yet were found by words alone")
             self.hint = self.hint or "familiar index build"
         return waiting
 
@@ -244,8 +257,8 @@ def _chunks(
         some = wanted[start : start + 500]
         marks = ",".join("?" * len(some))
         found += connection.execute(
-            "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"
-            f" WHERE id IN ({marks})",  # noqa: S608
+            "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"  # noqa: S608
+            f" WHERE id IN ({marks})",
             some,
         ).fetchall()
     return [(row[0], tuple(row[1:])) for row in found]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from datetime import date
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from familiar_cli.index.rank import Weights
 
 Method = Literal["hybrid", "lexical", "dense", "grep"]
@@ -39,6 +40,22 @@ class Options:
     lines: bool = False
     snippet_tokens: int = 0
     weights: Weights | None = None
+
+
+def options_from(*, k: int, method: str, within: str, since: str, lines: bool) -> Options:
+    """Return options as they were typed.
+
+    Raises:
+        UsageError: There is no such method, or `since` is no day.
+    """
+    known = get_args(Wanted)
+    if method not in known:
+        raise UsageError(f"There is no method {method!r}", hint=f"Known: {', '.join(known)}.")
+    try:
+        day = date.fromisoformat(since) if since else None
+    except ValueError as error:
+        raise UsageError(f"{since!r} is no day", hint="Write it as 2026-01-31.") from error
+    return Options(k=k, method=cast("Wanted", method), within=within, since=day, lines=lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,11 +177,11 @@ def _write(connection: sqlite3.Connection, directory: Path, dimension: int) -> N
 def _write_file(connection: sqlite3.Connection, path: Path, dimension: int) -> None:
     size = 4 * dimension
     rows = "FROM chunks WHERE vector_seq IS NOT NULL AND LENGTH(vector) = ?"
-    ids = [i for (i,) in connection.execute(f"SELECT id {rows} ORDER BY id", (size,))]  # noqa: S608
+    ids = [i for (i,) in connection.execute(f"SELECT id {rows} ORDER BY id", (size,))]
     with path.open("wb") as file:
         file.write(_HEADER.pack(_MAGIC, len(ids), dimension))
         file.write(struct.pack(f"<{len(ids)}q", *ids))
-        for (vector,) in connection.execute(f"SELECT vector {rows} ORDER BY id", (size,)):  # noqa: S608
+        for (vector,) in connection.execute(f"SELECT vector {rows} ORDER BY id", (size,)):
             file.write(vector)
 
 

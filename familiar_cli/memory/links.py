@@ -93,8 +93,8 @@ class Graph:
 def targets(text: str, rel_path: str) -> list[str]:
     """Return the memory paths that the Markdown links of the file at `rel_path` lead to, in order.
 
-    A link is taken relative to its file; one that begins with `/` from the memory's root. Links that
-    leave the memory or name another scheme are left out. What is code holds no links.
+    A link is taken relative to its file; one that begins with `/`, from the memory's root. Links
+    that leave the memory or name another scheme are left out. What is code holds no links.
     """
     bare = _CODE.sub(" ", text)
     found: dict[str, None] = {}
@@ -138,7 +138,7 @@ def graph(store: MemoryStore) -> Graph:
 
 
 def _skipped(rel_path: str, error: FamiliarError) -> Skipped:
-    from familiar_cli.memory.types import Skipped  # noqa: PLC0415
+    from familiar_cli.memory.types import Skipped
 
     return Skipped(rel_path, str(error))
 
