@@ -221,10 +221,7 @@ class EmbeddingIndex:
             rows.put_problem(connection, rel_path, stamp, str(error))
             return False
         sha256 = hashlib.sha256(content).hexdigest()
-        held = connection.execute(
-            "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
-        ).fetchone()
-        if held and held[0] == sha256:
+        if rows.held_sha256(connection, rel_path) == sha256:
             rows.restamp(connection, rel_path, stamp)
             return False
         try:

@@ -112,8 +112,6 @@ class FastEmbedder:
         with self._lock:
             try:
                 rows = list(_load(self.spec, self._directory).embed(texts, batch_size=BATCH))
-            except FamiliarError:
-                raise
             except Exception as error:  # onnxruntime and tokenizers raise classes of their own
                 raise self._failed(error) from error
         found = np.asarray(rows, dtype=np.float32).reshape(len(texts), -1)
@@ -121,13 +119,18 @@ class FastEmbedder:
             raise self._failed(ValueError(f"its vectors have {found.shape[1]} numbers"))
         return _normal(found)
 
+    def _encode(self, text: str) -> Any:  # noqa: ANN401  # an encoding of tokenizers
+        with self._lock:
+            try:
+                return _load(self.spec, self._directory).model.tokenizer.encode(text)
+            except Exception as error:
+                raise self._failed(error) from error
+
     def _parts(self, text: str) -> list[str]:
         """Cut `text` between words into parts that the model reads whole."""
-        tokenizer = _load(self.spec, self._directory).model.tokenizer
         parts: list[str] = []
         while True:
-            with self._lock:
-                encoded = tokenizer.encode(text)
+            encoded = self._encode(text)
             # What was cut off comes back as further encodings; the first says where they begin.
             unread = [at for e in encoded.overflowing for at, to in e.offsets if to]
             if not unread:

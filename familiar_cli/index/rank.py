@@ -107,13 +107,10 @@ def is_named(speaker: str, query: str) -> bool:
     asked = fts.content_words(query)
     if any(name in asked for name in names):
         return True
-    nicknames = [w for w in query.split() if w[:1].isupper() and len(w) >= _MIN_NICKNAME_CHARS]
-    short = {word for nickname in nicknames for word in fts.words(nickname)[:1]}
+    capitals = [word for word in query.split() if word[:1].isupper()]
+    short = {word for capital in capitals for word in fts.words(capital)[:1]} - fts.STOP_WORDS
     return any(
-        name.startswith(word)
-        for name in names
-        for word in short
-        if len(word) >= _MIN_NICKNAME_CHARS
+        name.startswith(word) for name in names for word in short if len(word) >= _MIN_NICKNAME_CHARS
     )
 
 

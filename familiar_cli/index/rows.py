@@ -34,6 +34,8 @@ def put(
     made = chunking.cut(text, rel_path)
     links = targets(text, rel_path)
     with transaction(connection):
+        if held_sha256(connection, rel_path) == sha256:
+            return  # another process was quicker
         vectors = _vectors_of(connection, rel_path)
         _take_out(connection, rel_path)
         row = _Row(rel_path, sha256, seen, made, len(text))
@@ -54,6 +56,14 @@ def put_problem(connection: sqlite3.Connection, rel_path: str, seen: Stamp, prob
     with transaction(connection):
         _take_out(connection, rel_path)
         _Row(rel_path, "", seen, empty, 0, problem).insert(connection)
+
+
+def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
+    """Return the hash of the content that the index holds for a file; empty if it was unreadable."""
+    row = connection.execute(
+        "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
+    ).fetchone()
+    return row[0] if row else None
 
 
 def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp) -> None:

@@ -112,6 +112,7 @@ class _Asked:
     hint: str = ""
 
     def answer(self) -> _Found:
+        self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
         restricted = self._restrict()
         by_words = lexical.Lexical()
         if self.options.method != "dense":

@@ -1,0 +1,106 @@
+"""What is asked of full-text search is words, whatever was typed."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli import fts
+
+
+@pytest.fixture
+def found():
+    """Ask a table that holds the given texts; return which were found."""
+
+    def ask(query: str, *texts: str) -> list[int]:
+        db = sqlite3.connect(":memory:")
+        db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+        db.executemany("INSERT INTO t (body) VALUES (?)", [(fts.indexable(t),) for t in texts])
+        match = fts.match_any(query)
+        rows = db.execute("SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank", (match,)).fetchall()
+        db.close()
+        return [row - 1 for (row,) in rows]
+
+    return ask
+
+
+def test_raw_chat_text_is_no_query_syntax(found) -> None:
+    assert found('What\'s "that" (tea) NEAR: -milk* AND OR ^?', "green tea", "coffee") == [0]
+
+
+def test_one_word_of_many_is_enough(found) -> None:
+    assert found("Does Alice drink green tea at noon?", "tea") == [0]
+
+
+def test_stop_words_find_nothing(found) -> None:
+    assert found("where is the tea", "this is where the coffee is", "tea") == [1]
+
+
+def test_stemming_finds_other_forms(found) -> None:
+    assert found("painted", "she paints", "she sings") == [0]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("Zoë", "Zoe came"),
+        ("zoe", "Zoë came"),
+        ("zoe", "Zoe\u0308 came"),
+        ("日本語", "彼女は日本語を勉強した"),
+        ("東京", "我去了东京和東京"),
+        ("猫", "我喜欢猫"),
+        ("猫", "猫が好き"),
+        ("학교", "나는 학교에서 공부했다"),
+        ("แมว", "ฉันรักแมวมาก"),
+        ("हिन्दी", "वह हिन्दी बोलती है"),
+        ("ＡＢＣ", "abc"),
+        ("Привет", "привет мир"),
+    ],
+)
+def test_names_and_words_of_every_script_are_found(found, query, text) -> None:
+    assert found(query, "something else", text) == [1]
+
+
+def test_a_name_that_is_a_common_word_counts_where_it_has_a_capital() -> None:
+    assert fts.content_words("Have you seen Will?") == ["seen", "will"]
+    assert fts.content_words("will you have tea?") == ["tea"]
+
+
+def test_only_stop_words_are_better_than_none() -> None:
+    assert fts.content_words("who are you") == ["who", "are", "you"]
+
+
+@pytest.mark.parametrize("text", ["", "  ", "?!", "🦊", "-- ''"])
+def test_no_word_is_no_query(text) -> None:
+    assert fts.match_any(text) is None
+
+
+def test_sentences_end_where_a_person_would_end_them() -> None:
+    assert fts.sentences("Hi! How are you?\nFine… 好。再见！") == ["Hi", "How are you", "Fine", "好", "再见"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_can_be_asked(text) -> None:
+    match = fts.match_any(text)
+    if match is not None:
+        db = sqlite3.connect(":memory:")
+        db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+        db.execute("INSERT INTO t VALUES (?)", (fts.indexable(text).encode("utf-8", "replace"),))
+        db.execute("SELECT rowid FROM t WHERE t MATCH ?", (match,)).fetchall()
+        db.close()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["tea", "Zoë", "日本語", "猫", "한국", "แมว"]), min_size=1, max_size=5))
+def test_what_was_written_finds_itself(parts) -> None:
+    text = " ".join(parts)
+    db = sqlite3.connect(":memory:")
+    db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+    db.execute("INSERT INTO t VALUES (?)", (fts.indexable(text),))
+    rows = db.execute("SELECT rowid FROM t WHERE t MATCH ?", (fts.match_any(text),)).fetchall()
+    db.close()
+    assert rows == [(1,)]
