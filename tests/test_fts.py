@@ -79,7 +79,13 @@ def test_no_word_is_no_query(text) -> None:
 
 
 def test_sentences_end_where_a_person_would_end_them() -> None:
-    assert fts.sentences("Hi! How are you?\nFine… 好。再见！") == ["Hi", "How are you", "Fine", "好", "再见"]
+    assert fts.sentences("Hi! How are you?\nFine… 好。再见！") == [
+        "Hi",
+        "How are you",
+        "Fine",
+        "好",
+        "再见",
+    ]
 
 
 @settings(max_examples=150, deadline=None)
@@ -95,7 +101,9 @@ def test_any_text_can_be_asked(text) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(["tea", "Zoë", "日本語", "猫", "한국", "แมว"]), min_size=1, max_size=5))
+@given(
+    st.lists(st.sampled_from(["tea", "Zoë", "日本語", "猫", "한국", "แมว"]), min_size=1, max_size=5)
+)
 def test_what_was_written_finds_itself(parts) -> None:
     text = " ".join(parts)
     db = sqlite3.connect(":memory:")

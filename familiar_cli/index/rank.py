@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 
@@ -47,8 +47,7 @@ class Weights:
 WEIGHTS: Final = Weights()
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):  # thousands are made for one question, and a tuple is made fastest
     """One line that may be an answer, as the index holds it; `passages` are ids, from … to."""
 
     id: int
@@ -57,8 +56,7 @@ class Line:
     passages: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """One line with its scores; `lexical`, `dense` and `cosine` are None where not known.
 
     Args:
@@ -110,7 +108,10 @@ def is_named(speaker: str, query: str) -> bool:
     capitals = [word for word in query.split() if word[:1].isupper()]
     short = {word for capital in capitals for word in fts.words(capital)[:1]} - fts.STOP_WORDS
     return any(
-        name.startswith(word) for name in names for word in short if len(word) >= _MIN_NICKNAME_CHARS
+        name.startswith(word)
+        for name in names
+        for word in short
+        if len(word) >= _MIN_NICKNAME_CHARS
     )
 
 
@@ -134,14 +135,19 @@ def score(
         weights: How much each signal counts.
     """
     candidates = list(lines)
-    by_words = _by_words(candidates, lexical, weights)
     named = {speaker: is_named(speaker, query) for speaker in {c.speaker for c in candidates}}
+    by_words = _by_words(candidates, lexical, weights)
+    known = cosines or {}
+    near = {id_: nearness(c, spec) for id_, c in known.items()} if spec else {}
+    share = weights.dense if lexical.passages else 1.0
     found = []
     for line, words in zip(candidates, by_words, strict=True):
-        cosine, dense = _by_meaning(line, cosines, spec)
-        relevance = _fused(words, dense, weights, words_count=bool(lexical.passages))
+        passage = _best_passage(line, lexical.passages, known)
+        dense = _by_meaning(line, near)
+        # Nothing is known against a line that waits for its vector, so it is not put last.
+        relevance = words if dense is None else (1 - share) * words + share * dense
         relevance += weights.speaker * named[line.speaker]
-        passage = _best_passage(line, lexical.passages, cosines or {})
+        cosine = None if dense is None else _most(line, known)
         found.append(Scored(line, words, dense, cosine, named[line.speaker], passage, relevance))
     return sorted(found, key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
 
@@ -164,49 +170,38 @@ def final(
 
 
 def _by_words(lines: Sequence[Line], lexical: Lexical, weights: Weights) -> list[float]:
+    """Return the lexical score of each line, in [0, 1]; the best one has 1."""
     tables = (lexical.documents, lexical.passages, lexical.lines)
-    file_top, passage_top, line_top = (max(t.values(), default=0.0) or 1.0 for t in tables)
+    shares = (weights.file, weights.passage, weights.line)
+    files, passages, by_line = (
+        {id_: share * value / max(table.values()) for id_, value in table.items()}
+        for table, share in zip(tables, shares, strict=True)
+    )
     raw = [
-        weights.file * lexical.documents.get(line.document_id, 0.0) / file_top
-        + weights.passage * _most(line, lexical.passages) / passage_top
-        + weights.line * lexical.lines.get(line.id, 0.0) / line_top
+        files.get(line.document_id, 0.0)
+        + max([passages.get(p, 0.0) for p in range(*line.passages)], default=0.0)
+        + by_line.get(line.id, 0.0)
         for line in lines
     ]
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]
 
 
-def _by_meaning(
-    line: Line, cosines: Mapping[int, float] | None, spec: Spec | None
-) -> tuple[float | None, float | None]:
-    """Return the larger cosine and the nearness of a line and its passage; None while they wait."""
-    if cosines is None or spec is None:
-        return None, None
-    known = [c for c in (cosines.get(line.id), _most_known(line, cosines)) if c is not None]
-    if not known:
-        return None, None
-    return max(known), sum(nearness(c, spec) for c in known) / len(known)
+def _by_meaning(line: Line, near: Mapping[int, float]) -> float | None:
+    """Return the mean nearness of a line and its nearest passage; None while both wait."""
+    of_passage = [near[p] for p in range(*line.passages) if p in near]
+    of_line = near.get(line.id)
+    if of_line is None:
+        return max(of_passage, default=None)
+    return (of_line + max(of_passage)) / 2 if of_passage else of_line
 
 
-def _fused(words: float, dense: float | None, weights: Weights, *, words_count: bool) -> float:
-    if dense is None:
-        return words  # nothing is known against it, so a new memory is not put last
-    if not words_count:
-        return dense
-    return (1 - weights.dense) * words + weights.dense * dense
-
-
-def _most(line: Line, scores: Mapping[int, float]) -> float:
-    return max((scores.get(p, 0.0) for p in range(*line.passages)), default=0.0)
-
-
-def _most_known(line: Line, scores: Mapping[int, float]) -> float | None:
-    return max((scores[p] for p in range(*line.passages) if p in scores), default=None)
+def _most(line: Line, cosines: Mapping[int, float]) -> float:
+    return max([cosines.get(i, -1.0) for i in (line.id, *range(*line.passages))])
 
 
 def _best_passage(line: Line, lexical: Mapping[int, float], cosines: Mapping[int, float]) -> int:
-    return max(
-        range(*line.passages),
-        key=lambda p: (lexical.get(p, 0.0), cosines.get(p, 0.0), -p),
-        default=0,
-    )
+    first, last = line.passages
+    if last - first == 1:
+        return first
+    return max(range(first, last), key=lambda p: (lexical.get(p, 0.0), cosines.get(p, 0.0), -p))

@@ -59,7 +59,7 @@ def put_problem(connection: sqlite3.Connection, rel_path: str, seen: Stamp, prob
 
 
 def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
-    """Return the hash of the content that the index holds for a file; empty if it was unreadable."""
+    """Return the hash of the content that the index holds for a file; empty if unreadable."""
     row = connection.execute(
         "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
     ).fetchone()

@@ -217,17 +217,13 @@ def _why_old(found: dict[str, str]) -> str:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-    except BaseException:
-        connection.close()
-        raise
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
     return connection
 
 
 def _create(connection: sqlite3.Connection, reason: str) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
     connection.execute("BEGIN IMMEDIATE")
     for statement in _statements():
         connection.execute(statement)

@@ -90,13 +90,23 @@ def _find(index: EmbeddingIndex, query: str, options: Options, opened: Opened | 
     if options.method == "grep":
         return _Found("grep", grep.find(index.store, query, options, is_wanted))
     try:
-        why = index.refresh().rebuilt
-        notes = [f"The index was made anew: {why}"] if why else []
-        return index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
+        return index.use(lambda c: _ask(index, c, query, options, opened))
     except IndexUnusableError as error:
         told = (f"{error}. Every file was read instead.",)
         found = grep.find(index.store, query, options, is_wanted)
         return _Found("grep", found, notes=told, hint=error.hint or "")
+
+
+def _ask(
+    index: EmbeddingIndex,
+    connection: sqlite3.Connection,
+    query: str,
+    options: Options,
+    opened: Opened | None,
+) -> _Found:
+    why = index.refresh_with(connection).rebuilt
+    notes = [f"The index was made anew: {why}"] if why else []
+    return _Asked(index, connection, query, options, opened, notes).answer()
 
 
 @dataclass(slots=True)

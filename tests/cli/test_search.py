@@ -49,7 +49,16 @@ def test_the_keys_of_json_are_a_contract(memory) -> None:
 
 def test_explain_shows_every_signal(memory) -> None:
     shown = run("search", "tea", "--explain").stdout
-    for name in ("relevance", "words", "meaning", "cosine", "coverage", "speaker", "recency", "linked"):
+    for name in (
+        "relevance",
+        "words",
+        "meaning",
+        "cosine",
+        "coverage",
+        "speaker",
+        "recency",
+        "linked",
+    ):
         assert f"{name} " in shown
 
 
@@ -63,7 +72,9 @@ def test_the_question_may_come_from_standard_input(memory) -> None:
 
 def test_k_in_and_since_narrow_it(memory) -> None:
     assert len(data("search", "tea bread", "-k", "1")["hits"]) == 1
-    assert [h["rel_path"] for h in data("search", "tea bread", "--in", "notes.md")["hits"]] == ["notes.md"]
+    assert [h["rel_path"] for h in data("search", "tea bread", "--in", "notes.md")["hits"]] == [
+        "notes.md"
+    ]
     assert data("search", "tea", "--since", "2999-01-01")["hits"] == []
 
 
@@ -113,11 +124,17 @@ def test_reading_every_file_is_the_method_of_last_resort(memory) -> None:
 
 def test_words_alone_load_neither_numpy_nor_the_model(memory) -> None:
     spawn("search", "tea")
-    code = "import sys; from familiar_cli.cli import app; app(['search', 'tea'], standalone_mode=False); print(*sys.modules)"
+    code = (
+        "import sys; from familiar_cli.cli import app
+"
+        "app(['search', 'tea'], standalone_mode=False); print(*sys.modules)"
+    )
     import subprocess
     import sys
 
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True
+    )
     loaded = {m.partition(".")[0] for m in done.stdout.split()}
     assert not loaded & {"numpy", "fastembed", "onnxruntime", "markdown_it", "httpx", "filelock"}

@@ -188,7 +188,9 @@ def test_an_embedder_that_fails_keeps_what_is_there(world) -> None:
     assert world.paths("tea") == ["a.md"]
 
 
-@pytest.mark.parametrize("content", [b"", b"no database at all" * 100, b"SQLite format 3\x00" + b"x" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"", b"no database at all" * 100, b"SQLite format 3\x00" + b"x" * 5000]
+)
 def test_a_corrupt_index_is_made_anew(world, content) -> None:
     world.put("a.md", "tea")
     world.index.refresh()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -81,7 +82,7 @@ def test_a_long_section_is_cut_into_windows_that_overlap() -> None:
     text = "# A\n\n" + (SENTENCE * 4 + "\n\n") * 60
     passages = cut(text, "a.md").passages
     assert len(passages) > 2
-    for one, two in zip(passages, passages[1:], strict=False):
+    for one, two in pairwise(passages):
         shared = count(text[two.start : one.end])
         assert shared > chunking.OVERLAP_TOKENS * 0.9
     assert all(p.tokens <= chunking.WINDOW_TOKENS for p in passages)
@@ -101,7 +102,10 @@ def test_each_chunk_bears_its_date_and_title() -> None:
 
 
 def test_a_date_in_the_title_is_not_said_twice() -> None:
-    assert label("Talk, 3 January 2026", "Talk, 3 January 2026", date(2026, 1, 3)) == "Talk, 3 January 2026"
+    assert (
+        label("Talk, 3 January 2026", "Talk, 3 January 2026", date(2026, 1, 3))
+        == "Talk, 3 January 2026"
+    )
 
 
 def test_fields_of_a_card_are_no_conversation() -> None:

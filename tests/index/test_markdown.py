@@ -8,8 +8,30 @@ from hypothesis import strategies as st
 
 from familiar_cli.index.markdown import parse, plain
 
-PIECES = ["# A\n", "## B\n", "text\n", "\n", "- x\n", "> q\n", "```\n", "---\n", "a: b\n", "|a|b|\n", "|-|-|\n"]
-PIECES += ["Ada: hi\n", "**Bo:** yes\r\n", "===\n", "    code\n", "日本\r", "\ufeff", "<p>\n", "\x00", "1. y\n"]
+PIECES = [
+    "# A\n",
+    "## B\n",
+    "text\n",
+    "\n",
+    "- x\n",
+    "> q\n",
+    "```\n",
+    "---\n",
+    "a: b\n",
+    "|a|b|\n",
+    "|-|-|\n",
+]
+PIECES += [
+    "Ada: hi\n",
+    "**Bo:** yes\r\n",
+    "===\n",
+    "    code\n",
+    "日本\r",
+    "\ufeff",
+    "<p>\n",
+    "\x00",
+    "1. y\n",
+]
 
 
 @settings(max_examples=300, deadline=None)
@@ -67,4 +89,7 @@ def test_turns_on_lines_of_their_own_are_apart_without_blank_lines() -> None:
 
 
 def test_marks_go_and_words_stay() -> None:
-    assert plain("**Ada** likes [tea](x.md), `a_b` and snake_case") == "Ada likes tea, a_b and snake_case"
+    assert (
+        plain("**Ada** likes [tea](x.md), `a_b` and snake_case")
+        == "Ada likes tea, a_b and snake_case"
+    )

@@ -100,7 +100,9 @@ def test_who_is_asked_about_speaks_first() -> None:
         ("", "anything", False),
     ],
 )
-def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(speaker, query, named) -> None:
+def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
+    speaker, query, named
+) -> None:
     assert is_named(speaker, query) is named
 
 

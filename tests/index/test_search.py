@@ -23,7 +23,9 @@ DRINKS = (("tea", "beverage", "drink"), ("cat", "pet"))
 
 
 def talk(*turns: str) -> str:
-    return "# Talk\n" + "".join(f"\n**{'Ada' if n % 2 else 'Bo'}:** {t}\n" for n, t in enumerate(turns))
+    return "# Talk\n" + "".join(
+        f"\n**{'Ada' if n % 2 else 'Bo'}:** {t}\n" for n, t in enumerate(turns)
+    )
 
 
 @pytest.fixture
@@ -108,7 +110,9 @@ def test_the_best_sentence_counts(world, meaning) -> None:
 
 
 def test_a_hit_is_its_files_text_to_the_character(world) -> None:
-    text = "# Größe 🦊\n\n" + "Fülltext über nichts. " * 200 + "\n\n## Tee\n\nEr mag Pfefferminztee.\n"
+    text = (
+        "# Größe 🦊\n\n" + "Fülltext über nichts. " * 200 + "\n\n## Tee\n\nEr mag Pfefferminztee.\n"
+    )
     world.put("a.md", text.replace("\n", "\r\n"))
     (hit,) = world.ask("Pfefferminztee").hits
     whole = (world.root / "a.md").read_bytes().decode()
@@ -167,7 +171,9 @@ def test_a_directory_or_a_day_narrows_the_search(world, meaning) -> None:
     for method in ("lexical", "hybrid", "grep"):
         embedder = meaning if method == "hybrid" else None
         assert len(world.paths("tea", embedder, method=method, within="sessions")) == 2
-        found = world.paths("tea", embedder, method=method, within="sessions/", since=date(2026, 1, 1))
+        found = world.paths(
+            "tea", embedder, method=method, within="sessions/", since=date(2026, 1, 1)
+        )
         assert found == ["sessions/2026-01-03-evening.md"]
 
 
@@ -208,7 +214,12 @@ def test_the_same_instance_wins_a_tie(world) -> None:
 
 @pytest.mark.parametrize(
     ("query", "text"),
-    [("日本語", "彼女は日本語を勉強した"), ("东京", "我去了东京"), ("Zoë", "Zoe came"), ("แมว", "ฉันรักแมว")],
+    [
+        ("日本語", "彼女は日本語を勉強した"),
+        ("东京", "我去了东京"),
+        ("Zoë", "Zoe came"),
+        ("แมว", "ฉันรักแมว"),
+    ],
 )
 def test_ascii_only_tokenising_is_over_every_script_is_found(world, query, text) -> None:
     world.put("other.md", "nothing of the sort")
@@ -218,7 +229,9 @@ def test_ascii_only_tokenising_is_over_every_script_is_found(world, query, text)
         assert world.paths(query, method="grep") == ["a.md"]
 
 
-@pytest.mark.parametrize("query", ['"tea', "tea AND", "tea*", "NEAR(tea)", "tea -milk", "t:tea", "(tea", "tea'"])
+@pytest.mark.parametrize(
+    "query", ['"tea', "tea AND", "tea*", "NEAR(tea)", "tea -milk", "t:tea", "(tea", "tea'"]
+)
 def test_punctuation_in_a_question_is_no_syntax(world, query) -> None:
     world.put("a.md", "tea")
     assert world.paths(query) == ["a.md"]
@@ -269,7 +282,7 @@ def test_threads_search_while_another_builds(world, meaning) -> None:
         try:
             for _ in range(5):
                 assert world.paths("tea", meaning, k=60)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # shown in the test's own thread
             problems.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -300,7 +313,9 @@ def test_processes_build_and_search_at_once(world) -> None:
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     children = [
-        subprocess.Popen([sys.executable, "-c", code, str(world.root)], stdout=subprocess.PIPE, env=env)
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(world.root)], stdout=subprocess.PIPE, env=env
+        )
         for _ in range(3)
     ]
     said = [child.communicate(timeout=60)[0].decode() for child in children]

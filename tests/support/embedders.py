@@ -34,8 +34,8 @@ class WordEmbedder:
         for row, text in zip(rows, texts, strict=True):
             row[0] = 1e-3
             for word in fts.content_words(text):
-                word = self._same.get(word, word)
-                digest = hashlib.blake2b(word.encode(), digest_size=4).digest()
+                same = self._same.get(word, word)
+                digest = hashlib.blake2b(same.encode(), digest_size=4).digest()
                 row[int.from_bytes(digest, "little") % self.dimension] += 1
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
