@@ -10,7 +10,7 @@ from familiar_cli import fts
 if TYPE_CHECKING:
     import sqlite3
 
-DEPTH: Final = 400
+DEPTH: Final = 200
 """How many files, passages and lines are looked at each, best first."""
 
 

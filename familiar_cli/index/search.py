@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.vectors import Cosines, Ids
 
 SENTENCES: Final = 5
-DENSE_DEPTH: Final = 400
+DENSE_DEPTH: Final = 200
 """How many pieces that are near in meaning are looked at, besides those found by words."""
 DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
@@ -104,7 +104,7 @@ def _ask(
     options: Options,
     opened: Opened | None,
 ) -> _Found:
-    why = index.refresh_with(connection).rebuilt
+    why = index.refresh_with(connection).rebuilt if options.refresh else ""
     notes = [f"The index was made anew: {why}"] if why else []
     return _Asked(index, connection, query, options, opened, notes).answer()
 

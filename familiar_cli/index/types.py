@@ -28,6 +28,7 @@ class Options:
         instance: The instance that asks; files it wrote are preferred.
         lines: Rank single lines, instead of files with their best passage.
         snippet_tokens: Most tokens of a hit's text; 0 for whole short files and whole passages.
+        refresh: Look first for files that changed since the last search.
         weights: How much each signal counts; None for the measured ones.
     """
 
@@ -39,6 +40,7 @@ class Options:
     instance: str = ""
     lines: bool = False
     snippet_tokens: int = 0
+    refresh: bool = True
     weights: Weights | None = None
 
 

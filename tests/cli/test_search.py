@@ -125,8 +125,7 @@ def test_reading_every_file_is_the_method_of_last_resort(memory) -> None:
 def test_words_alone_load_neither_numpy_nor_the_model(memory) -> None:
     spawn("search", "tea")
     code = (
-        "import sys; from familiar_cli.cli import app
-"
+        "import sys; from familiar_cli.cli import app\n"
         "app(['search', 'tea'], standalone_mode=False); print(*sys.modules)"
     )
     import subprocess
