@@ -100,11 +100,13 @@ class Familiar:
 
         return open_embedder(self.config.embedding.model, cache_dir())
 
-    def search(self, query: str, options: Options) -> SearchResult:
+    def search(
+        self, query: str, options: Options, progress: Callable[[str, int, int], None] | None = None
+    ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
         from familiar_cli.index.search import search
 
-        return search(self.index, query, options, self.embedder)
+        return search(self.index, query, options, self.embedder, progress)
 
     @cached_property
     def history(self) -> HistoryStore:

@@ -220,13 +220,13 @@ def links(
     familiar memory links people/alice.md
     familiar memory links notes.md --depth 2
     """
+    from familiar_cli.memory import paths
     from familiar_cli.memory.links import graph
     from familiar_cli.ui import links_page as page
     from familiar_cli.ui.terminal import print_page
 
-    out = output(ctx)
-    store = familiar_of(ctx).memory
-    found = graph(store)
+    out, path = output(ctx), paths.parse(path)
+    found = graph(familiar_of(ctx).memory)
     steps = found.around(path, depth)
     _tell_skipped(out, found.skipped)
     if not steps:

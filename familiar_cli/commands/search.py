@@ -49,11 +49,13 @@ def search(
     """
     from familiar_cli.index.types import options_from
     from familiar_cli.ui.search_page import search_data, search_page
+    from familiar_cli.ui.steps import steps
     from familiar_cli.ui.terminal import print_page
 
     out, familiar = output(ctx), familiar_of(ctx)
     options = options_from(k=k, method=method, within=within, since=since, lines=lines)
-    found = familiar.search(text_or_stdin(query), options)
+    with steps(out) as report:
+        found = familiar.search(text_or_stdin(query), options, report)
     page = search_page(found, lines=lines, explain=explain)
     out.answer(search_data(found), lambda: print_page(*page) if page else None)
     _tell(out, found)

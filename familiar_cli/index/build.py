@@ -127,22 +127,7 @@ class EmbeddingIndex:
         """
         if not self.store.root.is_dir():
             return Refreshed()
-        return self.use(lambda connection: self.refresh_with(connection, progress))
-
-    def refresh_with(
-        self, connection: sqlite3.Connection, progress: Progress | None = None
-    ) -> Refreshed:
-        """Do what `refresh` does, with a connection that is there already."""
-        seen = scan.look(self.store.root, connection)
-        rows.take_out(connection, seen.gone)
-        changed = []
-        for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
-            if self._take_in(connection, rel_path, stamp):
-                changed.append(rel_path)
-            if progress:
-                progress("files read", number + 1, len(seen.suspects))
-        unchanged = seen.same + len(seen.suspects) - len(changed)
-        return Refreshed(tuple(changed), seen.gone, unchanged, _note_of_rebuild(connection))
+        return self.use(lambda connection: self._refresh(connection, progress))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Look again at files that were just changed, and at no other."""
@@ -204,6 +189,18 @@ class EmbeddingIndex:
 
     def _waiting(self) -> int:
         return self.use(count_waiting) if self.directory.is_dir() else 0
+
+    def _refresh(self, connection: sqlite3.Connection, progress: Progress | None) -> Refreshed:
+        seen = scan.look(self.store.root, connection)
+        rows.take_out(connection, seen.gone)
+        changed = []
+        for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
+            if self._take_in(connection, rel_path, stamp):
+                changed.append(rel_path)
+            if progress:
+                progress("files read", number + 1, len(seen.suspects))
+        unchanged = seen.same + len(seen.suspects) - len(changed)
+        return Refreshed(tuple(changed), seen.gone, unchanged, _note_of_rebuild(connection))
 
     def _touch(self, connection: sqlite3.Connection, rel_paths: list[str]) -> None:
         for rel_path in rel_paths:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from familiar_cli.index.build import EmbeddingIndex
+    from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, Opened
     from familiar_cli.index.types import Hit, Method
     from familiar_cli.index.vectors import Cosines, Ids
@@ -45,6 +45,7 @@ def search(
     query: str,
     options: Options = Options(),  # noqa: B008  # frozen
     opened: Opened | None = None,
+    progress: Progress | None = None,
 ) -> SearchResult:
     """Return what the memory holds about `query`.
 
@@ -57,6 +58,7 @@ def search(
         query: A message or question, as typed.
         options: What to look for, and where.
         opened: The model that finds by meaning, or why there is none.
+        progress: Told of files that have to be read first.
 
     Raises:
         UsageError: `query` holds no word.
@@ -70,7 +72,7 @@ def search(
             hint='Write what you remember, e.g. `familiar search "the cat\'s name"`.',
         )
     _check_within(index, options.within)
-    found = _find(index, query, options, opened)
+    found = _find(index, query, options, opened, progress)
     elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
     return SearchResult(
         found.method,
@@ -84,29 +86,25 @@ def search(
     )
 
 
-def _find(index: EmbeddingIndex, query: str, options: Options, opened: Opened | None) -> _Found:
+def _find(
+    index: EmbeddingIndex,
+    query: str,
+    options: Options,
+    opened: Opened | None,
+    progress: Progress | None,
+) -> _Found:
     if not index.store.root.is_dir():
         return _Found("grep" if options.method == "grep" else "lexical", ())
     if options.method == "grep":
         return _Found("grep", grep.find(index.store, query, options, is_wanted))
     try:
-        return index.use(lambda c: _ask(index, c, query, options, opened))
+        why = index.refresh(progress).rebuilt if options.refresh else ""
+        notes = [f"The index was made anew: {why}"] if why else []
+        return index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
     except IndexUnusableError as error:
         told = (f"{error}. Every file was read instead.",)
         found = grep.find(index.store, query, options, is_wanted)
         return _Found("grep", found, notes=told, hint=error.hint or "")
-
-
-def _ask(
-    index: EmbeddingIndex,
-    connection: sqlite3.Connection,
-    query: str,
-    options: Options,
-    opened: Opened | None,
-) -> _Found:
-    why = index.refresh_with(connection).rebuilt if options.refresh else ""
-    notes = [f"The index was made anew: {why}"] if why else []
-    return _Asked(index, connection, query, options, opened, notes).answer()
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,9 +14,15 @@ if TYPE_CHECKING:
     Report = Callable[[str, int, int], None]
 
 
+FEW: Final = 40
+
+
 @contextmanager
 def steps(out: Output) -> Iterator[Report]:
-    """Show what the block reports as (what, done, total); nothing when nobody watches."""
+    """Show what the block reports as (what, done, total).
+
+    Nothing is shown when nobody watches, or of less than `FEW` things, which are done in a moment.
+    """
     if out.quiet or not sys.stderr.isatty():
         yield lambda _what, _done, _total: None
         return
@@ -38,6 +44,8 @@ def steps(out: Output) -> Iterator[Report]:
     tasks: dict[str, TaskID] = {}
 
     def report(what: str, done: int, total: int) -> None:
+        if total < FEW:
+            return
         if what not in tasks:
             tasks[what] = bars.add_task(what, total=total)
         bars.update(tasks[what], completed=done, total=total)
