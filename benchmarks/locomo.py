@@ -101,7 +101,7 @@ def conversation(sample: dict[str, Any], number: int) -> Conversation:
     """Return one conversation as the Markdown files that the program would hold."""
     said = sample["conversation"]
     made = Conversation(str(sample.get("sample_id") or f"conversation-{number}"))
-    place: dict[str, tuple[str, str]] = {}
+    place: dict[tuple[int, ...], tuple[str, str]] = {}
     sessions = sorted(int(k.split("_")[1]) for k in said if re.fullmatch(r"session_\d+", k))
     for session in sessions:
         turns = said[f"session_{session}"]
@@ -112,9 +112,10 @@ def conversation(sample: dict[str, Any], number: int) -> Conversation:
         text, places = session_file(turns, at)
         made.files[rel_path] = text
         made.turns[rel_path] = places
-        place |= {turn["dia_id"]: (rel_path, turn["dia_id"]) for turn in turns}
+        place |= {turn_id(turn["dia_id"]): (rel_path, turn["dia_id"]) for turn in turns}
     for asked in sample["qa"]:
-        evidence = re.findall(r"D\d+:\d+", " ".join(map(str, asked.get("evidence") or [])))
+        said_at = " ".join(map(str, asked.get("evidence") or []))
+        evidence = [turn_id(found) for found in re.findall(r"D\d+:\d+", said_at)]
         turns_of = frozenset(place[e] for e in evidence if e in place)
         if turns_of:
             files = frozenset(rel_path for rel_path, _ in turns_of)
@@ -122,6 +123,11 @@ def conversation(sample: dict[str, Any], number: int) -> Conversation:
                 Question(str(asked["question"]), int(asked["category"]), files, turns_of)
             )
     return made
+
+
+def turn_id(text: str) -> tuple[int, ...]:
+    """Return the session and number in a turn's id; `D3:5` and `D3:05` are one."""
+    return tuple(map(int, re.findall(r"\d+", text)))
 
 
 def when(text: str) -> datetime:

@@ -102,8 +102,11 @@ def status_of(familiar: Familiar) -> Status:
 
 def _unindexed(familiar: Familiar, walk: Walk) -> int:
     """Return how many files the index does not hold as they are."""
-    index = familiar.index.status()
-    if index.exists:
+    try:
+        index = familiar.index.status()
+    except FamiliarError:
+        index = None  # `familiar index status` says what is wrong with it
+    if index is not None and index.exists:
         return index.stale_files
     return sum(entry.rel_path.endswith(".md") for entry in walk.files)
 
