@@ -20,6 +20,7 @@ FamiliarError (1, failed)
         ModelKeyError (model_key)                   the server wants a key, a better one, or money
         ModelUnknownError (model_unknown)           that model is not there
         PromptTooLongError (prompt_too_long)        more tokens than the model can read
+        RequestRefusedError (request_refused)       the server does not accept such a request
         RateLimitError (rate_limit)                 too many requests
         CutOffError (cut_off)                       the reply broke off
         BadReplyError (bad_reply)                   the server's words make no sense
@@ -178,6 +179,12 @@ class PromptTooLongError(ModelError):
     """The prompt holds more tokens than the model can read."""
 
     code = "prompt_too_long"
+
+
+class RequestRefusedError(ModelError):
+    """The server does not accept such a request; perhaps without one of its settings it would."""
+
+    code = "request_refused"
 
 
 class RateLimitError(ModelError):

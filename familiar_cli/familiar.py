@@ -6,18 +6,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Self
 
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.schema import CharacterConfig
     from familiar_cli.context.limits import Allowance
+    from familiar_cli.context.off_record import OffRecord
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.providers.character import CharacterProvider
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import Taken
-    from familiar_cli.context.types import ContextRequest, Modality, Said
+    from familiar_cli.context.turn import Taken, TurnTaking
+    from familiar_cli.context.types import ContextRequest, Modality, Said, Spoken
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Opened
@@ -162,10 +163,16 @@ class Familiar:
             deadline_s=self.config.context.provider_deadline_s,
         )
 
-    def pipeline(self, channel_id: str) -> ContextPipeline:
-        """Return what makes the prompts of a channel."""
+    def pipeline(self, channel_id: str, *, remembered: Sequence[Spoken] = ()) -> ContextPipeline:
+        """Return what makes the prompts of a channel.
+
+        Args:
+            channel_id: The channel.
+            remembered: What was said off the record just before.
+        """
         from familiar_cli.context.pipeline import ContextPipeline
         from familiar_cli.context.providers.history import HistoryProvider
+        from familiar_cli.context.providers.remembered import RememberedProvider
 
         del channel_id  # all channels have the same parts
         deadline_s = self.config.context.provider_deadline_s
@@ -173,6 +180,7 @@ class Familiar:
         providers = (
             self.character,
             HistoryProvider(self.history, recent_turns=recent, deadline_s=deadline_s),
+            *([RememberedProvider(remembered)] if remembered else ()),
         )
         return ContextPipeline(providers, self.counter)
 
@@ -204,7 +212,7 @@ class Familiar:
 
         from familiar_cli.context.turn import dry_run
 
-        pipeline = self.pipeline(said.channel_id)
+        pipeline = self.pipeline(said.channel_id, remembered=said.remembered)
         assembled = asyncio.run(pipeline.assemble(self._request(said)))
         return dry_run(
             assembled,
@@ -221,9 +229,10 @@ class Familiar:
         stream: bool = True,
         on_wait: OnText | None = None,
     ) -> Taken:
-        """Say something to the familiar and return its reply; both are kept.
+        """Say something to the familiar and return its reply; both are kept, or nothing is.
 
-        Ctrl-C ends the reply: what came of it is kept, and the result says `interrupted`.
+        Ctrl-C ends the reply: what came of it is kept, and the result says `interrupted`. Of a turn
+        off the record neither words nor traces are written anywhere.
 
         Args:
             said: What is said.
@@ -239,25 +248,35 @@ class Familiar:
         """
         import asyncio
 
-        from familiar_cli.context.turn import TurnTaking
         from familiar_cli.llm.slots import check_usable
 
         check_usable(self.slot())
-        taking = TurnTaking(
-            self.history,
-            self.pipeline(said.channel_id),
-            self.paths.traces,
-            keep_traces=self.config.context.keep_traces,
-            notice=self.allowance(said.modality).notice,
-        )
+        taking = self._taking(said)
         model = self.model(on_wait=on_wait)
-        turn = taking.take(self._request(said), model, on_text, stream=stream, source=said.source)
+        turn = taking.take(self._request(said), model, on_text, stream=stream)
         try:
             return asyncio.run(turn)
         except KeyboardInterrupt:
             if taking.interrupted is None:
                 raise
             return taking.interrupted
+
+    def _taking(self, said: Said) -> TurnTaking | OffRecord:
+        from familiar_cli.context.off_record import OffRecord
+        from familiar_cli.context.turn import TurnTaking
+
+        pipeline = self.pipeline(said.channel_id, remembered=said.remembered)
+        notice = self.allowance(said.modality).notice
+        if said.off_record:
+            return OffRecord(pipeline, notice=notice)
+        return TurnTaking(
+            self.history,
+            pipeline,
+            self.paths.traces,
+            keep_traces=self.config.context.keep_traces,
+            notice=notice,
+            source=said.source,
+        )
 
     def close(self) -> None:
         """End the models that were started and let go of the history."""

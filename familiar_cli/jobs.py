@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
+_STEP_S: Final = 0.1
+_PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to itself
 
 
 async def in_thread(call: Callable[[], T]) -> T:
@@ -37,3 +44,179 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     threading.Thread(target=work, daemon=True, name="familiar-read").start()
     return await answer
+
+
+async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Return what a coroutine gives that runs in a thread with an event loop of its own.
+
+    So it holds up nobody here, even if it computes or waits without awaiting. When the caller is
+    cancelled, the coroutine is cancelled too, but not waited for: code that does not await cannot
+    be stopped, and what it returns is dropped.
+    """
+    reins = _Reins()
+    try:
+        return await in_thread(lambda: asyncio.run(reins.hold(start)))
+    except asyncio.CancelledError:
+        reins.stop()
+        raise
+
+
+class _Reins:
+    """Stops a coroutine that runs in another thread, whether or not it has begun there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._cancel: Callable[[], object] | None = None
+
+    async def hold(self, start: Callable[[], Coroutine[object, object, T]]) -> T:
+        """Run the coroutine here."""
+        task = asyncio.current_task()
+        assert task is not None
+        with self._lock:
+            self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+            if self._stopped:
+                raise asyncio.CancelledError
+        return await start()
+
+    def stop(self) -> None:
+        """Cancel it."""
+        with self._lock, suppress(RuntimeError):  # its loop has closed: it has ended
+            self._stopped = True
+            if self._cancel:
+                self._cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What became of work: the names of what was done, what failed and why, what was broken off."""
+
+    done: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    cancelled: tuple[str, ...] = ()
+
+
+class Jobs:
+    """Work that may be done after a reply. It waits until `start`, and ends in `drain` or `cancel`.
+
+    The work runs in one thread, beside a person who types. A job is known by its name, and is not
+    taken on twice.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Callable[[], Coroutine[object, object, object]]] = {}
+        self._running: _Run | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all jobs that are not done."""
+        running = self._running.names if self._running else ()
+        return (*running, *self._waiting)
+
+    def add(self, name: str, start: Callable[[], Coroutine[object, object, object]]) -> bool:
+        """Take on a job. Returns whether it is new."""
+        if name in self.names:
+            return False
+        self._waiting[name] = start
+        return True
+
+    def start(self) -> None:
+        """Begin with whatever waits, if nothing is under way."""
+        if self._waiting and self._running is None:
+            self._running = _Run(self._waiting)
+            self._waiting = {}
+
+    def drain(self, limit_s: float | None = None) -> Drained:
+        """Begin with whatever waits, wait for all that is under way, and say what became of it.
+
+        Args:
+            limit_s: What takes longer is broken off; None: nothing does.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C came; nothing was broken off yet, see `cancel`.
+        """
+        self.start()
+        if self._running is None:
+            return Drained()
+        self._running.wait(limit_s)
+        return self.cancel()
+
+    def cancel(self) -> Drained:
+        """Break off what is under way, forget what waits, and say what became of each."""
+        waiting, self._waiting = tuple(self._waiting), {}
+        if self._running is None:
+            return Drained(cancelled=waiting)
+        ended = self._running.end()
+        self._running = None
+        return replace(ended, cancelled=(*ended.cancelled, *waiting))
+
+
+class _Run:
+    """Jobs under way in a thread of their own."""
+
+    def __init__(self, jobs: dict[str, Callable[[], Coroutine[object, object, object]]]) -> None:
+        self.names = tuple(jobs)
+        self._jobs = jobs
+        self._results: dict[str, BaseException | None] = {}
+        self._loop = asyncio.new_event_loop()
+        self._tasks: dict[str, asyncio.Task[object]] = {}  # held, or they could be thrown away
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, daemon=True, name="familiar-jobs")
+        self._thread.start()
+
+    def wait(self, limit_s: float | None) -> None:
+        """Wait until all is done, in short steps: so Ctrl-C is heard on every system."""
+        until = None if limit_s is None else stopwatch_s() + limit_s
+        while self._thread.is_alive() and (until is None or stopwatch_s() < until):
+            self._thread.join(_STEP_S if until is None else min(_STEP_S, until - stopwatch_s()))
+
+    def end(self) -> Drained:
+        """Cancel what is not done, wait a little for it to listen, and tell."""
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(self._cancel)
+        self._thread.join(_PATIENCE_S)
+        results = dict(self._results)
+        return Drained(
+            done=tuple(n for n in self.names if n in results and results[n] is None),
+            failed=tuple((n, _words(e)) for n, e in results.items() if _is_failure(e)),
+            cancelled=tuple(
+                n
+                for n in self.names
+                if n not in results or isinstance(results[n], asyncio.CancelledError)
+            ),
+        )
+
+    def _work(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._all())
+
+    async def _all(self) -> None:
+        self._tasks = {
+            name: asyncio.ensure_future(self._one(name, start))
+            for name, start in self._jobs.items()
+        }
+        if self._stopped:
+            self._cancel()
+        await asyncio.wait(self._tasks.values())
+
+    async def _one(self, name: str, start: Callable[[], Coroutine[object, object, object]]) -> None:
+        try:
+            await start()
+        except BaseException as error:  # noqa: BLE001  # one job's failure is not another's
+            self._results[name] = error
+        else:
+            self._results[name] = None
+
+    def _cancel(self) -> None:
+        self._stopped = True
+        for task in self._tasks.values():
+            task.cancel()
+
+
+def _is_failure(error: BaseException | None) -> bool:
+    return error is not None and not isinstance(error, asyncio.CancelledError)
+
+
+def _words(error: BaseException | None) -> str:
+    known = isinstance(error, FamiliarError)
+    return str(error) if known else f"{type(error).__name__}: {error}"

@@ -1,15 +1,17 @@
-"""Work in a thread neither holds up the loop nor the end of the program."""
+"""Work beside the loop holds up neither it nor the end of the program, and is never forgotten."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from familiar_cli.jobs import in_thread
+from familiar_cli.errors import FamiliarError
+from familiar_cli.jobs import Drained, Jobs, apart, in_thread
 
 
 async def test_it_returns_what_the_call_returns() -> None:
@@ -52,3 +54,139 @@ def test_an_answer_after_the_loop_has_closed_is_dropped() -> None:
     with pytest.raises(TimeoutError):
         asyncio.run(give_up())
     time.sleep(0.2)
+
+
+async def nothing() -> None:
+    await asyncio.sleep(0)
+
+
+def test_work_in_a_loop_of_its_own_holds_up_nobody() -> None:
+    async def deaf() -> str:
+        time.sleep(0.3)  # noqa: ASYNC251
+        return "late"
+
+    async def both() -> tuple[list[float], str]:
+        late = asyncio.ensure_future(apart(deaf))
+        start, ticks = time.perf_counter(), []
+        for _ in range(5):
+            await asyncio.sleep(0.02)
+            ticks.append(time.perf_counter() - start)
+        return ticks, await late
+
+    ticks, said = asyncio.run(both())
+    assert ticks[-1] < 0.3
+    assert said == "late"
+
+
+def test_work_apart_that_fails_fails_here() -> None:
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(apart(fail))
+
+
+def test_work_apart_is_cancelled_with_its_caller() -> None:
+    heard = threading.Event()
+
+    async def listen() -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            heard.set()
+            raise
+
+    async def give_up() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(apart(listen), 0.1)
+
+    asyncio.run(give_up())
+    assert heard.wait(5)
+
+
+def test_a_program_ends_quietly_while_work_apart_is_deaf() -> None:
+    code = (
+        "import asyncio, time\n"
+        "from familiar_cli.jobs import apart\n"
+        "async def deaf(): time.sleep(30)\n"
+        "async def main():\n"
+        "    try: await asyncio.wait_for(apart(deaf), 0.1)\n"
+        "    except TimeoutError: print('on time')\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert (done.stdout, done.stderr) == ("on time\n", "")
+
+
+def test_jobs_are_done_by_the_time_they_are_drained() -> None:
+    jobs, seen = Jobs(), []
+
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+        seen.append(1)
+
+    assert jobs.add("a", work)
+    assert jobs.drain() == Drained(done=("a",))
+    assert seen == [1]
+    assert jobs.drain() == Drained()
+
+
+def test_a_job_is_taken_on_once() -> None:
+    jobs = Jobs()
+    assert jobs.add("a", nothing)
+    assert not jobs.add("a", nothing)
+    jobs.start()
+    assert not jobs.add("a", nothing)
+    assert jobs.drain().done == ("a",)
+    assert jobs.add("a", nothing)
+    assert jobs.cancel() == Drained(cancelled=("a",))
+
+
+def test_one_job_that_fails_is_told_and_harms_no_other() -> None:
+    async def fail() -> None:
+        raise FamiliarError("the disk is full")
+
+    async def break_down() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    jobs = Jobs()
+    jobs.add("a", fail)
+    jobs.add("b", nothing)
+    jobs.add("c", break_down)
+
+    drained = jobs.drain()
+    assert drained.done == ("b",)
+    assert sorted(drained.failed) == [
+        ("a", "the disk is full"),
+        ("c", "ZeroDivisionError: division by zero"),
+    ]
+
+
+def test_a_job_that_takes_too_long_is_broken_off_aloud() -> None:
+    heard = threading.Event()
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            heard.set()
+            raise
+
+    jobs = Jobs()
+    jobs.add("slow", slow)
+    jobs.add("fast", nothing)
+
+    assert jobs.drain(0.2) == Drained(done=("fast",), cancelled=("slow",))
+    assert heard.is_set()
+
+
+def test_jobs_can_be_broken_off_before_they_began() -> None:
+    for _ in range(20):
+        jobs = Jobs()
+        jobs.add("a", lambda: asyncio.sleep(30))
+        jobs.start()
+        start = time.perf_counter()
+        assert jobs.cancel() == Drained(cancelled=("a",))
+        assert time.perf_counter() - start < 1

@@ -9,6 +9,7 @@ import typer
 from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
 
 if TYPE_CHECKING:
+    from familiar_cli.context.turn import Taken
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
@@ -37,6 +38,9 @@ def ask(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be sent; send and keep nothing.")
     ] = False,
+    off_record: Annotated[
+        bool, typer.Option("--off-record", help="Keep nothing: no turn, no record of the prompt.")
+    ] = False,
     no_stream: Annotated[
         bool, typer.Option("--no-stream", help="Print the reply when it is whole.")
     ] = False,
@@ -46,13 +50,15 @@ def ask(
     \b
     familiar ask "Do you remember the harbour?"
     familiar ask "Hello" --as discord:1234 --name Anna --channel harbour
+    familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """
     from familiar_cli.config.speaker import who_speaks
     from familiar_cli.context.types import Modality, Said
 
     words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
-    said = Said(words, who_speaks(as_, name), channel, Modality(modality), greeting)
+    speaker = who_speaks(as_, name)
+    said = Said(words, speaker, channel, Modality(modality), greeting, off_record=off_record)
     with familiar_of(ctx) as familiar:
         if dry_run:
             _show(output(ctx), familiar, said)
@@ -80,7 +86,13 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
         out.warn(notice)
     if not taken.interrupted:
         return out.answer(taken.to_json(), lambda: None)
-    kept = f"; what came of the reply is turn {taken.reply.id}" if taken.reply else ""
-    told = PartialError(f"Interrupted. What you said is kept as turn {taken.turn.id}{kept}")
+    told = PartialError(f"Interrupted. {_what_is_kept(taken)}")
     out.partial(taken.to_json(), [told], lambda: None)
     raise typer.Exit(130)
+
+
+def _what_is_kept(taken: Taken) -> str:
+    if taken.turn is None:
+        return "Nothing of it is kept"
+    kept = f"; what came of the reply is turn {taken.reply.id}" if taken.reply else ""
+    return f"What you said is kept as turn {taken.turn.id}{kept}"

@@ -26,6 +26,10 @@ def chat(
         int | None,
         typer.Option(metavar="N", help="Which greeting opens a new conversation; 1 is the first."),
     ] = None,
+    off_record: Annotated[
+        bool,
+        typer.Option("--off-record", help="Begin off the record; /offrecord turns it off and on."),
+    ] = False,
     no_stream: Annotated[
         bool, typer.Option("--no-stream", help="Print each reply when it is whole.")
     ] = False,
@@ -33,8 +37,8 @@ def chat(
     """Talk, turn by turn: each line you type is said, and its reply is printed.
 
     Ctrl-C breaks a reply off and keeps what came; Ctrl-D or /quit ends; /context shows what was
-    sent. From a pipe, each line is said, and the first failure ends it. With --json each reply is
-    one line.
+    sent; /offrecord turns keeping off and on. From a pipe, each line is said, and the first failure
+    ends it. With --json each reply is one line.
 
     \b
     familiar chat
@@ -46,7 +50,8 @@ def chat(
     from familiar_cli.ui.chat import Chat, lines_for
     from familiar_cli.ui.lines import is_terminal
 
-    said = Said("", who_speaks(as_, name), channel, Modality(modality), greeting)
+    speaker = who_speaks(as_, name)
+    said = Said("", speaker, channel, Modality(modality), greeting, off_record=off_record)
     with familiar_of(ctx) as familiar:
         talk = Chat(familiar, said, output(ctx), not no_stream, is_terminal())
         code = talk.run(lines_for(familiar, channel))

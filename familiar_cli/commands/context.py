@@ -27,6 +27,21 @@ def context(
     diff: Annotated[
         int | None, typer.Option("--diff", metavar="N", help="Against the messages of turn N.")
     ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(
+            "--why", metavar="PATH", help="Why a memory file, or `turn:12`, was there or was not."
+        ),
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Send it again, and show both replies; keep nothing.")
+    ] = False,
+    slot: Annotated[
+        str | None, typer.Option(metavar="S", help="With --replay: ask the model of this slot.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="M", help="With --replay: ask this model instead.")
+    ] = None,
 ) -> None:
     """Show what was sent to the model, from where, and what was cut.
 
@@ -35,30 +50,47 @@ def context(
     familiar context 12 --messages
     familiar context --raw > request.json
     familiar context 12 --diff 10
+    familiar context 12 --why people/cli-anna.md
+    familiar context 12 --replay --model another-model
     """
-    _check(ctx, last and turn is not None, raw, messages, diff)
+    ways = (raw, messages, diff is not None, why is not None, replay)
+    _check(ctx, last and turn is not None, *ways)
+    _check_only_with("--replay", replay, slot, model)
     from familiar_cli.inspection.sent import find_trace
 
-    familiar, out = familiar_of(ctx), output(ctx)
-    trace = find_trace(familiar, turn)
-    if raw:
-        _raw(trace)
-    elif diff is not None:
-        _diff(out, familiar, trace, diff)
-    else:
-        _page(out, trace, only_messages=messages)
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        trace = find_trace(familiar, turn)
+        if raw:
+            _raw(trace)
+        elif diff is not None:
+            _diff(out, familiar, trace, diff)
+        elif why is not None:
+            _why(out, familiar, trace, why)
+        elif replay:
+            _replay(out, familiar, trace, slot, model)
+        else:
+            _page(out, trace, only_messages=messages)
 
 
-def _check(ctx: typer.Context, both: bool, raw: bool, messages: bool, diff: int | None) -> None:
+def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
     from familiar_cli.errors import UsageError
 
     if both:
         raise UsageError("TURN and --last are two answers to one question", hint="Give one.")
-    ways = [raw, messages, diff is not None, globals_of(ctx).as_json and raw]
-    if sum(ways) > 1:
+    if sum([raw, *ways, globals_of(ctx).as_json and raw]) > 1:
         raise UsageError(
-            "--raw, --messages, --diff and --json --raw exclude each other", hint="Give one."
+            "--messages, --raw, --diff, --why, --replay and --html exclude each other, and --raw "
+            "has no --json",
+            hint="Give one.",
         )
+
+
+def _check_only_with(way: str, given: bool, *needs: object) -> None:
+    from familiar_cli.errors import UsageError
+
+    if any(need is not None and need is not False for need in needs) and not given:
+        raise UsageError(f"This means nothing without {way}", hint=f"Add {way}.")
 
 
 def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
@@ -87,3 +119,24 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: int) -> None:
     out.answer(data, text or (lambda: None))
     if not text:
         out.note(f"Turns {older.turn} and {trace.turn} sent the same messages.")
+
+
+def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
+    from familiar_cli.inspection.why import why
+    from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.why_page import why_page
+
+    found = why(familiar, trace, asked)
+    out.answer(found.to_json(), lambda: print_page(why_page(found)))
+
+
+def _replay(
+    out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
+) -> None:
+    from familiar_cli.inspection.replay import replay
+    from familiar_cli.ui.replay_page import replay_page
+    from familiar_cli.ui.terminal import print_page
+
+    out.note(f"Sending what turn {trace.turn} sent once more…")
+    found = replay(familiar, trace, slot=slot, model=model, on_wait=out.note)
+    out.answer(found.to_json(), lambda: print_page(replay_page(found)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.check import wrong
 from familiar_cli.config.load import build, parse, read_text
+from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
 
@@ -50,24 +51,47 @@ class Edit:
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
-def set_value(path: Path, key: str, text: str, *, dry_run: bool = False) -> Edit:
+def set_value(
+    path: Path, key: str, text: str, *, dry_run: bool = False, root: type[Any] = CharacterConfig
+) -> Edit:
     """Set the setting `key` to what `text` says, read by the setting's own type.
 
     Raises:
         ConfigError: There is no such setting, or it may not be that; the file is as it was.
     """
-    setting = find_setting(key)
-    value = parse_value(setting, text)
-    return _edit(path, lambda document: _put(document, key.split("."), value), dry_run=dry_run)
+    return set_values(path, {key: text}, dry_run=dry_run, root=root)
 
 
-def unset_value(path: Path, key: str, *, dry_run: bool = False) -> Edit:
+def set_values(
+    path: Path,
+    texts: Mapping[str, str],
+    *,
+    dry_run: bool = False,
+    root: type[Any] = CharacterConfig,
+) -> Edit:
+    """Set several settings at once, all or none; see `set_value`.
+
+    Raises:
+        ConfigError: As `set_value`.
+    """
+    values = {key: parse_value(find_setting(key, root), text) for key, text in texts.items()}
+
+    def change(document: Any) -> None:  # noqa: ANN401
+        for key, value in values.items():
+            _put(document, key.split("."), value)
+
+    return _edit(path, change, root, dry_run=dry_run)
+
+
+def unset_value(
+    path: Path, key: str, *, dry_run: bool = False, root: type[Any] = CharacterConfig
+) -> Edit:
     """Take `key` out of the file, so that its default holds; also a key that is no setting.
 
     Raises:
         NotFoundError: The file does not set `key`.
     """
-    return _edit(path, lambda document: _take(document, key, path), dry_run=dry_run)
+    return _edit(path, lambda document: _take(document, key, path, root), root, dry_run=dry_run)
 
 
 def new_config(values: Mapping[str, Value] | None = None) -> str:
@@ -144,12 +168,12 @@ def _meaning(setting: Setting) -> str:
     return f"{setting.doc}. `familiar config show {setting.key}` shows what holds now."
 
 
-def _edit(path: Path, change: Callable[[Any], None], *, dry_run: bool) -> Edit:
+def _edit(path: Path, change: Callable[[Any], None], root: type[Any], *, dry_run: bool) -> Edit:
     with _locked(path):
         before = read_text(path)
-        had = build(parse(before, path))[1]
+        had = build(parse(before, path), root)[1]
         edit = Edit(path, before, _like(before, _changed(before, path, change)))
-        _check(edit, had)
+        _check(edit, had, root)
         if edit.changes and not dry_run:
             _write(path, _encoded(path, edit.after))
     return edit
@@ -173,9 +197,10 @@ def _changed(text: str, path: Path, change: Callable[[Any], None]) -> str:
     return changed
 
 
-def _check(edit: Edit, had: list[Problem]) -> None:
+def _check(edit: Edit, had: list[Problem], root: type[Any]) -> None:
     """Refuse an edit whose result has a problem that was not there before."""
-    fresh = [problem for problem in build(tomllib.loads(edit.after))[1] if problem not in had]
+    found = build(tomllib.loads(edit.after), root)[1]
+    fresh = [problem for problem in found if problem not in had]
     if fresh:
         key = ".".join(fresh[0].key)
         raise ConfigError(f"{key!r} {fresh[0].message}; nothing was changed", hint=fresh[0].hint)
@@ -202,23 +227,23 @@ def _put(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
     table[parts[-1]] = value
 
 
-def _take(document: Any, key: str, path: Path) -> None:  # noqa: ANN401
+def _take(document: Any, key: str, path: Path, root: type[Any]) -> None:  # noqa: ANN401
     *tables, last = key.split(".")
     table = document
     for part in tables:
         table = table.get(part) if isinstance(table, dict) else None
     if not isinstance(table, dict) or last not in table:
         raise NotFoundError(
-            f"{str(path)!r} does not set {key!r}; nothing was changed{_guess(key)}",
+            f"{str(path)!r} does not set {key!r}; nothing was changed{_guess(key, root)}",
             hint="`familiar config show` tells what the file sets.",
         )
     del table[last]
 
 
-def _guess(key: str) -> str:
+def _guess(key: str, root: type[Any]) -> str:
     from familiar_cli.config.settings import all_settings  # noqa: PLC0415
 
-    return "" if key in all_settings() else did_you_mean(key)
+    return "" if key in all_settings(root) else did_you_mean(key, root)
 
 
 def _like(before: str, after: str) -> str:

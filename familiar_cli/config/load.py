@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from familiar_cli.config.check import wrong
 from familiar_cli.config.schema import OF_PRESET, CharacterConfig
-from familiar_cli.config.settings import did_you_mean, setting_of
+from familiar_cli.config.settings import did_you_mean, is_name, setting_of
 from familiar_cli.errors import ConfigError
 from familiar_cli.text import nearest
 
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from dataclasses import Field
     from pathlib import Path
 
+T = TypeVar("T")
 _HINT = (
     "`familiar config path` prints where the file is; `familiar config show` lists all settings."
 )
+
+
+_UNKNOWN_TABLE = "is no known table"
+_UNKNOWN_SETTING = "is no known setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +35,43 @@ class Problem:
     hint: str = _HINT
 
 
+@dataclass(frozen=True, slots=True)
+class Written(Generic[T]):
+    """Settings, and the tables of the file as they stand there: what is not in them is default."""
+
+    settings: T
+    tables: dict[str, Any]
+
+
 def load_config(path: Path) -> CharacterConfig:
     """Return the settings in the file at `path`; all defaults when there is no such file.
 
     Raises:
         ConfigError: The file is unreadable or no TOML, or a key or value in it is wrong.
     """
+    return load_settings(path, CharacterConfig)
+
+
+def load_settings(path: Path, root: type[T]) -> T:
+    """Return the settings of kind `root` in the file at `path`, as `load_config` does.
+
+    Raises:
+        ConfigError: As `load_config`.
+    """
+    return load_written(path, root).settings
+
+
+def load_written(path: Path, root: type[T]) -> Written[T]:
+    """Return the settings of kind `root` in the file at `path`, and what of them it sets.
+
+    Raises:
+        ConfigError: As `load_config`.
+    """
     text = read_text(path)
-    data = parse(text, path)
-    config, problems = build(data)
+    tables = parse(text, path)
+    config, problems = build(tables, root)
     if not problems:
-        return config
+        return Written(config, tables)
     raise _error(path, text, problems)
 
 
@@ -75,15 +106,16 @@ def parse(text: str, path: Path) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
         what = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=_HINT) from error
 
 
-def build(data: dict[str, Any]) -> tuple[CharacterConfig, list[Problem]]:
+def build(data: dict[str, Any], root: type[T]) -> tuple[T, list[Problem]]:
     """Return the settings that `data` gives, and what is wrong in it; wrong values are left out."""
     problems: list[Problem] = []
-    return CharacterConfig(**_values(CharacterConfig, data, (), problems)), problems
+    values = _values(root, data, (), problems)
+    return root(**values), [_with_guess(problem, root) for problem in problems]
 
 
 def _values(
@@ -135,7 +167,10 @@ def _each(
     names, kind = entry.metadata["names"], entry.metadata["each"]
     made = {}
     for name, table in data.items():
-        if name not in names:
+        if not names and not is_name(name):
+            what = "is no name: up to 60 letters a-z, digits, '_' and '-'"
+            problems.append(Problem((*at, name), what))
+        elif names and name not in names:
             guess = nearest(name, names) or ", ".join(names)
             problems.append(Problem((*at, name), f"is unknown; did you mean {guess!r}?"))
         elif not isinstance(table, dict):
@@ -155,14 +190,20 @@ def _inherited(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> 
 
 def _unknown(at: tuple[str, ...], value: object) -> Problem:
     # The value is never quoted: it may be an API key under a name of the user's own.
-    what = "is no known table" if isinstance(value, dict) else "is no known setting"
+    what = _UNKNOWN_TABLE if isinstance(value, dict) else _UNKNOWN_SETTING
     hint = _HINT
     if at[-1] in {"api_key", "key", "token"}:
         hint = (
             "Keys stay out of this file: put it in an environment variable and set "
             "`familiar config set llm.api_key_env NAME`."
         )
-    return Problem(at, what + did_you_mean(".".join(at)), hint)
+    return Problem(at, what, hint)
+
+
+def _with_guess(problem: Problem, root: type[Any]) -> Problem:
+    if problem.message not in {_UNKNOWN_TABLE, _UNKNOWN_SETTING}:
+        return problem
+    return replace(problem, message=problem.message + did_you_mean(".".join(problem.key), root))
 
 
 def _error(path: Path, text: str, problems: list[Problem]) -> ConfigError:

@@ -12,6 +12,7 @@ Key = tuple[str, ...]
 # A value over many lines is tried at each line that could end it; a file that is all such lines is
 # not worth the time.
 _MOST_TRIES = 1000
+_MOST_PARTS = 10
 _ENDS = ("]", "}", '"""', "'''")
 
 
@@ -34,8 +35,8 @@ def line_of(text: str, key: Key) -> int | None:
 
 def _places(text: str) -> Iterator[tuple[int, Key]]:
     table: Key = ()
-    for line, statement in _statements(text):
-        for path in _paths(tomllib.loads(statement)):
+    for line, statement, value in _statements(text):
+        for path in _paths(value):
             if statement.lstrip().startswith("["):
                 table = path
                 yield line, table
@@ -43,8 +44,8 @@ def _places(text: str) -> Iterator[tuple[int, Key]]:
                 yield line, table + path
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header or `key = value` with the line it begins on; a value may span lines."""
+def _statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the first line, the text and the value of each header or `key = value`."""
     pending: list[str] = []
     tries = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -52,32 +53,35 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         if len(pending) > 1 and not any(end in line for end in _ENDS):
             continue
         statement = "".join(pending)
-        if _is_toml(statement):
-            yield number - len(pending) + 1, statement
-            pending = []
-        else:
+        value = _value_of(statement)
+        if value is None:
             tries += 1
+        else:
+            yield number - len(pending) + 1, statement, value
+            pending = []
         if tries > _MOST_TRIES:
             return
 
 
-def _is_toml(text: str) -> bool:
+def _value_of(text: str) -> dict[str, Any] | None:
+    """Return what a text of TOML says; None when it is none, or only a part of some."""
     try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _paths(value: dict[str, Any]) -> Iterator[Key]:
-    for name, inner in value.items():
+    """Yield the path of each value, down to a depth that no setting reaches."""
+    waiting: list[tuple[Key, Any]] = [((), value)]
+    while waiting:
+        path, inner = waiting.pop()
         if isinstance(inner, list) and inner and isinstance(inner[0], dict):
-            inner = inner[0]  # noqa: PLW2901  # a header in double brackets
-        if isinstance(inner, dict) and inner:
-            for rest in _paths(inner):
-                yield (name, *rest)
-        else:
-            yield (name,)
+            inner = inner[0]  # a header in double brackets
+        if isinstance(inner, dict) and inner and len(path) < _MOST_PARTS:
+            waiting += [((*path, name), below) for name, below in reversed(inner.items())]
+        elif path:
+            yield path
 
 
 def _shared(path: Key, key: Key) -> int:

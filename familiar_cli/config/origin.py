@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.check import shown
 from familiar_cli.config.load import load_config, parse, read_text
+from familiar_cli.config.schema import ANY_NAME
 from familiar_cli.config.settings import Setting, Value, all_settings, find_setting
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def effective(path: Path) -> list[Effective]:
     config = load_config(path)
     data = parse(read_text(path), path)
     given = [s for s in all_settings().values() if _applies(s.key, config)]
-    return [_effective(setting, config, data) for setting in given]
+    return [_effective(s, config, data) for setting in given for s in _named(setting, config)]
 
 
 def effective_value(path: Path, key: str) -> Effective:
@@ -69,7 +70,26 @@ def effective_value(path: Path, key: str) -> Effective:
     if not _applies(key, config):  # a slot that nobody set up is the main model's
         main = effective_value(path, f"llm.{key.rpartition('.')[2]}")
         return Effective(setting, main.value, "[llm]")
+    if not _is_there(config, key.split(".")):  # a table that nobody wrote holds its defaults
+        return Effective(setting, setting.default, "default")
     return _effective(setting, config, parse(read_text(path), path))
+
+
+def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
+    """Return the setting, or one for each name that a person gave such a table."""
+    table, found, leaf = setting.key.partition(f".{ANY_NAME}.")
+    if not found:
+        return [setting]
+    names: Any = reduce(_step, table.split("."), config)
+    return [replace(setting, key=f"{table}.{name}.{leaf}") for name in names]
+
+
+def _is_there(value: Any, parts: list[str]) -> bool:  # noqa: ANN401
+    for part in parts:
+        if isinstance(value, dict) and part not in value:
+            return False
+        value = _step(value, part)
+    return True
 
 
 def _applies(key: str, config: CharacterConfig) -> bool:

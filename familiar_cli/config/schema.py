@@ -1,5 +1,7 @@
 """Every setting of a familiar: its name, type, default and meaning. `character.toml` mirrors it.
 
+So do the files of channels, with a table of their own: `ChannelConfig`.
+
 A section is a frozen dataclass; a setting is a field whose metadata holds `doc`, and `choices`,
 `minimum`, `rule` (see `config.check`) or `env` (the variable that overrides it) where they apply.
 The loader, the error messages, `config show` and the reference page all read this one table.
@@ -9,6 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from typing import Any
+
+from familiar_cli.config.channel_context import KINDS, PRIVATE_KINDS
+from familiar_cli.config.modes import ChannelMode
 
 PRESETS = ("local", "openrouter", "openai", "ollama", "lmstudio", "llamacpp", "custom")
 SLOTS = (
@@ -30,9 +35,16 @@ LAYERS = (
     "author_note",
     "depth_inject",
 )
+ROLES = ("system", "user", "assistant")
+NOTE_PLACES = ("depth", "scenario")
+SWITCH = ("auto", "on", "off")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
 # server never reaches another.
 OF_PRESET = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
+
+
+ANY_NAME = "NAME"
+"""Stands in a dotted key for the name that a person gives a table."""
 
 
 def _set(
@@ -105,7 +117,20 @@ class BudgetSettings:
 class HistorySettings:
     """`[history]`: what of the conversation is shown to the model."""
 
-    recent_turns: int = _set(40, "Most recent turns of the channel to show", minimum=0)
+    recent_turns: int = _set(
+        40, "Most recent turns of the channel to show; unless set, the mode's own", minimum=0
+    )
+    summary_every: int = _set(
+        20,
+        "How many turns must have left the prompt before they are summarised; 0: never",
+        minimum=0,
+    )
+    summary_batch_tokens: int = _set(
+        3000, "Most tokens of turns that are summarised in one step", minimum=200
+    )
+    elsewhere_channels: int = _set(
+        3, "Most other channels to tell of what was said there meanwhile; 0: none", minimum=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +142,43 @@ class ContextSettings:
     )
     keep_traces: int = _set(
         1000, "How many turns' traces are kept, newest first; 0 keeps all", minimum=0
+    )
+    jobs_limit_s: float = _set(
+        120.0, "Longest time for work after a reply before a command ends, in seconds", minimum=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSettings:
+    """`[author_note]`: a reminder to the model, where SillyTavern places an author's note."""
+
+    text: str = _set("", "The author's note; macros such as {{char}} work; empty: none")
+    place: str = _set("depth", "Where the note stands", choices=NOTE_PLACES)
+    depth: int = _set(4, "How many turns of the chat stand below the note", minimum=0)
+    role: str = _set("system", "As whose words the note is shown", choices=ROLES)
+    interval: int = _set(
+        1, "The note is there at every so many-th thing said to the familiar; 0: never", minimum=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InjectSettings:
+    """`[inject.NAME]`: a text of your own between the turns of the chat."""
+
+    text: str = _set("", "The text; macros such as {{char}} work; empty: none")
+    depth: int = _set(4, "How many turns of the chat stand below the text", minimum=0)
+    role: str = _set("system", "As whose words the text is shown", choices=ROLES)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorSettings:
+    """`[processors]`: what may happen before and after the reply. `auto` is as the mode has it."""
+
+    stepped_thinking: str = _set(
+        "auto", "Whether the model thinks first, where the slot is set up", choices=SWITCH
+    )
+    recast: str = _set(
+        "auto", "Whether a reply is tidied up, where the slot is set up", choices=SWITCH
     )
 
 
@@ -156,8 +218,37 @@ class CharacterConfig:
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+    author_note: NoteSettings = field(default_factory=NoteSettings)
+    processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    inject: dict[str, InjectSettings] = field(
+        default_factory=dict, metadata={"each": InjectSettings, "names": ()}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelConfig:
+    """All of a channel's file. What it does not set is as `character.toml` or the mode says."""
+
+    mode: str = _set(
+        "auto", "How one talks there; auto: as what is said comes", choices=("auto", *ChannelMode)
+    )
+    name: str = _set("", "What people call the channel; empty: its id")
+    kind: str = _set("text", "What kind of channel it is", choices=KINDS)
+    parent: str = _set("", "The channel that a thread or a post belongs to")
+    recent_turns: int = _set(0, "Most recent turns to show; 0: as everywhere", minimum=0)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    processors: ProcessorSettings = field(default_factory=ProcessorSettings)
+    author_note: NoteSettings = field(default_factory=NoteSettings)
+    inject: dict[str, InjectSettings] = field(
+        default_factory=dict, metadata={"each": InjectSettings, "names": ()}
+    )
+
+    @property
+    def private(self) -> bool:
+        """Whether what is said there stays there."""
+        return self.kind in PRIVATE_KINDS
 
 
 def doc_of(section: type, key: str) -> str:

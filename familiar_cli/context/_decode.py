@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -20,8 +20,11 @@ class Malformed(ValueError):  # noqa: N818  # it says what the value is
 def decode(kind: type[T], value: object) -> T:
     """Return `value` as an instance of the dataclass `kind`; keys it does not know are passed over.
 
+    A key that is missing stands for its default.
+
     Raises:
-        Malformed: A key is missing or holds something else; the message names it.
+        Malformed: A key without a default is missing, or one holds something else; the message
+            names it.
     """
     found: T = _decode(kind, value, "it")
     return found
@@ -43,10 +46,15 @@ def _decode(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401  # any JS
 def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
     _expect(isinstance(value, dict), value, where)
     hints = get_type_hints(kind)
-    names = [f.name for f in fields(kind)]
-    for name in names:
-        _expect(name in value, value, f"{where} has no {name!r}, or")
-    return kind(**{name: _decode(hints[name], value[name], repr(name)) for name in names})
+    for field in fields(kind):
+        present = field.name in value or _has_default(field)
+        _expect(present, value, f"{where} has no {field.name!r}, or")
+    given = [f.name for f in fields(kind) if f.name in value]
+    return kind(**{name: _decode(hints[name], value[name], repr(name)) for name in given})
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _decode_tuple(item: Any, value: Any, where: str) -> Any:  # noqa: ANN401
@@ -67,9 +75,17 @@ def _decode_plain(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
         except (TypeError, ValueError) as error:
             raise Malformed(f"{where} holds something else") from error
     if kind is float:
-        return float(_expect(isinstance(value, int | float), value, where))
+        return _decode_float(value, where)
     is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     return _expect(is_kind, value, where)
+
+
+def _decode_float(value: Any, where: str) -> float:  # noqa: ANN401
+    _expect(isinstance(value, int | float), value, where)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise Malformed(f"{where} holds too large a number") from error
 
 
 def _expect(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT001

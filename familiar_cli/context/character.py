@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.self_files import CARD_JSON, SELF_FILES, field_text, self_file
+from familiar_cli.memory.self_files import CARD_JSON, SELF_FILES, field_text
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from familiar_cli.context.types import Role
     from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.types import MemoryFile
 
 DEFAULT_DEPTH: Final = 4
 _ROLES: Final[dict[object, Role]] = {
@@ -35,6 +36,21 @@ class DepthPrompt:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The file that a field was read from.
+
+    Args:
+        rel_path: The memory file.
+        sha256: Of the whole file.
+        first_line: The line, counted from 1, on which the field's text begins.
+    """
+
+    rel_path: str
+    sha256: str
+    first_line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Character:
     """A character, as its files say.
 
@@ -44,6 +60,7 @@ class Character:
         alternate_greetings: What may take the first message's place.
         depth_prompt: What stands between the turns of the chat.
         problems: Files that could not be used, and why.
+        origins: The file of each field in `texts`, and of the card by its path.
     """
 
     name: str
@@ -51,6 +68,7 @@ class Character:
     alternate_greetings: tuple[str, ...] = ()
     depth_prompt: DepthPrompt | None = None
     problems: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
 
     @property
     def greetings(self) -> tuple[str, ...]:
@@ -68,12 +86,17 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
         fallback_name: The name when there is none anywhere.
     """
     problems: dict[str, str] = {}
-    texts = {}
+    texts, origins = {}, {}
     for entry in SELF_FILES:
-        markdown = _read(store, entry.rel_path, problems)
-        if markdown is not None:
-            texts[entry.field] = field_text(markdown)
-    card = _card(_read(store, CARD_JSON, problems), problems)
+        file = _read(store, entry.rel_path, problems)
+        if file is not None:
+            texts[entry.field] = text = field_text(file.text)
+            first_line = 1 + file.text.count("\n", 0, len(file.text) - len(text))
+            origins[entry.field] = Origin(file.rel_path, file.sha256, first_line)
+    stored = _read(store, CARD_JSON, problems)
+    if stored is not None:
+        origins[CARD_JSON] = Origin(CARD_JSON, stored.sha256)
+    card = _card(stored.text if stored else None, problems)
     known = (name, _text(card.get("nickname")), _text(card.get("name")), fallback_name)
     return Character(
         name=next((one_line(known) for known in known if known.strip()), fallback_name),
@@ -81,17 +104,13 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
         alternate_greetings=_greetings(card.get("alternate_greetings")),
         depth_prompt=_depth_prompt(card.get("extensions")),
         problems=problems,
+        origins=origins,
     )
 
 
-def path_of(field_name: str) -> str:
-    """Return the memory file of a card's field."""
-    return self_file(field_name).rel_path
-
-
-def _read(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> str | None:
+def _read(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> MemoryFile | None:
     try:
-        return store.read_file(rel_path)
+        return store.read(rel_path)
     except NotFoundError:
         return None
     except FamiliarError as error:

@@ -22,8 +22,27 @@ def example_blocks(text: str, macros: Macros) -> list[tuple[Line, ...]]:
     A line that begins with a name and a colon begins a message; the name goes, the role says it.
     What stands before the first name is narration.
     """
-    blocks = (_lines(block, macros) for block in _START.split(text))
-    return [block for block in blocks if block]
+    return [block for _, block in numbered_blocks(text, macros)]
+
+
+def numbered_blocks(text: str, macros: Macros) -> list[tuple[tuple[int, int], tuple[Line, ...]]]:
+    """Return the same blocks, each with its first and last line in `text`, counted from 1."""
+    starts = [0, *(mark.end() for mark in _START.finditer(text))]
+    ends = [*(mark.start() for mark in _START.finditer(text)), len(text)]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        block = _lines(text[start:end], macros)
+        if block:
+            found.append((_span(text, start, end), block))
+    return found
+
+
+def _span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the lines of `text[start:end]` without the white space around it."""
+    inner = text[start:end]
+    first = start + len(inner) - len(inner.lstrip())
+    last = start + len(inner.rstrip())
+    return (text.count("\n", 0, first) + 1, text.count("\n", 0, last) + 1)
 
 
 def _lines(block: str, macros: Macros) -> tuple[Line, ...]:

@@ -1,19 +1,22 @@
 """`ContextPipeline`: the one path from a message to a prompt, and on to a reply.
 
-Providers run side by side, each under its own deadline. One that is late or fails is reported; the
-prompt is made without it. Then come the pre-processors, the budget, the model, the post-processors.
+Providers run side by side, each in a thread of its own and under its own deadline. One that is late
+or fails is reported; the prompt is made without it, even if it never lets go of its thread. Then
+come the pre-processors, the budget, the model, the post-processors.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.render import name_speakers, render
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
+from familiar_cli.jobs import apart
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -153,7 +156,9 @@ class ContextPipeline:
     async def _gather(self, request: ContextRequest) -> tuple[list[Contribution], list[Report]]:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_within(p.name, p.deadline_s, p.contribute(request)))
+                group.create_task(
+                    _within(p.name, p.deadline_s, apart(partial(_offers, p, request)))
+                )
                 for p in self.providers
             ]
         results = [task.result() for task in tasks]
@@ -171,6 +176,10 @@ class ContextPipeline:
             offered = offered if changed is None else list(changed)
             reports.append(report)
         return offered, reports
+
+
+async def _offers(provider: ContextProvider, request: ContextRequest) -> Sequence[Contribution]:
+    return await provider.contribute(request)
 
 
 async def _within(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.context.types import ContextRequest, Contribution
+    from familiar_cli.context.types import ContextRequest, Contribution, Subject
 
 
 class ContextProvider(Protocol):
     """Offers pieces of a prompt.
 
-    It runs beside the others. What takes long and is not awaited (files, databases) goes through
-    `jobs.in_thread`, or nothing can stop waiting for it.
+    It runs beside the others, in a thread and an event loop of its own: whatever it does, the
+    prompt is made at its deadline. When it is late it is cancelled, and may still be running
+    afterwards. So it reads, and never writes.
     """
 
     @property
@@ -27,6 +28,27 @@ class ContextProvider(Protocol):
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
         """Return what it offers, in the order in which equals are to stand."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A provider that can say why something is not in a prompt."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace."""
+
+    @property
+    def looks_at(self) -> str:
+        """Which files or turns it reads at all, in words."""
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why it would offer nothing of `subject` for `request`, as things are now.
+
+        Returns:
+            A reason, as the end of a sentence; empty when nothing speaks against it; None when it
+            never looks at such a thing.
+        """
 
 
 class PreProcessor(Protocol):

@@ -6,7 +6,6 @@ same file. See docs/decisions/0003-a-trace-bears-the-users-turn.md.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -14,8 +13,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime  # noqa: TC003  # `from_json` reads the annotations
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli import __version__
 from familiar_cli.clock import iso
 from familiar_cli.context._decode import Malformed, decode
+from familiar_cli.context._stored import body_to_json, complete, to_bytes
 from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # noqa: TC001
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 
@@ -25,14 +26,19 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Assembled, Fragment
     from familiar_cli.llm.types import Completion, PreparedRequest
 
-TRACE_VERSION: Final = 1
+TRACE_VERSION: Final = 2
+"""2: the file holds no text twice. Files of version 1 are read as well."""
+
+_LOOK_BACK: Final = 500  # so many records before a reply are searched for the one that led to it
+_LOOSE_PERCENT: Final = 2  # of the records kept, so many more may stand until they are removed
 
 
 @dataclass(frozen=True, slots=True)
 class TracedContribution:
     """One piece that was offered, and what became of it; see `Contribution` and `Fragment`.
 
-    `text` is what was sent of it, or what was offered when nothing of it was sent.
+    `text` is what was sent of it, or what was offered when nothing of it was sent. `lines` are the
+    first and the last line of `rel_path`, and `sha256` is of that file, as it was then.
     """
 
     layer: Layer
@@ -48,6 +54,9 @@ class TracedContribution:
     depth: int
     turn_id: int | None
     text: str
+    lines: tuple[int, int] | None = None
+    sha256: str = ""
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,7 @@ class Trace:
         usage: What it cost.
         error: Why there is no whole reply; empty when there is one.
         notices: What the person who spoke was told.
+        program: The version of the program that wrote it; empty in records older than this key.
     """
 
     trace: int
@@ -130,13 +140,14 @@ class Trace:
     usage: TracedUsage | None
     error: str
     notices: tuple[str, ...]
+    program: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
         record = asdict(self)
         record["at"] = iso(self.at)
         if self.request is not None:
-            record["request"]["body"] = _body_to_json(self.request.body)
+            record["request"]["body"] = body_to_json(self.request.body)
         return record
 
     @classmethod
@@ -155,7 +166,7 @@ class Trace:
                 hint="Update this program: `pip install --upgrade familiar-cli`.",
             )
         try:
-            return decode(cls, _with_body(record))
+            return decode(cls, complete(record))
         except Malformed as error:
             raise _bad(origin, str(error)) from error
 
@@ -187,6 +198,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         usage=None,
         error="",
         notices=(),
+        program=__version__,
     )
 
 
@@ -206,6 +218,9 @@ def traced_usage(completion: Completion) -> TracedUsage | None:
 def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
     """Write the record whole or not at all, and remove the oldest beyond `keep` (0: none).
 
+    Finding the oldest means listing the directory, so of a large one it is not done every time; a
+    few more than `keep` may stand for some turns. The one just written is never removed.
+
     Raises:
         ValueError: The record is of a dry run.
         FamiliarError: It cannot be written; the turn itself is not touched.
@@ -214,10 +229,9 @@ def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
         raise ValueError("a dry run has no trace file")
     path = traces_dir / f"{trace.turn}.json"
     temporary = traces_dir / f".{trace.turn}.{os.getpid()}.tmp"
-    content = json.dumps(trace.to_json(), ensure_ascii=True, indent=1) + "\n"
     try:
         traces_dir.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content.encode("ascii"))
+        temporary.write_bytes(to_bytes(trace.to_json()))
         temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -225,8 +239,8 @@ def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
         raise FamiliarError(
             f"The trace of turn {trace.turn} could not be written to {str(path)!r}: {error}"
         ) from error
-    if keep:
-        _remove_oldest(traces_dir, keep)
+    if keep and _is_due(trace.turn, keep):
+        _remove_oldest(traces_dir, keep, trace.turn)
 
 
 def read_trace(traces_dir: Path, turn_id: int) -> Trace:
@@ -240,10 +254,11 @@ def read_trace(traces_dir: Path, turn_id: int) -> Trace:
     ids = trace_ids(traces_dir)
     if turn_id in ids:
         return _read(traces_dir / f"{turn_id}.json")
-    for older in sorted((known for known in ids if known < turn_id), reverse=True):
+    older = sorted((known for known in ids if known < turn_id), reverse=True)
+    for known in older[:_LOOK_BACK]:
         with contextlib.suppress(FamiliarError):  # a damaged one is not the one that was asked for
-            trace = _read(traces_dir / f"{older}.json")
-            if trace.reply_turn == turn_id:
+            trace = _read_if(traces_dir / f"{known}.json", turn_id)
+            if trace is not None:
                 return trace
     raise NotFoundError(
         f"There is no trace of turn {turn_id}",
@@ -278,10 +293,28 @@ def trace_ids(traces_dir: Path) -> set[int]:
 
 
 def _read(path: Path) -> Trace:
+    return _parse(path, _bytes(path))
+
+
+def _read_if(path: Path, reply_turn: int) -> Trace | None:
+    """Return the record if it is of that reply; most others are not even parsed."""
+    content = _bytes(path)
+    if str(reply_turn).encode() not in content:
+        return None
+    trace = _parse(path, content)
+    return trace if trace.reply_turn == reply_turn else None
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        record = json.loads(path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise FamiliarError(f"The trace {str(path)!r} cannot be read: {error}") from error
+
+
+def _parse(path: Path, content: bytes) -> Trace:
+    try:
+        record = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise _bad(str(path), "it is not JSON") from error
     return Trace.from_json(record, origin=str(path))
@@ -294,8 +327,14 @@ def _bad(origin: str, why: str) -> BadInputError:
     )
 
 
-def _remove_oldest(traces_dir: Path, keep: int) -> None:
-    for turn_id in sorted(trace_ids(traces_dir))[:-keep]:
+def _is_due(turn_id: int, keep: int) -> bool:
+    """Return whether the directory is tidied after this turn; of a small one, after each."""
+    step = max(keep * _LOOSE_PERCENT // 100, 1)
+    return turn_id // 2 % step == 0  # halved, since every second turn is a reply
+
+
+def _remove_oldest(traces_dir: Path, keep: int, written: int) -> None:
+    for turn_id in sorted(trace_ids(traces_dir) - {written}, reverse=True)[keep - 1 :]:
         # Another process may have removed it, or be reading it; the next turn tries again.
         with contextlib.suppress(OSError):
             (traces_dir / f"{turn_id}.json").unlink()
@@ -317,30 +356,7 @@ def _traced(fragment: Fragment) -> TracedContribution:
         depth=offered.depth,
         turn_id=offered.turn_id,
         text=fragment.text if fragment.kept else offered.text,
+        lines=offered.lines,
+        sha256=offered.sha256,
+        score=offered.score,
     )
-
-
-def _body_to_json(body: bytes) -> dict[str, str]:
-    try:
-        return {"text": body.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(body).decode("ascii")}
-
-
-def _with_body(record: dict[str, Any]) -> dict[str, Any]:
-    request = record.get("request")
-    if not isinstance(request, dict):
-        return record
-    return {**record, "request": {**request, "body": _body_from_json(request.get("body"))}}
-
-
-def _body_from_json(stored: object) -> bytes:
-    match stored:
-        case {"text": str(text)}:
-            return text.encode("utf-8", errors="surrogatepass")
-        case {"base64": str(encoded)}:
-            try:
-                return base64.b64decode(encoded, validate=True)
-            except ValueError as error:
-                raise Malformed("its request's body is damaged") from error
-    raise Malformed("its request has no body")

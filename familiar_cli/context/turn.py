@@ -10,9 +10,10 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
 from familiar_cli.context.trace import make_trace, traced_request, traced_usage, write_trace
 from familiar_cli.context.types import ContextRequest
-from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
+from familiar_cli.errors import FamiliarError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.limits import Allowance
     from familiar_cli.context.pipeline import ContextPipeline, Replied
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Assembled, Report, Said
+    from familiar_cli.context.types import Assembled, Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.llm.types import ChatModel, PreparedRequest
@@ -33,7 +34,7 @@ class Taken:
     """A turn that was taken.
 
     Args:
-        turn: What the person said, as it is kept.
+        turn: What the person said, as it is kept; None off the record.
         reply: What the familiar said; None when nothing came before an interruption.
         text: Its words.
         trace: The record.
@@ -41,7 +42,7 @@ class Taken:
         interrupted: The reply broke off because the person said so.
     """
 
-    turn: Turn
+    turn: Turn | None
     reply: Turn | None
     text: str
     trace: Trace
@@ -52,7 +53,7 @@ class Taken:
         """Return what `ask --json` says of it."""
         trace = self.trace.to_json()
         return {
-            "turn": self.turn.id,
+            "turn": self.turn.id if self.turn else None,
             "reply": self.text,
             "reply_turn": self.reply.id if self.reply else None,
             "model": trace["model"],
@@ -119,7 +120,7 @@ def _check(said: Said) -> None:
 def dry_run(assembled: Assembled, *, model: str, counter: str, notice: str = "") -> Trace:
     """Return the record of a prompt that is only looked at."""
     trace = make_trace(assembled, model=model, counter=counter)
-    return replace(trace, notices=_notices(assembled, notice))
+    return replace(trace, notices=notices(assembled, notice))
 
 
 class TurnTaking:
@@ -131,6 +132,7 @@ class TurnTaking:
         traces_dir: Where the record goes.
         keep_traces: How many records are kept; 0: all.
         notice: What the person should know in any case.
+        source: Through what turns come.
 
     Attributes:
         interrupted: What was kept of a turn whose task was cancelled.
@@ -144,6 +146,7 @@ class TurnTaking:
         *,
         keep_traces: int = 0,
         notice: str = "",
+        source: str = "cli",
     ) -> None:
         self._history = history
         self._pipeline = pipeline
@@ -152,7 +155,7 @@ class TurnTaking:
         self._notices = [notice] if notice else []
         self._question: Turn | None = None
         self._trace: Trace | None = None
-        self._source = ""
+        self._source = source
         self.interrupted: Taken | None = None
 
     async def take(
@@ -162,7 +165,6 @@ class TurnTaking:
         on_text: Callable[[str], None] | None = None,
         *,
         stream: bool = True,
-        source: str = "cli",
     ) -> Taken:
         """Keep what was said, ask the model, and keep what it says.
 
@@ -172,15 +174,13 @@ class TurnTaking:
             on_text: Given each piece of the reply; the whole at once when a post-processor may
                 still change it.
             stream: Ask for the reply piece by piece.
-            source: Through what it came.
 
         Raises:
             LimitError: It is longer than a prompt may be; nothing was kept.
             ModelError: There is no whole reply; what was said is kept, and what came of the reply.
             FamiliarError: Something could not be kept; the message says what was.
         """
-        self._source = source
-        listener = _Listener(None if self._pipeline.post_processors else on_text)
+        listener = Listener(None if self._pipeline.post_processors else on_text)
         try:
             replied = await self._pipeline.run(
                 request, model, listener, before_sending=self._keep_question, stream=stream
@@ -192,7 +192,7 @@ class TurnTaking:
         except FamiliarError as error:
             raise self._failed(error, listener.text) from error
         if not replied.text.strip():
-            raise self._failed(_no_words(model.name, replied), "")
+            raise self._failed(no_words(model.name, replied), "")
         if on_text and not listener.passed_on:
             on_text(replied.text)
         return self._whole(replied, model, listener)
@@ -213,13 +213,13 @@ class TurnTaking:
             source=self._source,
         )
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
-        self._notices += _notices(assembled)
+        self._notices += notices(assembled)
         self._record(replace(trace, turn=self._question.id, request=traced_request(sent)))
 
-    def _whole(self, replied: Replied, model: ChatModel, listener: _Listener) -> Taken:
+    def _whole(self, replied: Replied, model: ChatModel, listener: Listener) -> Taken:
         assert self._trace is not None
         completion = replied.completion
-        self._notices += [*_reported(replied.processors), *_why_stopped(replied, model)]
+        self._notices += [*reported(replied.processors), *why_stopped(replied, model)]
         self._trace = replace(
             self._trace,
             processors=(*self._trace.processors, *replied.processors),
@@ -239,7 +239,7 @@ class TurnTaking:
             return error
         why = str(error)
         taken = self._end(came, error=why, cut=True)
-        kept = f"what you said is kept as turn {taken.turn.id}"
+        kept = f"what you said is kept as turn {self._question.id}"
         if taken.reply:
             kept += f", what came of the reply as turn {taken.reply.id}"
         error.args = (f"{why}; {kept}",)
@@ -252,15 +252,9 @@ class TurnTaking:
         assert self._trace is not None
         question, reply = self._question, None
         if text.strip():
-            reply = self._history.append(
-                question.channel_id,
-                "assistant",
-                text,
-                modality=question.modality,
-                source=question.source,
-                partial=cut,
-            )
-        self._record(replace(self._trace, reply_turn=reply.id if reply else None, error=error))
+            reply = self._kept_reply(question, text, partial=cut)
+        trace = replace(self._trace, reply_turn=reply.id if reply else None, error=error)
+        self._record(trace, keep=self._keep_traces)
         return Taken(
             turn=question,
             reply=reply,
@@ -270,68 +264,26 @@ class TurnTaking:
             interrupted=error == "interrupted",
         )
 
-    def _record(self, trace: Trace) -> None:
+    def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
+        try:
+            return self._history.append(
+                question.channel_id,
+                "assistant",
+                text,
+                modality=question.modality,
+                source=question.source,
+                partial=partial,
+            )
+        except FamiliarError as error:
+            error.args = (f"The reply could not be kept. {error}",)
+            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
+            raise
+
+    def _record(self, trace: Trace, *, keep: int = 0) -> None:
         """Write the record; a turn is not lost because its record could not be written."""
         self._trace = replace(trace, notices=tuple(self._notices))
         try:
-            write_trace(self._traces_dir, self._trace, keep=self._keep_traces)
+            write_trace(self._traces_dir, self._trace, keep=keep)
         except FamiliarError as error:
             if str(error) not in self._notices:
                 self._notices.append(str(error))
-
-
-class _Listener:
-    """Hears the reply, remembers it, and passes it on for as long as anybody listens."""
-
-    def __init__(self, on_text: Callable[[str], None] | None) -> None:
-        self._on_text = on_text
-        self._pieces: list[str] = []
-        self.passed_on = False
-        self.gone: OSError | None = None
-
-    @property
-    def text(self) -> str:
-        return "".join(self._pieces)
-
-    def __call__(self, piece: str) -> None:
-        self._pieces.append(piece)
-        if self._on_text is None or self.gone is not None:
-            return
-        self.passed_on = True
-        try:
-            self._on_text(piece)
-        except OSError as error:  # the pipe is closed; the reply is kept all the same
-            self.gone = error
-
-
-def _notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
-    """Return what is missing in a prompt although it should be there."""
-    problems = [
-        f"{piece.offered.rel_path or piece.offered.source}: {piece.offered.problem}"
-        for piece in assembled.fragments
-        if piece.offered.problem
-    ]
-    reports = _reported((*assembled.providers, *assembled.processors))
-    return (*filter(None, more), *reports, *problems)
-
-
-def _reported(reports: tuple[Report, ...]) -> list[str]:
-    return [f"{r.name} {r.verdict}: {r.reason}" for r in reports if r.verdict != "answered"]
-
-
-def _why_stopped(replied: Replied, model: ChatModel) -> list[str]:
-    match replied.completion.finish_reason:
-        case "length":
-            mend = "`familiar config set llm.max_tokens N` allows longer ones"
-            return [f"The reply was cut at {model.max_tokens} tokens; {mend}"]
-        case "content_filter":
-            return ["The server's content filter stopped the reply"]
-    return []
-
-
-def _no_words(name: str, replied: Replied) -> BadReplyError:
-    why = replied.completion.finish_reason
-    return BadReplyError(
-        f"The model {name!r} answered without a word" + (f" ({why})" if why else ""),
-        hint="Ask again; `familiar context --last` shows what was sent.",
-    )

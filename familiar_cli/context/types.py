@@ -74,6 +74,21 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """Something that was said and is not in the history.
+
+    Args:
+        role: As whose words a model is shown it.
+        text: The words.
+        author: Who said it; None is the familiar.
+    """
+
+    role: Role
+    text: str
+    author: Author | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """Something a person says to the familiar.
 
@@ -85,6 +100,8 @@ class Said:
         greeting: Which greeting opens a channel that has no turns yet: 1 is the card's first
             message, the alternatives follow; None: the first there is.
         source: Through what it came, e.g. `cli`.
+        off_record: Nothing of this turn is kept.
+        remembered: What was said off the record just before, oldest first.
     """
 
     text: str
@@ -93,6 +110,8 @@ class Said:
     modality: Modality = Modality.text
     greeting: int | None = None
     source: str = "cli"
+    off_record: bool = False
+    remembered: tuple[Spoken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +165,9 @@ class Contribution:
         fit: What may be done when there is too little room.
         dialogue: The text as messages; for `Place.example`.
         estimated_tokens: The provider's own guess; 0: none. The budget counts for itself.
+        lines: The first and the last line of `rel_path` that it comes from, counted from 1.
+        sha256: Of `rel_path` as it was read; empty when it is not known.
+        score: How well it fits what was said, where something was searched for; higher is better.
         problem: Why there is nothing to offer although there should be.
     """
 
@@ -162,7 +184,18 @@ class Contribution:
     fit: Fit = Fit.cut
     dialogue: tuple[Line, ...] = ()
     estimated_tokens: int = 0
+    lines: tuple[int, int] | None = None
+    sha256: str = ""
+    score: float | None = None
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What it is asked about why it is not in a prompt: a memory file or a turn of the history."""
+
+    rel_path: str | None = None
+    turn_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

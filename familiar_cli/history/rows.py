@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from familiar_cli.clock import to_ms
-from familiar_cli.history.types import Turn
+from familiar_cli.history.types import Role, Turn
 from familiar_cli.identity import Author
 
 COLUMNS: Final = (
@@ -22,8 +22,15 @@ COLUMNS: Final = (
     "source",
     "partial",
 )
+SELECTED: Final = f"id, {', '.join(COLUMNS)}, hidden"
+"""What `to_turn` reads."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Row = tuple[Any, ...]
+
+
+class DamagedRowError(ValueError):
+    """A row holds what was never written there."""
 
 
 def to_row(turn: Turn) -> Row:
@@ -37,23 +44,34 @@ def to_row(turn: Turn) -> Row:
 
 
 def to_turn(row: Row) -> Turn:
-    """Return the turn that `id` and the values of `COLUMNS` stand for."""
+    """Return the turn that the values of `SELECTED` stand for; `hidden` may be missing.
+
+    Raises:
+        DamagedRowError: They stand for none.
+    """
     turn_id, channel_id, platform, user_id, username, display_name, role, content, *rest = row
-    at_ms, modality, source, partial = rest
+    at_ms, modality, source, partial, *hidden = rest
     author = None
     if platform is not None:
-        author = Author(unpack(platform), unpack(user_id), _some(username), _some(display_name))
+        author = to_author((platform, user_id, username, display_name))
     return Turn(
         id=turn_id,
         channel_id=unpack(channel_id),
         author=author,
-        role=role,
+        role=_role(role),
         content=unpack(content),
         at=from_ms(at_ms),
         modality=unpack(modality),
         source=unpack(source),
         partial=bool(partial),
+        hidden=any(hidden),
     )
+
+
+def to_author(row: Row) -> Author:
+    """Return the author whom platform, user id, username and display name stand for."""
+    platform, user_id, username, display_name = row
+    return Author(unpack(platform), unpack(user_id), _some(username), _some(display_name))
 
 
 def pack(text: str | None) -> str | bytes | None:
@@ -67,11 +85,20 @@ def pack(text: str | None) -> str | bytes | None:
     return text
 
 
-def unpack(stored: str | bytes) -> str:
-    """Return the text that `pack` was given."""
-    if isinstance(stored, bytes):
+def unpack(stored: object) -> str:
+    """Return the text that `pack` was given.
+
+    Raises:
+        DamagedRowError: `stored` is no text.
+    """
+    if isinstance(stored, str):
+        return stored
+    if not isinstance(stored, bytes):
+        raise DamagedRowError("a number stands where a text belongs")
+    try:
         return stored.decode("utf-8", errors="surrogatepass")
-    return stored
+    except UnicodeDecodeError as error:
+        raise DamagedRowError("a text is not UTF-8") from error
 
 
 def in_ms(moment: datetime) -> int:
@@ -79,10 +106,37 @@ def in_ms(moment: datetime) -> int:
     return (to_ms(moment) - _EPOCH) // timedelta(milliseconds=1)
 
 
-def from_ms(milliseconds: int) -> datetime:
-    """Return the moment that `in_ms` counted."""
-    return _EPOCH + timedelta(milliseconds=milliseconds)
+def from_ms(milliseconds: object) -> datetime:
+    """Return the moment that `in_ms` counted.
+
+    Raises:
+        DamagedRowError: There is no such moment.
+    """
+    if not isinstance(milliseconds, int):
+        raise DamagedRowError("no number stands where a time belongs")
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError as error:
+        raise DamagedRowError("a time is beyond the calendar") from error
 
 
-def _some(stored: str | bytes | None) -> str | None:
+def to_number(stored: object) -> int:
+    """Return a whole number.
+
+    Raises:
+        DamagedRowError: `stored` is none.
+    """
+    if not isinstance(stored, int):
+        raise DamagedRowError("no number stands where one belongs")
+    return stored
+
+
+def _role(stored: object) -> Role:
+    found = unpack(stored)
+    if found in get_args(Role):
+        return found  # type: ignore[return-value]
+    raise DamagedRowError(f"there is no role {found!r:.40}")
+
+
+def _some(stored: object) -> str | None:
     return None if stored is None else unpack(stored)

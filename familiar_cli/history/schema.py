@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import legacy
+from familiar_cli.history import extras, legacy, speakers, summaries
+from familiar_cli.history.rows import DamagedRowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +63,12 @@ def _to_version_1(connection: sqlite3.Connection) -> None:
 
 
 # The step at index n makes a file of version n one of version n + 1.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_version_1,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _to_version_1,
+    speakers.add,
+    summaries.add,
+    extras.add,
+)
 
 
 def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
@@ -94,6 +100,8 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _meaning(error, path) from error
+    except (DamagedRowError, UnicodeDecodeError) as error:  # SQLite quotes names it cannot decode
+        raise _damaged(path, error) from error
     except OSError as error:
         raise FamiliarError(f"The history {str(path)!r} cannot be used: {error}") from error
 
@@ -144,8 +152,12 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
             hint="Try again when it is done.",
         )
     if code in _DAMAGED:
-        return BadInputError(
-            f"The history {str(path)!r} is damaged or no history ({error}); it stays as it is",
-            hint="Put a copy of yours in its place, or move it away to begin a new history.",
-        )
+        return _damaged(path, error)
     return FamiliarError(f"The history {str(path)!r} cannot be used: {error}")
+
+
+def _damaged(path: Path, error: Exception) -> BadInputError:
+    return BadInputError(
+        f"The history {str(path)!r} is damaged or no history ({error}); it stays as it is",
+        hint="Put a copy of yours in its place, or move it away to begin a new history.",
+    )

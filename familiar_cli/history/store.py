@@ -5,21 +5,34 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
-from familiar_cli.history.rows import COLUMNS, from_ms, pack, to_row, to_turn, unpack
-from familiar_cli.history.types import ChannelSummary, Turn
+from familiar_cli.history.rows import (
+    COLUMNS,
+    SELECTED,
+    from_ms,
+    pack,
+    to_author,
+    to_number,
+    to_row,
+    to_turn,
+    unpack,
+)
+from familiar_cli.history.speakers import ALL, RECENT, SAID
+from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
+    from familiar_cli.history.rows import Row
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
 
+T = TypeVar("T")
 WRITER: Final = "memory_writer"
 """The watermark up to which turns have been summarised into memory."""
 
@@ -28,7 +41,7 @@ GREETING: Final = "greeting"
 
 _INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
 _BITS: Final = 63  # of an id, without its sign
-_SELECT: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns"  # noqa: S608
+_SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 
 
 class HistoryStore:
@@ -69,7 +82,7 @@ class HistoryStore:
         """
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             return replace(turn, id=connection.execute(_INSERT, to_row(turn)).lastrowid)
 
     def begin(
@@ -86,12 +99,12 @@ class HistoryStore:
         when = to_ms(at or now())
         turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
         unless = " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?)"
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             cursor = connection.execute(_INSERT + unless, (*to_row(turn), pack(channel_id)))
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
     def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
-        """Return the newest `limit` turns of a channel, oldest first.
+        """Return the newest `limit` turns of a channel that are not hidden, oldest first.
 
         It costs the same however long the history is.
 
@@ -100,24 +113,22 @@ class HistoryStore:
             limit: Most turns to return, >= 0.
             before_id: Only turns with a lower id.
         """
-        where = " WHERE channel_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
+        where = " WHERE channel_id = ? AND id < ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         end = 2**_BITS - 1 if before_id is None else before_id
-        rows = self._rows(_SELECT + where, (pack(channel_id), end, max(limit, 0)))
-        return [to_turn(row) for row in reversed(rows)]
+        values = (pack(channel_id), end, max(limit, 0))
+        return self._rows(_SELECT + where, values, to_turn)[::-1]
 
     def turn(self, turn_id: int) -> Turn | None:
         """Return one turn, or None when there is none with that id."""
         if turn_id.bit_length() > _BITS:
             return None
-        rows = self._rows(_SELECT + " WHERE id = ?", (turn_id,))
-        return to_turn(rows[0]) if rows else None
+        return next(iter(self._rows(_SELECT + " WHERE id = ?", (turn_id,), to_turn)), None)
 
     def last_turn(self, channel_id: str | None = None) -> Turn | None:
         """Return the newest turn, of one channel or of all; None when nothing was said."""
         if channel_id is not None:
             return next(iter(self.recent(channel_id, 1)), None)
-        rows = self._rows(_SELECT + " ORDER BY id DESC LIMIT 1")
-        return to_turn(rows[0]) if rows else None
+        return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
     def count(self) -> int:
         """Return how many turns there are."""
@@ -125,11 +136,34 @@ class HistoryStore:
 
     def channels(self) -> list[ChannelSummary]:
         """Return all channels, the one that spoke last first."""
-        rows = self._rows(
+        sql = (
             "SELECT channel_id, turns, at_ms FROM turns JOIN (SELECT max(id) AS last, count(*) AS "
             "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
         )
-        return [ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])) for r in rows]
+        return self._rows(sql, (), lambda r: ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])))
+
+    def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
+        """Return the last `limit` people who spoke in a channel, the latest first.
+
+        It costs the same however long the history is, and however many people are in it.
+        """
+        return self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+
+    def since(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the newest `limit` turns of all channels that came after a turn, oldest first.
+
+        Hidden ones are left out.
+        """
+        where = " WHERE id > ? AND NOT hidden ORDER BY id DESC LIMIT ?"
+        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+
+    def said_count(self, channel_id: str) -> int:
+        """Return how many turns people, whoever they are, have said in a channel."""
+        return self._number(SAID, (pack(channel_id),))
+
+    def speakers(self) -> list[Speaker]:
+        """Return everyone who ever spoke, in whatever channel, the latest first."""
+        return self._rows(ALL, (), lambda r: Speaker(to_author(r[:4]), r[4], from_ms(r[5])))
 
     def unsummarised_count(self) -> int:
         """Return how many turns the memory writer has not read yet."""
@@ -152,7 +186,7 @@ class HistoryStore:
             "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
             "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
         )
-        with self._use(create=True) as connection:
+        with self.use(create=True) as connection:
             connection.execute(sql, (name, turn_id))
 
     def close(self) -> None:
@@ -163,16 +197,19 @@ class HistoryStore:
                 self._connection = None
 
     def _number(self, sql: str, values: Sequence[Any] = ()) -> int:
-        rows = self._rows(sql, values)
-        return int(rows[0][0]) if rows else 0
+        return next(iter(self._rows(sql, values, lambda row: to_number(row[0]))), 0)
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._use(create=False) as connection:
-            return connection.execute(sql, values).fetchall() if connection else []
+    def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
+        """Return what `make` makes of each row; a row that it cannot read is damage."""
+        with self.use(create=False) as connection:
+            return [make(row) for row in connection.execute(sql, values)] if connection else []
 
     @contextmanager
-    def _use(self, *, create: bool) -> Iterator[Any]:
-        """Lend the connection; None when there is no file and none is to be made."""
+    def use(self, *, create: bool) -> Iterator[Any]:
+        """Lend the connection; None when there is no file and none is to be made.
+
+        For the rest of this room: what leaves it is turns and summaries, not SQL.
+        """
         from familiar_cli.history.schema import opened, translated  # noqa: PLC0415  # loads sqlite3
 
         with self._lock, translated(self.path):

@@ -27,6 +27,7 @@ class Turn:
         modality: `text` or `voice`.
         source: What wrote it down, e.g. `cli`, `greeting`, `legacy`.
         partial: It broke off before its end.
+        hidden: It is kept, and no model is shown it.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Turn:
     modality: str
     source: str
     partial: bool
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +47,14 @@ class ChannelSummary:
     """One channel: how many turns it has, and when its last one was said (UTC)."""
 
     channel_id: str
+    turns: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Someone who spoke: how many turns, in all channels, and when last (UTC)."""
+
+    author: Author
     turns: int
     last_at: datetime

@@ -11,7 +11,7 @@ from familiar_cli.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.context.trace import Trace, TracedMessage
+    from familiar_cli.context.trace import Trace, TracedMessage, TracedRequest
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
 
@@ -36,7 +36,12 @@ def find_trace(familiar: Familiar, turn: int | None = None) -> Trace:
 
 
 def request_bytes(trace: Trace) -> bytes:
-    """Return the exact bytes that went out.
+    """Return the exact bytes that went out. Raises as `sent_of`."""
+    return sent_of(trace).body
+
+
+def sent_of(trace: Trace) -> TracedRequest:
+    """Return the request that went out.
 
     Raises:
         NotFoundError: None did.
@@ -46,7 +51,7 @@ def request_bytes(trace: Trace) -> bytes:
             f"Nothing was sent for turn {trace.turn}: {trace.error or 'no request was made'}",
             hint=_ASK,
         )
-    return trace.request.body
+    return trace.request
 
 
 def messages_diff(older: Trace, newer: Trace) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from familiar_cli import __version__
@@ -23,7 +23,7 @@ from familiar_cli.llm.streaming import ErrorInReplyError, Reply
 from familiar_cli.llm.types import Completion, Message, PreparedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import httpx
 
@@ -77,7 +77,13 @@ class LLMClient:
         """Most tokens of one reply."""
         return self._slot.max_tokens
 
-    def prepare(self, messages: Sequence[Message], *, stream: bool = True) -> PreparedRequest:
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool = True,
+        reply_schema: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send."""
         preset = PRESETS[self._slot.preset]
         limits = {
@@ -85,7 +91,12 @@ class LLMClient:
             "temperature": self._slot.temperature,
         }
         body = make_body(
-            self._slot.model, messages, stream=stream, limits=limits, extra=preset.extra
+            self._slot.model,
+            messages,
+            stream=stream,
+            limits=limits,
+            extra=preset.extra,
+            reply_schema=reply_schema,
         )
         url = f"{self._slot.base_url}/chat/completions"
         return PreparedRequest(url, body, self._slot.model, stream)

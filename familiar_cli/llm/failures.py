@@ -26,6 +26,7 @@ from familiar_cli.errors import (
     ModelUnreachableError,
     PromptTooLongError,
     RateLimitError,
+    RequestRefusedError,
 )
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.text import one_line
@@ -52,7 +53,7 @@ _ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url U
 # HTTP status -> class, what the server did, what to type next.
 _BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
     400: (
-        ModelError,
+        RequestRefusedError,
         "did not accept the request",
         "Some models accept one temperature only: `familiar config set llm.temperature 1`.",
     ),

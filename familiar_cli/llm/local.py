@@ -20,7 +20,7 @@ from familiar_cli.models.store import path_of
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # twice as high (Chinese, Japanese, Korean), so it is given more room than is promised to callers.
 _ROOM = 2
 _LEAST_ROOM_TOKENS = 4096
+# Without it so small a model soon says one phrase over and over until its tokens run out.
+_REPEAT_PENALTY = 1.15
 
 
 class LocalModel:
@@ -64,9 +66,16 @@ class LocalModel:
         """Most tokens of one reply."""
         return self._slot.max_tokens
 
-    def prepare(self, messages: Sequence[Message], *, stream: bool = True) -> PreparedRequest:
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool = True,
+        reply_schema: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send. Nothing is loaded for that."""
-        request = LLMClient(self._slot).prepare(messages, stream=stream)
+        client = LLMClient(self._slot)
+        request = client.prepare(messages, stream=stream, reply_schema=reply_schema)
         return replace(request, url=f"local:{self._slot.model}/chat/completions")
 
     async def complete(
@@ -143,6 +152,7 @@ def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # 
     settings.ui = False
     settings.warmup = False
     settings.verbosity = -1
+    settings.sampling.penalty_repeat = _REPEAT_PENALTY
     try:
         return xllamacpp.Server(settings)
     except RuntimeError as error:

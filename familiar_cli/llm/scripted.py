@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import ModelError
 from familiar_cli.llm.body import make_body
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _PIECES = re.compile(r"\S+\s*|\s+")
 
@@ -44,9 +44,18 @@ class ScriptedModel:
         self.requests: list[PreparedRequest] = []
         self._replies = list(replies)
 
-    def prepare(self, messages: Sequence[Message], *, stream: bool = True) -> PreparedRequest:
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool = True,
+        reply_schema: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest:
         """Return the request that a real client would send for `messages`."""
-        body = make_body(self.name, messages, stream=stream, limits={"max_tokens": self.max_tokens})
+        limits = {"max_tokens": self.max_tokens}
+        body = make_body(
+            self.name, messages, stream=stream, limits=limits, reply_schema=reply_schema
+        )
         return PreparedRequest("scripted:/chat/completions", body, self.name, stream)
 
     async def complete(

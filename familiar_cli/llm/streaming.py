@@ -152,4 +152,8 @@ def _count(value: object) -> int | None:
 def _cost(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        cost = float(value)
+    except OverflowError:  # JSON may hold numbers of any size
+        return None
+    return cost if math.isfinite(cost) else None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class Message(TypedDict):
@@ -86,8 +86,21 @@ class ChatModel(Protocol):
     def max_tokens(self) -> int:
         """Most tokens of one reply."""
 
-    def prepare(self, messages: Sequence[Message], *, stream: bool = True) -> PreparedRequest:
-        """Return the exact bytes that `complete` would send. The same messages, the same bytes."""
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool = True,
+        reply_schema: Mapping[str, Any] | None = None,
+    ) -> PreparedRequest:
+        """Return the exact bytes that `complete` would send. The same messages, the same bytes.
+
+        Args:
+            messages: The chat, oldest first.
+            stream: Ask for the reply piece by piece.
+            reply_schema: JSON schema that the reply shall follow. A server that knows no such thing
+                ignores it, or refuses the request with `RequestRefusedError`.
+        """
 
     async def complete(
         self, request: PreparedRequest, on_text: Callable[[str], None] | None = None

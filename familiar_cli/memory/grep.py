@@ -15,6 +15,7 @@ import regex
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import LimitError, TooManyResultsError, UsageError
+from familiar_cli.memory.files import MAX_READ_BYTES, too_large_to_read
 from familiar_cli.memory.types import Found, GrepHit, Skipped
 from familiar_cli.memory.walk import scan
 
@@ -176,6 +177,8 @@ def _text_of(path: str) -> str | Skipped:
         content = _read(path)
     except OSError as error:
         return Skipped(path, f"cannot be read: {error.strerror or error}")
+    if content is None:
+        return Skipped(path, too_large_to_read(os.stat(path)))
     if b"\0" in content:
         return Skipped(path, "is binary")
     try:
@@ -187,13 +190,18 @@ def _text_of(path: str) -> str | Skipped:
     return text.removeprefix("\ufeff")
 
 
-def _read(path: str) -> bytes:
-    """Return a file's bytes; opening it as Python files do would take twice as long."""
+def _read(path: str) -> bytes | None:
+    """Return a file's bytes, or None when they are too many to read.
+
+    Opening it as Python files do would take twice as long.
+    """
     descriptor = os.open(path, _FLAGS)
     try:
         content = os.read(descriptor, _READ_BYTES)
         if len(content) < _READ_BYTES:
             return content
+        if os.fstat(descriptor).st_size > MAX_READ_BYTES:
+            return None
         parts = [content]
         while content := os.read(descriptor, _READ_BYTES):
             parts.append(content)

@@ -16,7 +16,7 @@ from familiar_cli.errors import (
     UnsafePathError,
 )
 from familiar_cli.memory import paths
-from familiar_cli.memory.files import sha256_of, signature
+from familiar_cli.memory.files import check_readable, sha256_of, signature
 from familiar_cli.memory.types import MISSING, Change
 from familiar_cli.text import fold
 
@@ -212,6 +212,7 @@ class Paper:
         try:
             status = os.lstat(real)
             if stat.S_ISREG(status.st_mode):
+                check_readable(rel_path, status)
                 with open(real, "rb") as file:
                     return file.read()
         except (FileNotFoundError, NotADirectoryError):

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal import Journal
     from familiar_cli.memory.plan import Plan
     from familiar_cli.memory.transactions import Transaction
-    from familiar_cli.memory.types import Found, GrepHit, MemoryEntry, MemoryFile, Walk
+    from familiar_cli.memory.types import (
+        Found,
+        GrepHit,
+        MemoryEntry,
+        MemoryFile,
+        MemoryHead,
+        Walk,
+    )
 
 __all__ = ["MISSING", "Limits", "MemoryStore"]
 
@@ -81,6 +88,13 @@ class MemoryStore:
     def read_file(self, rel_path: str) -> str:
         """Return a file's text, without any translation of line ends. Raises as `read` does."""
         return self._tree.read(rel_path).text
+
+    def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
+        """Return the beginning of a text file, at most `most_bytes` of it. Raises as `read` does.
+
+        What is after them is not looked at, so a file of any size costs the same.
+        """
+        return self._tree.read_head(rel_path, most_bytes)
 
     def read_bytes(self, rel_path: str) -> bytes:
         """Return a file's bytes. Raises `NotFoundError` when no file is there."""

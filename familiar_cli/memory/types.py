@@ -50,6 +50,17 @@ class MemoryFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryHead:
+    """The beginning of a text file. `sha256` is of the whole, and empty when that was not read."""
+
+    rel_path: str
+    text: str
+    is_whole: bool
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class GrepHit:
     """One line that matches, counted from 1; `text[start:end]` is its first match."""
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError
 from familiar_cli.text import harmless, nearest
 from familiar_cli.ui.emit import print_error, say
@@ -25,6 +26,7 @@ INTERRUPTED = 130
 MOST_REMEMBERED = 200  # so many of the latest turns can be called back with the arrow keys
 COMMANDS = {
     "/context": "what was sent for the last reply",
+    "/offrecord": "from here on keep nothing, until you type it again",
     "/help": "this list",
     "/quit": "end, as Ctrl-D does",
 }
@@ -32,6 +34,8 @@ _HELP = """\
 Type what you want to say. Ctrl-C breaks a reply off and keeps what came; Ctrl-D ends.
 {commands}
 A line that begins with // is said with one slash."""
+_OFF = "Off the record: nothing that is said now is kept, until you type /offrecord."
+_ON = "On the record again. What was said off it is forgotten."
 
 
 @dataclass(slots=True)
@@ -91,6 +95,8 @@ class Chat:
         self.opening = request.opening
         if self.interactive:
             self.out.note("/help lists what else you can type; Ctrl-D ends.")
+        if self.said.off_record:
+            self.out.note(_OFF)
         if self.opening and self.interactive and not self.out.as_json:
             self._name()
             say(self.opening)
@@ -112,7 +118,7 @@ class Chat:
         return 0
 
     def _turn(self, text: str) -> int:
-        if self.opening:  # what was shown is what is kept
+        if self.opening and not self.said.off_record:  # what was shown is what is kept
             modality = str(self.said.modality)
             self.familiar.history.begin(self.said.channel_id, self.opening, modality=modality)
             self.opening, self.said = "", replace(self.said, greeting=None)
@@ -123,7 +129,22 @@ class Chat:
             )
         self.turns += 1
         self.last = taken.trace
+        self._remember(text, taken)
         return self._tell(taken)
+
+    def _remember(self, text: str, taken: Taken) -> None:
+        """Hold what was said off the record, for as long as it goes on."""
+        if not self.said.off_record:
+            return
+        spoken = (Spoken("user", text, self.said.author), Spoken("assistant", taken.text))
+        heard = spoken if taken.text.strip() else spoken[:1]
+        self.said = replace(self.said, remembered=(*self.said.remembered, *heard))
+
+    def _off_record(self) -> None:
+        off = not self.said.off_record
+        self.said = replace(self.said, off_record=off, remembered=())
+        self.last = None
+        self.out.note(_OFF if off else _ON)
 
     def _tell(self, taken: Taken) -> int:
         if self.out.as_json:
@@ -132,16 +153,17 @@ class Chat:
             self.out.warn(notice)
         if not taken.interrupted:
             return 0
-        kept = f"what came is kept as turn {taken.reply.id}" if taken.reply else "nothing came"
-        self.out.note(f"Broken off; {kept}.")
+        self.out.note(f"Broken off; {_what_came(taken)}.")
         return 0 if self.interactive else INTERRUPTED
 
     def _command(self, line: str) -> None:
         if line == "/help":
-            rows = "\n".join(f"  {name:<9} {meaning}" for name, meaning in COMMANDS.items())
+            rows = "\n".join(f"  {name:<10} {meaning}" for name, meaning in COMMANDS.items())
             self.out.note(_HELP.format(commands=rows))
         elif line == "/context":
             self._context()
+        elif line == "/offrecord":
+            self._off_record()
         else:
             guess = nearest(line, COMMANDS)
             hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
@@ -160,6 +182,12 @@ class Chat:
         if self.interactive and not self.out.quiet:
             sys.stderr.write(harmless(f"{self.familiar.paths.id}: "))
             sys.stderr.flush()
+
+
+def _what_came(taken: Taken) -> str:
+    if taken.turn is None:
+        return "nothing of it is kept"
+    return f"what came is kept as turn {taken.reply.id}" if taken.reply else "nothing came"
 
 
 def lines_for(familiar: Familiar, channel_id: str) -> Iterable[str]:

@@ -56,10 +56,16 @@ def state_of(piece: TracedContribution) -> str:
     return "cut" if piece.reason else "kept"
 
 
+def what(trace: Trace) -> str:
+    """Return which turn it is, in words."""
+    if trace.turn is not None:
+        return f"turn {trace.turn}"
+    return "a dry run: nothing was sent" if trace.request is None else "off the record"
+
+
 def _summary(trace: Trace) -> RenderableType:
-    said = f"turn {trace.turn}" if trace.turn is not None else "a dry run: nothing was sent"
     rows = [
-        ("what", f"{said}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
+        ("what", f"{what(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
         ("familiar", trace.familiar),
         ("model", _model(trace)),
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
@@ -123,18 +129,21 @@ def _row(same: list[TracedContribution]) -> list[RenderableType]:
     return [
         plain(first.layer),
         plain(first.source),
-        plain(_origin(same)),
+        plain(origin_of(same)),
         plain(_span([piece.priority for piece in same])),
         plain(tokens, "" if first.kept else "dim"),
         plain(state, _STATE_STYLES[state]),
     ]
 
 
-def _origin(same: list[TracedContribution]) -> str:
+def origin_of(same: Sequence[TracedContribution]) -> str:
+    """Return the file and its lines, or the turns, that pieces of one source come from."""
     turns = [piece.turn_id for piece in same if piece.turn_id is not None]
     if turns:
         return f"turn{'s' if len(turns) > 1 else ''} {_span(turns)}"
-    return same[0].rel_path or ""
+    first = same[0]
+    lines = f":{_span(list(first.lines))}" if first.lines else ""
+    return f"{first.rel_path}{lines}" if first.rel_path else ""
 
 
 def _span(numbers: list[int]) -> str:
@@ -149,7 +158,7 @@ def _cuts(pieces: Sequence[TracedContribution]) -> RenderableType | None:
         same = list(group)
         offered, sent = _total(same)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"
-        origin = _origin(same) or same[0].source
+        origin = origin_of(same) or same[0].source
         rows.append([plain(origin), plain(lost, "dim"), plain(same[0].reason)])
     return _table(rows)
 

@@ -161,6 +161,6 @@ names = st.sampled_from([field.name for field in fields(CharacterConfig)] + ["sl
 
 @given(st.dictionaries(names, json_like | st.dictionaries(names, json_like)))
 def test_whatever_stands_in_the_file_gives_settings_of_the_right_types(data) -> None:
-    config, _ = build(data)
+    config, _ = build(data, CharacterConfig)
     for field in fields(CharacterConfig):
         assert type(getattr(config, field.name)) is type(getattr(CharacterConfig(), field.name))

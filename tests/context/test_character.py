@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.context.providers.character import CharacterProvider
-from familiar_cli.context.types import ContextRequest, Layer, Modality, Place
+from familiar_cli.context.types import ContextRequest, Layer, Modality, Place, Subject
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author
 from familiar_cli.memory.self_files import field_markdown
@@ -215,3 +215,40 @@ def test_a_greeting_that_does_not_exist_is_a_usage_error(store, number) -> None:
 
 def test_without_a_greeting_a_channel_opens_in_silence(store) -> None:
     assert provider(store).opening(request()) == ""
+
+
+def test_each_piece_knows_the_lines_and_the_hash_of_its_file(store) -> None:
+    write(
+        store, description="One\ntwo\n", mes_example="<START>\n{{user}}: a\n\n<START>\n{{user}}: b"
+    )
+    store.write_file("self/scenario.md", "No heading\nhere\n")
+
+    found = {piece.text: piece for piece in offered(store)}
+    assert found["One\ntwo\n"].lines == (3, 4)
+    assert found["No heading\nhere\n"].lines == (1, 2)
+    assert (found["user: a"].lines, found["user: b"].lines) == ((4, 4), (7, 7))
+    assert found["One\ntwo\n"].sha256 == store.sha256("self/description.md")
+
+
+@pytest.mark.parametrize(
+    ("rel_path", "reason"),
+    [
+        ("people/cli-anna.md", None),
+        ("self/description.md", ""),
+        ("self/scenario.md", "says nothing below its heading"),
+        ("self/first_mes.md", "it is the greeting"),
+        ("self/personality.md", "not UTF-8"),
+        ("self/card.json", "only a depth prompt"),
+        ("self/diary.md", "of self/ only these are read: description.md"),
+    ],
+)
+def test_it_says_why_a_file_of_the_character_is_not_in_a_prompt(store, rel_path, reason) -> None:
+    write(store, description="D", scenario=" ", first_mes="Ahoy.", card={})
+    (store.root / "self" / "personality.md").write_bytes(b"\xff")
+
+    said = provider(store).why_not(Subject(rel_path), request())
+    assert said == reason if not reason else reason in said
+
+
+def test_it_knows_nothing_of_turns(store) -> None:
+    assert provider(store).why_not(Subject(turn_id=1), request()) is None

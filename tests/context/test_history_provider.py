@@ -10,7 +10,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.types import Layer
+from familiar_cli.context.types import Layer, Subject
 from familiar_cli.history import HistoryStore
 from tests.context.support import ANNA, request
 
@@ -82,3 +82,30 @@ def test_turns_can_be_replayed_up_to_one(store) -> None:
     talk(store, 2)
 
     assert messages(store, before_id=2) == ["u:question 0", "u:now"]
+
+
+@pytest.mark.parametrize(
+    ("turn_id", "reason"),
+    [
+        (1, "the channel has 3 newer ones (history.recent_turns)"),
+        (4, ""),
+        (5, "it was said in channel 'elsewhere', not in 'cli'"),
+        (6, "it has no words"),
+        (7, "it was said later"),
+        (99, "there is no such turn"),
+    ],
+)
+def test_it_says_why_a_turn_is_not_in_a_prompt(store, turn_id, reason) -> None:
+    talk(store, 2)
+    store.append("elsewhere", "user", "unheard", author=ANNA)
+    store.append("cli", "user", " ", author=ANNA)
+    store.append("cli", "user", "now", author=ANNA)
+    provider = HistoryProvider(store, recent_turns=3)
+
+    assert provider.why_not(Subject(turn_id=turn_id), request(before_id=7)) == reason
+
+
+def test_it_knows_nothing_of_files(store) -> None:
+    provider = HistoryProvider(store, recent_turns=3)
+
+    assert provider.why_not(Subject("notes.md"), request()) is None

@@ -99,6 +99,50 @@ def test_synchronous_code_cannot_hold_up_the_prompt() -> None:
     assert verdicts(made) == ["late"]
 
 
+class Computing(Scripted):
+    """A provider that never awaits: it neither hears that it is late, nor lets go of its thread."""
+
+    async def contribute(self, asked):
+        end = time.perf_counter() + 1.5
+        while time.perf_counter() < end:
+            pass
+        return [piece(self.name)]
+
+
+def test_a_provider_that_never_awaits_holds_up_nobody() -> None:
+    start = time.perf_counter()
+    made = assemble(Scripted("a"), Computing("busy", deadline_s=0.1), Scripted("c"))
+
+    assert time.perf_counter() - start < 1
+    assert verdicts(made) == ["answered", "late", "answered"]
+    assert lead(made) == "a\n\nc"
+
+
+@pytest.mark.parametrize("turned", range(4))
+def test_hanging_raising_and_slow_ones_are_missing_and_the_rest_stands_in_order(turned) -> None:
+    parts = [
+        Scripted("hangs", sleep_s=60, deadline_s=0.1),
+        Scripted("raises", fail=OSError("disk")),
+        Computing("computes", deadline_s=0.1),
+        Scripted("slow but in time", sleep_s=0.05),
+        Scripted("quick"),
+    ]
+    turned_round = parts[turned:] + parts[:turned]
+
+    made = assemble(*turned_round)
+
+    assert [r.name for r in made.providers] == [part.name for part in turned_round]
+    assert {r.name: r.verdict for r in made.providers} == {
+        "hangs": "late",
+        "raises": "failed",
+        "computes": "late",
+        "slow but in time": "answered",
+        "quick": "answered",
+    }
+    came = [part.name for part in turned_round if part.name in {"slow but in time", "quick"}]
+    assert lead(made) == "\n\n".join(came)
+
+
 def test_cancelling_stops_the_providers() -> None:
     async def run() -> bool:
         slow = Scripted("slow", sleep_s=30, deadline_s=60)

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.context.trace import (
+    TRACE_VERSION,
     Trace,
+    TracedMessage,
     TracedRequest,
     latest,
     read_trace,
@@ -18,7 +20,7 @@ from familiar_cli.context.trace import (
     write_trace,
 )
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
-from tests.support.traces import trace
+from tests.support.traces import piece, trace
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path) -> None:
@@ -128,7 +130,7 @@ def test_a_damaged_record_does_not_hide_another(tmp_path) -> None:
 
 
 def test_a_record_of_a_newer_program_is_refused(tmp_path) -> None:
-    (tmp_path / "7.json").write_bytes(change(trace=2))
+    (tmp_path / "7.json").write_bytes(change(trace=TRACE_VERSION + 1))
 
     with pytest.raises(RefusedError, match="newer"):
         read_trace(tmp_path, 7)
@@ -148,3 +150,103 @@ def test_a_record_that_cannot_be_written_is_a_clear_error(tmp_path) -> None:
 def test_a_dry_run_has_no_file(tmp_path) -> None:
     with pytest.raises(ValueError, match="dry run"):
         write_trace(tmp_path, replace(trace(7), turn=None))
+
+
+NEW_KEYS = {"lines", "sha256", "score"}
+
+
+def test_a_record_of_the_first_version_still_loads(tmp_path) -> None:
+    old = {**trace(7).to_json(), "trace": 1}
+    del old["program"]
+    old["contributions"] = [
+        {k: v for k, v in piece.items() if k not in NEW_KEYS} for piece in old["contributions"]
+    ]
+    (tmp_path / "7.json").write_text(json.dumps(old), encoding="utf-8")
+
+    assert read_trace(tmp_path, 7) == replace(trace(7), trace=1, program="")
+
+
+LONG = "The lighthouse of Ilmari stands where the two currents meet, and nobody minds. "
+
+
+def long_trace(text: str):
+    sent = json.dumps({"model": "m", "messages": [{"role": "system", "content": text}]})
+    return trace(
+        7,
+        messages=(TracedMessage("system", text),),
+        contributions=(
+            piece("a", text=text),
+            piece("b", text=text[:90]),
+            piece("c", text="x" * 99),
+        ),
+        request=TracedRequest("u", "m", True, sent.encode()),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [LONG * 9, "灯台の光が海を照らしている。" * 40, "\ud800" + LONG * 9]
+)
+def test_the_file_holds_no_text_twice_and_comes_back_whole(tmp_path, text) -> None:
+    write_trace(tmp_path, long_trace(text))
+
+    assert read_trace(tmp_path, 7) == long_trace(text)
+    stored = json.loads((tmp_path / "7.json").read_bytes())
+    assert stored["messages"] is None
+    assert [type(one["text"]) for one in stored["contributions"]] == [dict, dict, str]
+
+
+def test_a_file_is_not_much_larger_than_what_was_sent(tmp_path) -> None:
+    write_trace(tmp_path, long_trace(LONG * 300))
+
+    assert (tmp_path / "7.json").stat().st_size < 1.2 * len(LONG) * 300
+
+
+def test_messages_that_are_not_in_the_bytes_are_kept_as_they_are(tmp_path) -> None:
+    for request in (None, TracedRequest("u", "m", True, b"{}"), TracedRequest("u", "m", True, b"")):
+        write_trace(tmp_path, trace(7, request=request))
+        assert read_trace(tmp_path, 7).messages == trace(7).messages
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [{}, {"message": 9, "start": 0, "chars": 1}, {"message": 0, "start": 0, "chars": 10_000}],
+)
+def test_a_text_that_is_not_where_the_file_says_is_a_clear_error(tmp_path, pointer) -> None:
+    record = trace(7).to_json()
+    record["contributions"][0]["text"] = pointer
+    (tmp_path / "7.json").write_text(json.dumps(record), encoding="utf-8")
+
+    with pytest.raises(BadInputError, match="not where it says"):
+        read_trace(tmp_path, 7)
+
+
+def test_the_record_just_written_is_never_removed(tmp_path) -> None:
+    for turn in (100, 102, 104, 2):  # a history that was begun anew counts from 1 again
+        write_trace(tmp_path, trace(turn), keep=2)
+
+    assert trace_ids(tmp_path) == {2, 104}
+
+
+def test_of_many_records_the_oldest_are_not_looked_for_every_time(tmp_path, monkeypatch) -> None:
+    for turn in range(1, 2001, 2):
+        (tmp_path / f"{turn}.json").touch()
+    listed = []
+    monkeypatch.setattr(
+        "familiar_cli.context.trace._remove_oldest", lambda *given: listed.append(given)
+    )
+
+    for turn in range(2001, 2201, 2):
+        write_trace(tmp_path, trace(turn), keep=1000)
+
+    assert len(listed) == 5
+
+
+def test_a_reply_is_found_without_reading_every_older_record(tmp_path, monkeypatch) -> None:
+    for turn in range(1, 2001, 2):
+        (tmp_path / f"{turn}.json").touch()
+    parsed = []
+    monkeypatch.setattr("familiar_cli.context.trace._parse", lambda *given: parsed.append(given))
+
+    with pytest.raises(NotFoundError):
+        read_trace(tmp_path, 1998)
+    assert parsed == []

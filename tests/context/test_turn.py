@@ -15,7 +15,7 @@ from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.trace import latest, read_trace
 from familiar_cli.context.turn import TurnTaking, request_for
 from familiar_cli.context.types import Modality, Said
-from familiar_cli.errors import BadReplyError, CutOffError, LimitError, UsageError
+from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, LimitError, UsageError
 from familiar_cli.history import HistoryStore
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion, Usage
@@ -188,6 +188,20 @@ def test_what_failed_on_the_way_is_told(world) -> None:
     world.more = {"pre_processors": [Scripted("thinking", fail=ValueError("no idea"))]}
 
     assert world.take("Hello.").notices == ("thinking failed: ValueError: no idea",)
+
+
+def test_a_reply_that_cannot_be_kept_is_handed_back_with_the_error(world) -> None:
+    class Blocking(ScriptedModel):
+        async def complete(self, *args):
+            world.history.close()
+            world.history.path.rename(world.history.path.with_name("moved"))
+            world.history.path.mkdir()
+            return await super().complete(*args)
+
+    with pytest.raises(FamiliarError, match="The reply could not be kept") as caught:
+        asyncio.run(world.taking().take(request("hi"), Blocking(["Hello."])))
+
+    assert (caught.value.data["turn"], caught.value.data["reply"]) == (1, "Hello.")
 
 
 def test_only_so_many_records_are_kept(world) -> None:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.llm.body import make_body
+from familiar_cli.errors import BadInputError
+from familiar_cli.llm.body import make_body, with_model
 
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=9)
 MESSAGES = st.lists(
     st.fixed_dictionaries(
         {
@@ -44,3 +47,20 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
 def test_only_role_and_content_of_a_message_go_out() -> None:
     message = {"role": "user", "content": "hi", "secret": "no"}
     assert b"secret" not in make_body("m", [message], stream=False, limits={})  # type: ignore[list-item]
+
+
+@settings(max_examples=50)
+@given(MESSAGES, NAMES, NAMES)
+def test_another_model_changes_no_other_byte(messages, first, second) -> None:
+    def body(model):
+        return make_body(model, messages, stream=True, limits={"temperature": 0.8})
+
+    assert with_model(body(first), second) == body(second)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"\xff", b'{"model":', b'{"messages":[],"model":"m"}']
+)
+def test_a_body_of_another_shape_is_not_changed(body) -> None:
+    with pytest.raises(BadInputError, match="stays as it is"):
+        with_model(body, "m")

@@ -23,6 +23,7 @@ from familiar_cli.errors import (
     ModelUnreachableError,
     PromptTooLongError,
     RateLimitError,
+    RequestRefusedError,
 )
 from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.open import open_model
@@ -180,7 +181,7 @@ async def test_openai_is_told_the_limit_under_its_new_name(monkeypatch) -> None:
             "6031",
         ),
         (rate_limit(), RateLimitError, "Rate limit"),
-        (Fail(400, "Unsupported value: 'temperature'"), ModelError, "temperature"),
+        (Fail(400, "Unsupported value: 'temperature'"), RequestRefusedError, "temperature"),
         (Fail(500, "boom"), ModelError, "boom"),
         (Fail(418, body=b"<html>no</html>", content_type="text/html"), ModelError, "418"),
         (Fail(500, body=b"\xff\xfe\x00", content_type="text/plain"), ModelError, "500"),
@@ -357,8 +358,8 @@ async def test_a_server_that_never_answers_is_left() -> None:
 
 
 async def test_a_slow_reply_is_not_a_silent_one() -> None:
-    with ChatServer(Say("a b c d e f", pause_s=0.15)) as server:
-        assert (await ask(client(server, timeout_s=0.5))).text == "a b c d e f"
+    with ChatServer(Say("a b c d e f", pause_s=0.3)) as server:
+        assert (await ask(client(server, timeout_s=1.5))).text == "a b c d e f"
 
 
 async def test_a_slow_listener_is_not_a_silent_server() -> None:

@@ -33,3 +33,10 @@ async def test_a_script_at_its_end_is_a_model_error() -> None:
     model = ScriptedModel([])
     with pytest.raises(ModelError, match="no reply left"):
         await model.complete(model.prepare(HELLO))
+
+
+def test_a_schema_for_the_reply_goes_out_with_the_request() -> None:
+    schema = {"type": "object"}
+    asked = json.loads(ScriptedModel([]).prepare(HELLO, reply_schema=schema).body)
+    assert asked["response_format"]["json_schema"]["schema"] == schema
+    assert "response_format" not in json.loads(ScriptedModel([]).prepare(HELLO).body)

@@ -269,3 +269,15 @@ class TestGitignore:
     def test_reading_writes_nothing(self, store, root) -> None:
         store.grep("x")
         assert list(root.iterdir()) == []
+
+
+def test_the_head_of_a_file_ends_before_half_a_character(store) -> None:
+    store.write_file("a.md", "zoë and anna")
+    head = store.read_head("a.md", 3)
+    assert (head.text, head.is_whole, head.size_bytes, head.sha256) == ("zo", False, 13, "")
+
+
+def test_the_head_of_a_short_file_is_all_of_it(store) -> None:
+    store.write_file("a.md", "zoë")
+    head = store.read_head("a.md", 4)
+    assert (head.text, head.is_whole, head.sha256) == ("zoë", True, store.sha256("a.md"))

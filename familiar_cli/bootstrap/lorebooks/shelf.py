@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from familiar_cli.bootstrap.lorebooks.types import LoreEntry, Shape
+from familiar_cli.bootstrap.lorebooks.types import KEYS, LoreEntry, Shape
 from familiar_cli.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store import MemoryStore
 
+R = TypeVar("R", "BookRecord", "EntryRecord")
+
 FILE_NAME: Final = ".lorebook.json"
 VERSION: Final = 1
+_KINDS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("name", "source", "digest", "book", "slot", "path", "sha256"), str),
+    **dict.fromkeys(("frame", "outer", "raw"), dict),
+    "place": int,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,25 @@ def _parse(data: dict[str, Any]) -> Shelf:
         raise ValueError("written by another version")
     return Shelf(
         {
-            key: BookRecord(**{**value, "unreadable": tuple(value["unreadable"])})
+            key: _checked(BookRecord(**{**value, "unreadable": tuple(value["unreadable"])}))
             for key, value in data["books"].items()
         },
-        {key: EntryRecord(**value) for key, value in data["entries"].items()},
+        {key: _checked(EntryRecord(**value)) for key, value in data["entries"].items()},
     )
+
+
+def _checked(record: R) -> R:
+    """Return `record` when what it holds is of the kinds that it promises.
+
+    Raises:
+        TypeError: It is not.
+    """
+    for name, kind in _KINDS.items():
+        if not isinstance(getattr(record, name, kind()), kind):
+            raise TypeError(f"{name} is no {kind.__name__}")
+    if record.shape not in KEYS:
+        raise ValueError("no such shape")
+    keys = getattr(record, "raw", {}).get(KEYS[record.shape], [])
+    if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+        raise TypeError("the keys are no texts")
+    return record

@@ -16,7 +16,9 @@ Shape = Literal["worldinfo", "book"]
 
 BookFormat = Literal["worldinfo", "v3", "card"]
 
-_KEYS: Final[Mapping[Shape, str]] = {"worldinfo": "key", "book": "keys"}
+KEYS: Final[Mapping[Shape, str]] = {"worldinfo": "key", "book": "keys"}
+"""Which setting holds an entry's keys."""
+
 _SILENT: Final[Mapping[Shape, Mapping[str, Any]]] = {
     "worldinfo": DEFAULTS,
     "book": {"constant": False, "selective": False, "secondary_keys": [], "use_regex": False},
@@ -53,7 +55,7 @@ class LoreEntry:
     @property
     def keys(self) -> tuple[str, ...]:
         """The words that call it up."""
-        return tuple(self.raw.get(_KEYS[self.shape], ()))
+        return tuple(self.raw.get(KEYS[self.shape], ()))
 
     @property
     def content(self) -> str:
@@ -90,7 +92,7 @@ class LoreEntry:
             also = ("name", "comment") if raw.get("name") == raw.get("comment") else ()
             raw.update(dict.fromkeys((self.title_field, *also), changes["title"]))
         if "keys" in changes:
-            raw[_KEYS[self.shape]] = list(changes["keys"])
+            raw[KEYS[self.shape]] = list(changes["keys"])
         if "content" in changes:
             raw["content"] = changes["content"]
         if "enabled" in changes:

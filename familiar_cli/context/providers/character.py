@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
-from familiar_cli.context.character import path_of, read_character
-from familiar_cli.context.examples import example_blocks
+from familiar_cli.context.character import read_character
+from familiar_cli.context.examples import numbered_blocks
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import UsageError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR
+from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, SELF_FILES
 
 if TYPE_CHECKING:
     from familiar_cli.context.character import Character
-    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.memory.store import MemoryStore
 
 # The card's own place among the priorities; see docs/reference/placement-and-budgets.md.
@@ -26,6 +26,7 @@ DEPTH_PROMPT: Final = 97
 PERSONALITY: Final = 96
 SCENARIO: Final = 95
 EXAMPLES: Final = 60
+_CARD_NAME: Final = CARD_JSON.removeprefix(f"{SELF_DIR}/")
 
 
 class CharacterProvider:
@@ -40,6 +41,7 @@ class CharacterProvider:
     """
 
     name: Final = "character"
+    looks_at: Final = f"the character's own files: {SELF_DIR}/<field>.md and {CARD_JSON}"
 
     def __init__(
         self,
@@ -68,6 +70,13 @@ class CharacterProvider:
             *_depth_prompt(character, macros),
             *_post_history(character, macros),
         ]
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why a file is not in a prompt; see `protocols.Explains`."""
+        rel_path = subject.rel_path
+        if rel_path is None or not rel_path.startswith(f"{SELF_DIR}/"):
+            return None
+        return _why_not(self.read(request.familiar_id), rel_path)
 
     def read(self, familiar_id: str) -> Character:
         """Return the character as its files are now."""
@@ -113,7 +122,7 @@ class CharacterProvider:
             text=text,
             source="character.system_prompt" if has_own else "config.system_prompt",
             place=Place.main,
-            rel_path=path_of("system_prompt") if has_own else None,
+            **(_from(character, "system_prompt") if has_own else {}),
         )
 
 
@@ -130,7 +139,7 @@ def _fields(character: Character, macros: Macros) -> list[Contribution]:
             text=macros.expand(character.texts[name]),
             source=f"character.{name}",
             place=place,
-            rel_path=path_of(name),
+            **_from(character, name),
         )
         for name, place, priority in places
         if character.texts.get(name, "").strip()
@@ -145,11 +154,11 @@ def _examples(character: Character, macros: Macros) -> list[Contribution]:
             text="\n".join(f"{line.role}: {line.text}" for line in block),
             source="character.mes_example",
             place=Place.example,
-            rel_path=path_of("mes_example"),
             fit=Fit.whole,
             dialogue=block,
+            **_from(character, "mes_example", lines),
         )
-        for block in example_blocks(character.texts.get("mes_example", ""), macros)
+        for lines, block in numbered_blocks(character.texts.get("mes_example", ""), macros)
     ]
 
 
@@ -165,6 +174,7 @@ def _depth_prompt(character: Character, macros: Macros) -> list[Contribution]:
             source="character.depth_prompt",
             place=Place.depth,
             rel_path=CARD_JSON,
+            sha256=character.origins[CARD_JSON].sha256,
             role=found.role,
             depth=found.depth,
         )
@@ -182,9 +192,45 @@ def _post_history(character: Character, macros: Macros) -> list[Contribution]:
             text=macros.expand(text, original=""),
             source="character.post_history_instructions",
             place=Place.post_history,
-            rel_path=path_of("post_history_instructions"),
+            **_from(character, "post_history_instructions"),
         )
     ]
+
+
+def _why_not(character: Character, rel_path: str) -> str:
+    if rel_path in character.problems:
+        return character.problems[rel_path]
+    if rel_path == CARD_JSON:
+        return "" if character.depth_prompt else "of it only a depth prompt is used; it has none"
+    name = next((f.field for f in SELF_FILES if f.rel_path == rel_path), None)
+    if name is None:
+        known = ", ".join(f.rel_path.removeprefix(f"{SELF_DIR}/") for f in SELF_FILES)
+        return f"of {SELF_DIR}/ only these are read: {known}, {_CARD_NAME}"
+    if not character.texts.get(name, "").strip():
+        return "it says nothing below its heading"
+    if name == "first_mes":
+        return "it is the greeting: it opens a channel, and stands in the history from then on"
+    return ""
+
+
+class _From(TypedDict, total=False):
+    """Where a piece of the character comes from."""
+
+    rel_path: str
+    lines: tuple[int, int]
+    sha256: str
+
+
+def _from(character: Character, name: str, lines: tuple[int, int] | None = None) -> _From:
+    """Return where the field `name` stands; `lines` are those of its text, all by default."""
+    origin = character.origins[name]
+    first, last = lines or (1, 1 + character.texts[name].rstrip().count("\n"))
+    above = origin.first_line - 1
+    return {
+        "rel_path": origin.rel_path,
+        "lines": (above + first, above + last),
+        "sha256": origin.sha256,
+    }
 
 
 def _problems(character: Character) -> list[Contribution]:

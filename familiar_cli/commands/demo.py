@@ -1,0 +1,186 @@
+"""`familiar demo`: the main job from card to reply, in a home that is thrown away."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from familiar_cli.commands._base import App, output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
+
+app = App()
+
+SMALL_MODEL = "smollm2-135m-instruct"
+CARD = "yuzu.png"
+LOREBOOK = "lost-property.json"
+QUESTIONS = (
+    "Good evening! I think I left my green umbrella on the last train.",
+    "It was a present from my sister. What happens to it now?",
+)
+
+
+@app.command()
+def demo(
+    ctx: typer.Context,
+    *,
+    keep: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Use this home, and do not throw it away.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Fetch and ask no model; only show the prompt.")
+    ] = False,
+) -> None:
+    """Watch a familiar come to life: a card, a lorebook, two questions, and what was sent.
+
+    \b
+    familiar demo
+    familiar demo --keep ./yuzu
+    familiar demo --dry-run
+    """
+    out = output(ctx)
+    with _home(keep) as home:
+        data = _familiar(out, home)
+        with _load(home) as familiar:
+            why_not = "you asked for a dry run" if dry_run else _get_model(out, familiar)
+            data |= _talk(out, familiar) if not why_not else _only_assemble(out, familiar, why_not)
+        _farewell(out, home, kept=keep is not None)
+    out.answer(data, lambda: None)
+
+
+@contextmanager
+def _home(keep: str | None) -> Iterator[Path]:
+    import tempfile
+    from pathlib import Path
+
+    from familiar_cli.errors import ConflictError
+
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="familiar-demo-", ignore_cleanup_errors=True) as d:
+            yield Path(d)
+        return
+    home = Path(keep).expanduser().absolute()
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise ConflictError(
+            f"{keep!r} is not an empty directory; nothing was written",
+            hint="Name a new one: `familiar demo --keep ./somewhere-new`.",
+        )
+    yield home
+
+
+def _familiar(out: Output, home: Path) -> dict[str, Any]:
+    """Unpack the card and the lorebook, and tell of it."""
+    from importlib.resources import files
+
+    from familiar_cli.bootstrap.cards import read_card
+    from familiar_cli.bootstrap.create_familiar import create_familiar
+    from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.demo_page import files_page
+
+    shipped = files("familiar_cli.bootstrap") / "demo"
+    card = read_card(shipped.joinpath(CARD).read_bytes(), origin=CARD)
+    made = create_familiar(home, card, lambda paths: Familiar(paths).memory)
+    _show(out, f"1. A character card becomes Markdown  ({CARD})", files_page(made.written))
+    with _load(home) as familiar:
+        book = load_book(shipped.joinpath(LOREBOOK).read_bytes(), origin=LOREBOOK)
+        lore = import_lorebook(familiar.memory, book)
+    _show(out, f"2. So does a lorebook  ({LOREBOOK})", files_page(lore.written))
+    return {"familiar": made.id, "written": (*made.written, *lore.written)}
+
+
+def _load(home: Path) -> Familiar:
+    from familiar_cli.familiar import Familiar
+
+    return Familiar.load_from_disk(home, "yuzu")
+
+
+def _get_model(out: Output, familiar: Familiar) -> str:
+    """Make sure that a model can answer; return why none can, or an empty string."""
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.llm.slots import check_usable
+    from familiar_cli.models.batch import pull_all
+    from familiar_cli.models.store import path_of
+    from familiar_cli.ui.progress import downloads
+
+    slot = familiar.slot()
+    try:
+        if slot.preset == "local" and not path_of(slot.model, cache_dir()):
+            with downloads(out) as report:
+                pull_all([slot.model], cache_dir(), report)
+        check_usable(slot)
+        familiar.model()
+    except FamiliarError as error:
+        out.note(f"\n{error}")
+        if error.hint:
+            out.note(error.hint)
+        return "no model can be had here"
+    return ""
+
+
+def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
+    """Ask the questions, and show what the last one sent."""
+    from familiar_cli.context.trace import read_trace
+    from familiar_cli.ui.context_page import context_page
+    from familiar_cli.ui.reply import ReplyPrinter
+
+    slot, turns = familiar.slot(), []
+    _show(out, f"3. Two questions  ({slot.model}, {slot.where})")
+    if slot.model == SMALL_MODEL:
+        out.note(
+            "This model is tiny so that it runs anywhere. It is not wise, and often wanders off;\n"
+            "`familiar config set llm.preset ollama` or another preset gives a better one."
+        )
+    for question in QUESTIONS:
+        _show(out, f"\n> {question}", bold=False)
+        with ReplyPrinter(silent=out.as_json) as printer:
+            taken = familiar.take_turn(_said(question), printer, on_wait=out.note)
+        told = taken.to_json()
+        turns.append({"question": question, "turn": told["turn"], "reply": told["reply"]})
+    trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
+    _show(out, "\n4. What the last question sent, and why", context_page(trace))
+    return {"model": slot.model, "turns": turns, "context": trace.to_json()}
+
+
+def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, Any]:
+    """Show the prompt of the first question without asking anybody."""
+    from familiar_cli.ui.context_page import context_page
+
+    trace = familiar.assemble(_said(QUESTIONS[0]))
+    title = f"\n3. No model is asked, since {why_not}. What would be sent for:"
+    _show(out, f"{title}\n> {QUESTIONS[0]}", context_page(trace))
+    return {"model": None, "turns": [], "context": trace.to_json()}
+
+
+def _said(question: str) -> Any:  # noqa: ANN401  # named where it is imported
+    from familiar_cli.context.types import Said
+    from familiar_cli.identity import Author
+
+    return Said(question, Author("cli", "guest", display_name="Robin"), "demo")
+
+
+def _show(out: Output, title: str, *pages: Any, bold: bool = True) -> None:  # noqa: ANN401
+    if out.as_json:
+        return
+    from familiar_cli.ui.terminal import plain, print_page
+
+    print_page(plain(title, "bold" if bold else ""), *pages)
+
+
+def _farewell(out: Output, home: Path, *, kept: bool) -> None:
+    where = (
+        f"All of it is in {home}. Look around: `familiar memory ls --home {home}`."
+        if kept
+        else "All of this was in a temporary directory and is gone now."
+    )
+    out.note(
+        f'\n{where}\nNext: `familiar init --from-card YOUR-CARD.png`, then `familiar ask "Hello"`.'
+    )

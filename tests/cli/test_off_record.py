@@ -1,0 +1,173 @@
+"""What is said off the record leaves no word anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from familiar_cli.history.store import HistoryStore
+from tests.support.server import ChatServer, CutOff, Stall
+from tests.support.world import data, live, run
+
+SECRET = "quietly-aubergine"
+ANSWER = "softly-persimmon"
+
+
+@pytest.fixture
+def root():
+    root = live("ada")
+    (root / "memory" / "self").mkdir()
+    (root / "memory" / "self" / "first_mes.md").write_text("# First message\n\nAhoy.\n", "utf-8")
+    return root
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    servers = []
+
+    def _serve(*script) -> ChatServer:
+        server = ChatServer(script).__enter__()
+        servers.append(server)
+        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", server.base_url)
+        return server
+
+    yield _serve
+    for server in servers:
+        server.__exit__(None, None, None)
+
+
+def words_in(root) -> set[str]:
+    """Return which of the words stand in any file or file name, whatever it is encoded in."""
+    found = set()
+    for path in root.rglob("*"):
+        content = path.read_bytes() if path.is_file() else b""
+        for word in (SECRET, ANSWER):
+            forms = (word.encode(), word.encode("utf-16-le"))
+            if word in str(path) or any(form in content for form in forms):
+                found.add(word)
+    return found
+
+
+def said(root) -> list[str]:
+    store = HistoryStore(root / "history.db")
+    words = [turn.content for turn in store.recent("cli", 100)]
+    store.close()
+    return words
+
+
+def contents(request) -> list[str]:
+    return [message["content"] for message in request.json()["messages"]]
+
+
+def test_the_search_would_find_the_words(root, serve) -> None:
+    serve(ANSWER)
+    run("ask", SECRET)
+    assert words_in(root) == {SECRET, ANSWER}
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_the_reply_is_printed_and_no_word_of_it_is_written(root, serve, begun) -> None:
+    server = serve(ANSWER)
+    if begun:
+        server = serve("One.", ANSWER)
+        run("ask", "first")
+
+    result = run("ask", SECRET, "--off-record")
+
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{ANSWER}\n", "")
+    assert contents(server.last)[-1] == SECRET
+    assert words_in(root) == set()
+    assert (root / "traces").exists() == begun
+
+
+def test_the_prompt_sees_the_history_and_later_prompts_see_nothing_of_it(root, serve) -> None:
+    server = serve("One.", ANSWER, "Three.")
+    run("ask", "first")
+    run("ask", SECRET, "--off-record")
+    run("ask", "third")
+
+    assert contents(server.requests[1])[-3:] == ["first", "One.", SECRET]
+    assert contents(server.requests[2])[-3:] == ["first", "One.", "third"]
+    assert said(root) == ["Ahoy.", "first", "One.", "third", "Three."]
+
+
+def test_as_data_it_has_no_number(root, serve) -> None:
+    serve(ANSWER)
+    found = data("ask", SECRET, "--off-record")
+    assert (found["turn"], found["reply_turn"], found["reply"]) == (None, None, ANSWER)
+    assert found["usage"]["prompt_tokens"] == 11
+
+
+def test_a_failure_keeps_nothing_and_says_so(root, serve) -> None:
+    serve(CutOff(ANSWER))
+    result = run("ask", SECRET, "--off-record")
+    assert result.exit_code == 6
+    assert "nothing of it is kept" in result.stderr
+    assert words_in(root) == set()
+    assert data("ask", SECRET, "--off-record", code=6)["turn"] is None
+
+
+def test_what_failed_before_it_was_sent_says_only_why(root, serve) -> None:
+    serve(ANSWER)
+    result = run("ask", "word " * 20_000, "--off-record")
+    assert result.exit_code == 5
+    assert not (root / "history.db").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")
+def test_ctrl_c_keeps_nothing(root, serve) -> None:
+    serve(Stall(f"{ANSWER} and "))
+    argv = [sys.executable, "-m", "familiar_cli", "ask", SECRET, "--off-record"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.read(5) == ANSWER[:5]
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert "Nothing of it is kept" in stderr
+    assert words_in(root) == set()
+
+
+def test_a_chat_remembers_an_off_record_stretch_until_it_ends(root, serve) -> None:
+    server = serve("One.", ANSWER, "Hm.", "Four.")
+    result = run("chat", stdin=f"first\n/offrecord\n{SECRET}\nand?\n/offrecord\nfourth\n")
+
+    assert result.stdout == f"One.\n{ANSWER}\nHm.\nFour.\n"
+    assert contents(server.requests[2])[-5:] == ["first", "One.", SECRET, ANSWER, "and?"]
+    assert contents(server.requests[3])[-3:] == ["first", "One.", "fourth"]
+    assert words_in(root) == set()
+    assert said(root) == ["Ahoy.", "first", "One.", "fourth", "Four."]
+    assert "Off the record" in result.stderr
+    assert "On the record again" in result.stderr
+
+
+def test_a_chat_may_begin_off_the_record_in_a_channel_without_turns(root, serve) -> None:
+    server = serve(ANSWER, "Two.")
+    run("chat", "--off-record", stdin=f"{SECRET}\nmore\n")
+
+    assert contents(server.requests[1])[-4:] == ["Ahoy.", SECRET, ANSWER, "more"]
+    assert not (root / "history.db").exists()
+    assert words_in(root) == set()
+
+
+def test_a_chat_shows_what_was_sent_off_the_record_while_it_lasts(root, serve) -> None:
+    serve(ANSWER, "Two.")
+    result = run("chat", stdin=f"/offrecord\n{SECRET}\n/context\n/offrecord\nsecond\n/context\n")
+
+    assert "what      off the record, text, in cli" in result.stdout
+    assert result.stdout.count(SECRET) == 1  # not after the stretch has ended
+    assert words_in(root) == set()
+
+
+def test_a_dry_run_off_the_record_is_a_dry_run(root, serve) -> None:
+    server = serve(ANSWER)
+    assert json.loads(run("ask", SECRET, "--off-record", "--dry-run", "--json").stdout)
+    assert server.requests == []
+    assert words_in(root) == set()

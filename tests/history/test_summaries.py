@@ -1,0 +1,148 @@
+"""Summaries are kept step by step, and nothing private leaves its channel in one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from familiar_cli.history import HistoryStore
+from familiar_cli.history.summaries import PUBLIC, Summaries, Summary, SummaryState
+from familiar_cli.identity import Author
+
+ANNA = Author("discord", "1", display_name="Anna")
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def summaries(store):
+    return Summaries(store)
+
+
+def summary(last, text="So far.", scope=PUBLIC, **more) -> Summary:
+    return Summary(scope, last, text, NOW, "scripted", **more)
+
+
+def talk(store, *channels) -> None:
+    for channel in channels:
+        store.append(channel, "user", f"in {channel}", author=ANNA)
+
+
+def test_looking_makes_no_file(store, summaries) -> None:
+    assert summaries.latest(PUBLIC) is None
+    assert summaries.state(PUBLIC) == SummaryState()
+    assert summaries.scopes() == []
+    assert summaries.turns(PUBLIC, 0, 99, 9, ()) == []
+    assert not store.path.exists()
+
+
+def test_the_newest_step_is_the_summary_and_the_older_ones_stay(store, summaries) -> None:
+    summaries.keep(summary(4, "one"), {"a"})
+    summaries.keep(summary(9, "two", cut=True), {"b"})
+
+    assert summaries.latest(PUBLIC) == summary(9, "two", cut=True)
+    assert summaries.channels(PUBLIC) == {"a", "b"}
+    with store.use(create=False) as connection:
+        assert connection.execute("SELECT count(*) FROM summaries").fetchone() == (2,)
+
+
+def test_each_scope_has_its_own(summaries) -> None:
+    summaries.keep(summary(4, "public"), {"a"})
+    summaries.keep(summary(5, "private", "dm"), {"dm"})
+
+    assert summaries.latest("dm").text == "private"
+    assert summaries.latest(PUBLIC).text == "public"
+    assert summaries.scopes() == [PUBLIC, "dm"]
+
+
+def test_private_conversations_leaked(store, summaries) -> None:
+    talk(store, "a", "dm", "b")
+
+    public = summaries.turns(PUBLIC, 0, 99, 9, {"dm"})
+    own = summaries.turns("dm", 0, 99, 9, {"dm"})
+
+    assert [turn.channel_id for turn in public] == ["a", "b"]
+    assert [turn.channel_id for turn in own] == ["dm"]
+    assert summaries.count(PUBLIC, 0, 99, 9, {"dm"}) == 2
+
+
+def test_a_summary_is_withheld_when_one_of_its_channels_becomes_private(summaries) -> None:
+    summaries.keep(summary(4), {"a", "b"})
+
+    assert summaries.latest(PUBLIC, {"b"}) is None
+    assert summaries.latest(PUBLIC, {"c"}) is not None
+
+    summaries.forget(PUBLIC)
+    assert summaries.latest(PUBLIC) is None
+    assert summaries.channels(PUBLIC) == frozenset()
+
+
+def test_turns_come_in_batches_from_the_oldest(store, summaries) -> None:
+    talk(store, *"abcdef")
+
+    assert [turn.id for turn in summaries.turns(PUBLIC, 1, 5, 2, ())] == [2, 3]
+    assert summaries.count(PUBLIC, 1, 5, 99, ()) == 4
+    assert summaries.count(PUBLIC, 1, 5, 3, ()) == 3
+
+
+def test_a_failure_is_remembered_until_a_step_is_kept(summaries) -> None:
+    summaries.want(PUBLIC, 40)
+    summaries.fail(PUBLIC, "the reply was blank", NOW)
+    assert summaries.state(PUBLIC) == SummaryState(40, "the reply was blank", NOW)
+
+    summaries.keep(summary(40), {"a"})
+    assert summaries.state(PUBLIC) == SummaryState(40)
+
+
+def test_what_is_wanted_never_moves_back(summaries) -> None:
+    summaries.want(PUBLIC, 40)
+    summaries.want(PUBLIC, 30)
+
+    assert summaries.state(PUBLIC).wanted_id == 40
+
+
+def test_one_holder_at_a_time_may_do_the_work(tmp_path) -> None:
+    with (
+        closing(HistoryStore(tmp_path / "history.db")) as one,
+        closing(HistoryStore(tmp_path / "history.db")) as two,
+    ):
+        first, second = Summaries(one), Summaries(two)
+        assert first.claim("w", "first", NOW, 60)
+        assert not second.claim("w", "second", NOW + timedelta(seconds=59), 60)
+        assert first.claim("w", "first", NOW + timedelta(seconds=30), 60)
+        second.release("w", "second")
+        assert not second.claim("w", "second", NOW + timedelta(seconds=80), 60)
+        first.release("w", "first")
+        assert second.claim("w", "second", NOW, 60)
+
+
+def test_a_claim_whose_holder_died_runs_out(summaries) -> None:
+    assert summaries.claim("w", "dead", NOW, 60)
+    assert summaries.claim("w", "heir", NOW + timedelta(seconds=60), 60)
+
+
+def test_text_of_every_kind_comes_back(summaries) -> None:
+    summaries.keep(summary(1, "half \ud83d", "dm \ud83d"), {"dm \ud83d"})
+
+    assert summaries.latest("dm \ud83d").text == "half \ud83d"
+    assert summaries.scopes() == ["dm \ud83d"]
+
+
+def test_what_people_have_said_is_counted_by_channel(store) -> None:
+    talk(store, "a", "b", "a")
+    store.append("a", "assistant", "hi")
+
+    assert (store.said_count("a"), store.said_count("c")) == (2, 0)
+
+
+def test_the_newest_turns_since_one_come_from_all_channels(store) -> None:
+    talk(store, *"abcd")
+
+    assert [turn.id for turn in store.since(1, 2)] == [3, 4]
