@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store import MemoryStore
 
 _NAME_WORDS: Final = 4
+_ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
 _DAY_S: Final = 86_400
 
 
@@ -128,7 +129,7 @@ def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
 
 
 def _named(connection: sqlite3.Connection, query: str) -> set[int]:
-    asked = fts.words(query)
+    asked = fts.words(query)[:_ASKED_WORDS]
     telling = set(fts.content_words(query))
     names = {
         " ".join(asked[start : start + count])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
@@ -101,18 +102,18 @@ def is_named(speaker: str, query: str) -> bool:
     """Tell whether `query` names `speaker`, by a whole name or by a nickname with a capital."""
     if not speaker:
         return False
+    whole, nicknames = _asked(query)
     names = fts.words(speaker)
-    asked = fts.content_words(query)
-    if any(name in asked for name in names):
-        return True
+    return any(name in whole or name.startswith(nicknames) for name in names)
+
+
+@lru_cache(maxsize=4)
+def _asked(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the words that may be names, and those with a capital, which may be nicknames."""
     capitals = [word for word in query.split() if word[:1].isupper()]
     short = {word for capital in capitals for word in fts.words(capital)[:1]} - fts.STOP_WORDS
-    return any(
-        name.startswith(word)
-        for name in names
-        for word in short
-        if len(word) >= _MIN_NICKNAME_CHARS
-    )
+    nicknames = tuple(sorted(word for word in short if len(word) >= _MIN_NICKNAME_CHARS))
+    return frozenset(fts.content_words(query)), nicknames
 
 
 def score(

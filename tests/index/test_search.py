@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from datetime import date
 from pathlib import Path
 
@@ -338,3 +339,17 @@ def test_the_fallback_counts_words_and_shows_the_best_place(world) -> None:
     assert [h.rel_path for h in hits] == ["a.md", "b.md"]
     assert "honey" in hits[0].text
     assert hits[0].signals.coverage == 1.0
+
+
+def test_a_giant_message_is_answered_in_moments(world, meaning) -> None:
+    for number in range(100):
+        world.put(
+            f"{number}.md", talk(*(f"tea {n}" for n in range(8))).replace("Bo", f"Bo{number}")
+        )
+    world.index.build_if_stale(meaning)
+    message = (
+        "Tell me of the Tea we had. " + "Alice and Will went on and on about the weather. " * 4000
+    )
+    start = time.perf_counter()
+    assert len(world.paths(message, meaning)) == 10
+    assert time.perf_counter() - start < 10
