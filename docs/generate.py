@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from familiar_cli import cli
+from familiar_cli.config.modes import MODES
 from familiar_cli.config.settings import all_settings
+from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
 
 if TYPE_CHECKING:
     from familiar_cli.config.settings import Setting
@@ -51,6 +53,36 @@ def settings() -> str:
         parts.extend(_setting(member) for member in members)
         parts.append("")
     return "\n".join(parts)
+
+
+def modes() -> str:
+    """Return what each mode of a channel means, as the reference of budgets shows it."""
+    rows = [
+        f"| `{mode}` | {usual.about} | {usual.total_tokens:,} | {usual.recent_turns} "
+        f"| {_switch(usual.stepped_thinking)} | {_switch(usual.recast)} |"
+        for mode, usual in MODES.items()
+    ]
+    head = "| mode | for | tokens | recent turns | stepped thinking | recast |\n" + "|---" * 6 + "|"
+    local = f"| preset `local`, whatever the mode | | at most {LOCAL_TOKENS:,} | | | |"
+    return "\n".join([head, *rows, local])
+
+
+def layers() -> str:
+    """Return each layer's share, in percent and in the tokens of each mode."""
+    totals = [usual.total_tokens for usual in MODES.values()] + [LOCAL_TOKENS]
+    names = [f"`{mode}`" for mode in MODES] + ["`local`"]
+    head = f"| layer | at most, of the whole | {' | '.join(names)} | setting |"
+    rows = [
+        f"| `{layer}` | {percent} % | "
+        + " | ".join(f"{total * percent // 100:,}" for total in totals)
+        + f" | `budget.{layer}` |"
+        for layer, percent in PERCENT.items()
+    ]
+    return "\n".join([head, "|---" * (len(names) + 3) + "|", *rows])
+
+
+def _switch(on: bool) -> str:  # noqa: FBT001
+    return "on" if on else "off"
 
 
 def _setting(setting: Setting) -> str:

@@ -40,6 +40,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Set up": {
         "config": ("config", "Show and change settings."),
+        "channel": ("channel", "List channels, and set how one talks in each."),
         "model": ("model", "Fetch, list, test and remove model files."),
     },
 }

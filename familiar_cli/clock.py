@@ -41,3 +41,8 @@ def parse_iso(text: str) -> datetime:
 def stopwatch_s() -> float:
     """Return seconds from an arbitrary start, for measuring how long a thing takes."""
     return time.perf_counter()
+
+
+def wall_ns() -> int:
+    """Return nanoseconds since 1970, as the times of files are told."""
+    return time.time_ns()

@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from familiar_cli.config.modes import OF_MODALITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Self
 
+    from familiar_cli.config.channel import ChannelConfigs
+    from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.config.schema import CharacterConfig
+    from familiar_cli.config.load import Written
+    from familiar_cli.config.modes import ChannelMode
+    from familiar_cli.config.schema import BudgetSettings, CharacterConfig
+    from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.limits import Allowance
     from familiar_cli.context.off_record import OffRecord
+    from familiar_cli.context.past import Past
     from familiar_cli.context.pipeline import ContextPipeline
+    from familiar_cli.context.processors.recast import RecastPostProcessor
+    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
     from familiar_cli.context.providers.character import CharacterProvider
+    from familiar_cli.context.providers.content_search import ContentSearchProvider
+    from familiar_cli.context.providers.history import Beyond
+    from familiar_cli.context.summarising import Summariser
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.turn import Taken, TurnTaking
-    from familiar_cli.context.types import ContextRequest, Modality, Said, Spoken
+    from familiar_cli.context.types import ContextRequest, Said, Spoken
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.summaries import Summaries
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.types import Options, SearchResult
+    from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
     OnText = Callable[[str], None]
+
+_NO_NOTE = "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
+_TITLE_TOKENS = 30  # what says that a summary is one
 
 
 class Familiar:
@@ -36,7 +56,7 @@ class Familiar:
 
     def __init__(self, paths: FamiliarPaths) -> None:
         self.paths = paths
-        self._models: dict[str, ChatModel] = {}
+        self._models: dict[ResolvedSlot, ChatModel] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -65,9 +85,51 @@ class Familiar:
         Raises:
             ConfigError: The file has an unknown key, a wrong type, or is no TOML.
         """
-        from familiar_cli.config.load import load_config
+        return self._written.settings
 
-        return load_config(self.paths.config)
+    @cached_property
+    def _written(self) -> Written[CharacterConfig]:
+        from familiar_cli.config.load import load_written
+        from familiar_cli.config.schema import CharacterConfig
+
+        return load_written(self.paths.config, CharacterConfig)
+
+    @cached_property
+    def channels(self) -> ChannelConfigs:
+        """The channels that have settings of their own."""
+        from familiar_cli.config.channel import ChannelConfigs
+
+        return ChannelConfigs(self.paths.channels)
+
+    @cached_property
+    def subscriptions(self) -> SubscriptionRegistry:
+        """The channels that are listened to."""
+        from familiar_cli.config.subscriptions import SubscriptionRegistry
+
+        return SubscriptionRegistry(self.paths.subscriptions)
+
+    def channel(self, channel_id: str, modality: str = "text") -> Channel:
+        """Return what holds in a channel when what is said comes as `modality`.
+
+        Raises:
+            ConfigError: Its file, or `character.toml`, has something wrong in it.
+        """
+        from familiar_cli.config.effective_channel import effective_channel
+
+        return effective_channel(
+            channel_id, self.channels.read(channel_id), self._written, modality
+        )
+
+    def channel_label(self, channel_id: str) -> str:
+        """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
+        from familiar_cli.config.channel_context import ChannelContext
+        from familiar_cli.errors import ConfigError
+
+        try:
+            config = self.channels.read(channel_id).settings
+        except ConfigError:
+            return ChannelContext(channel_id).label
+        return ChannelContext(config.name or channel_id, config.kind, config.parent).label
 
     @cached_property
     def memory(self) -> MemoryStore:
@@ -126,6 +188,33 @@ class Familiar:
 
         return RememberingCounter(tokens.load(encoding_path(cache_dir())))
 
+    @cached_property
+    def summaries(self) -> Summaries:
+        """What older turns were about, in short."""
+        from familiar_cli.history.summaries import Summaries
+
+        return Summaries(self.history)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Work that may be done after a reply."""
+        from familiar_cli.jobs import Jobs
+
+        return Jobs()
+
+    @cached_property
+    def past(self) -> Past:
+        """What keeps the summaries up with the conversation."""
+        from familiar_cli.context.past import Past
+
+        return Past(
+            self.summaries,
+            self.channels.private,
+            self.config.history.summary_every,
+            self._summariser,
+            self.jobs,
+        )
+
     def slot(self, name: str = "main") -> ResolvedSlot:
         """Return which server and model the slot `name` means.
 
@@ -146,9 +235,11 @@ class Familiar:
         from familiar_cli.config.home import cache_dir
         from familiar_cli.llm.open import open_model
 
-        if slot not in self._models:
-            self._models[slot] = open_model(self.slot(slot), cache_dir=cache_dir(), on_wait=on_wait)
-        return self._models[slot]
+        settings = self.slot(slot)
+        same = replace(settings, slot="")  # slots that mean one model share it, and its memory
+        if same not in self._models:
+            self._models[same] = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
+        return self._models[same]
 
     @cached_property
     def character(self) -> CharacterProvider:
@@ -163,39 +254,159 @@ class Familiar:
             deadline_s=self.config.context.provider_deadline_s,
         )
 
-    def pipeline(self, channel_id: str, *, remembered: Sequence[Spoken] = ()) -> ContextPipeline:
+    def pipeline(
+        self,
+        channel_id: str,
+        *,
+        modality: str = "text",
+        remembered: Sequence[Spoken] = (),
+        dry: bool = False,
+    ) -> ContextPipeline:
         """Return what makes the prompts of a channel.
 
         Args:
             channel_id: The channel.
+            modality: How what is said comes.
             remembered: What was said off the record just before.
+            dry: No model may be asked, so what would ask one is left out.
+
+        Raises:
+            ConfigError: The channel's file has something wrong in it.
         """
         from familiar_cli.context.pipeline import ContextPipeline
         from familiar_cli.context.providers.history import HistoryProvider
+        from familiar_cli.context.providers.notes import NotesProvider
         from familiar_cli.context.providers.remembered import RememberedProvider
 
-        del channel_id  # all channels have the same parts
+        channel = self.channel(channel_id, modality)
         deadline_s = self.config.context.provider_deadline_s
-        recent = self.config.history.recent_turns
         providers = (
             self.character,
-            HistoryProvider(self.history, recent_turns=recent, deadline_s=deadline_s),
+            NotesProvider(
+                channel.author_note,
+                channel.inject,
+                self.character.macros_of,
+                self.history,
+                deadline_s=deadline_s,
+            ),
+            HistoryProvider(
+                self.history,
+                recent_turns=channel.recent_turns,
+                deadline_s=deadline_s,
+                beyond=self._beyond(),
+            ),
+            self._content_search(),
             *([RememberedProvider(remembered)] if remembered else ()),
         )
-        return ContextPipeline(providers, self.counter)
+        used = () if dry else self.processors(channel_id, modality)
+        return ContextPipeline(
+            providers,
+            self.counter,
+            pre_processors=[self._thinking()] if "stepped_thinking" in used else (),
+            post_processors=[self._recast()] if "recast" in used else (),
+        )
 
-    def allowance(self, modality: Modality) -> Allowance:
-        """Return how many tokens a prompt may have.
+    def processors(self, channel_id: str, modality: str) -> tuple[str, ...]:
+        """Return which processors a turn in a channel has: switched on, and with a slot set up."""
+        switched = self.channel(channel_id, modality).processors
+        return tuple(name for name, on in switched.items() if on and name in self.config.llm.slots)
+
+    def names(self) -> Aliases:
+        """Return who is called what. The caller closes it."""
+        from familiar_cli.memory.aliases import Aliases
+
+        return Aliases(self.memory)
+
+    def _content_search(self) -> ContentSearchProvider:
+        from familiar_cli.context.providers.content_search import ContentSearchProvider
+
+        return ContentSearchProvider(
+            self.memory,
+            self.history,
+            self.names,
+            self.counter,
+            deadline_s=self.config.context.provider_deadline_s,
+        )
+
+    def _thinking(self) -> SteppedThinkingPreProcessor:
+        from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+
+        return SteppedThinkingPreProcessor(
+            lambda: self._usable_model("stepped_thinking"),
+            self.counter,
+            char=self.character.read(self.paths.id).name,
+            deadline_s=self.config.context.processor_deadline_s,
+        )
+
+    def _recast(self) -> RecastPostProcessor:
+        from familiar_cli.context.processors.recast import RecastPostProcessor
+
+        return RecastPostProcessor(
+            lambda: self._usable_model("recast"),
+            self.counter,
+            char=self.character.read(self.paths.id).name,
+            deadline_s=self.config.context.processor_deadline_s,
+        )
+
+    def _usable_model(self, slot: str) -> ChatModel:
+        from familiar_cli.llm.slots import check_usable
+
+        check_usable(self.slot(slot))
+        return self.model(slot)
+
+    def _beyond(self) -> Beyond:
+        from familiar_cli.context.providers.history import Beyond
+
+        return Beyond(
+            self.summaries,
+            self.channels.private,
+            self.channel_label,
+            self.config.history.elsewhere_channels,
+        )
+
+    def _summariser(self) -> Summariser:
+        from familiar_cli.config.zone import zone_of
+        from familiar_cli.context.past import SLOT
+        from familiar_cli.context.summarising import Limits, Summariser
+        from familiar_cli.llm.slots import check_usable
+
+        check_usable(self.slot(SLOT))
+        return Summariser(
+            self.summaries,
+            self.model(SLOT),
+            self.counter,
+            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens),
+            name=self.character.read(self.paths.id).name,
+            label=self.channel_label,
+            zone=zone_of(self.config.timezone),
+        )
+
+    def _summary_tokens(self) -> int:
+        """Return what a prompt has for a summary, beside the line above it."""
+        from familiar_cli.context.types import Layer
+
+        layer = self._allowance(self.config.budget, OF_MODALITY["text"]).layers
+        return max(layer[Layer.history_summary] - _TITLE_TOKENS, 1)
+
+    def allowance(self, said: Said) -> Allowance:
+        """Return how many tokens the prompt for `said` may have.
 
         Raises:
             ConfigError: The model's settings leave no room for a prompt.
         """
+        return self.channel_allowance(self.channel(said.channel_id, str(said.modality)))
+
+    def channel_allowance(self, channel: Channel) -> Allowance:
+        """Return how many tokens a prompt may have in a channel; see `allowance`."""
+        return self._allowance(channel.budget, channel.mode)
+
+    def _allowance(self, budget: BudgetSettings, mode: ChannelMode) -> Allowance:
         from familiar_cli.context.limits import allowance
 
         slot = self.slot()
         return allowance(
-            self.config.budget,
-            mode=str(modality),
+            budget,
+            mode=mode,
             preset=slot.preset,
             context_tokens=slot.context_tokens,
             max_tokens=slot.max_tokens,
@@ -212,13 +423,17 @@ class Familiar:
 
         from familiar_cli.context.turn import dry_run
 
-        pipeline = self.pipeline(said.channel_id, remembered=said.remembered)
+        modality = str(said.modality)
+        pipeline = self.pipeline(
+            said.channel_id, modality=modality, remembered=said.remembered, dry=True
+        )
+        thinks = "stepped_thinking" in self.processors(said.channel_id, modality)
         assembled = asyncio.run(pipeline.assemble(self._request(said)))
         return dry_run(
             assembled,
             model=self.slot().model,
             counter=self.counter.name,
-            notice=self.allowance(said.modality).notice,
+            notice=self.allowance(said).notice or (_NO_NOTE if thinks else ""),
         )
 
     def take_turn(
@@ -255,18 +470,34 @@ class Familiar:
         model = self.model(on_wait=on_wait)
         turn = taking.take(self._request(said), model, on_text, stream=stream)
         try:
-            return asyncio.run(turn)
+            taken = asyncio.run(turn)
         except KeyboardInterrupt:
             if taking.interrupted is None:
                 raise
             return taking.interrupted
+        return taken if said.off_record else self._with_names(taken)
+
+    def _with_names(self, taken: Taken) -> Taken:
+        """Write down who is called what, now that nobody waits; the turn stands in any case."""
+        from familiar_cli.errors import FamiliarError
+
+        names = self.names()
+        try:
+            names.publish()
+        except FamiliarError as error:
+            return replace(taken, notices=(*taken.notices, f"The names stay as they were: {error}"))
+        finally:
+            names.close()
+        return taken
 
     def _taking(self, said: Said) -> TurnTaking | OffRecord:
         from familiar_cli.context.off_record import OffRecord
         from familiar_cli.context.turn import TurnTaking
 
-        pipeline = self.pipeline(said.channel_id, remembered=said.remembered)
-        notice = self.allowance(said.modality).notice
+        pipeline = self.pipeline(
+            said.channel_id, modality=str(said.modality), remembered=said.remembered
+        )
+        notice = self.allowance(said).notice
         if said.off_record:
             return OffRecord(pipeline, notice=notice)
         return TurnTaking(
@@ -282,6 +513,8 @@ class Familiar:
         """End the models that were started and let go of the history."""
         import asyncio
 
+        if "jobs" in self.__dict__:
+            self.jobs.cancel()
         while self._models:
             _, model = self._models.popitem()
             asyncio.run(model.aclose())
@@ -295,7 +528,7 @@ class Familiar:
         return request_for(
             said,
             familiar_id=self.paths.id,
-            allowance=self.allowance(said.modality),
+            allowance=self.allowance(said),
             history=self.history,
             opening=self.character.opening,
             at=now(),

@@ -37,7 +37,8 @@ class Author:
 
         Dots are encoded too, so that no slug ends in what looks like a suffix.
         """
-        return f"{self.platform}-{quote(self.user_id, safe='-_').replace('.', '%2E')}"
+        quoted = quote(self.user_id, safe="-_", errors="surrogatepass")
+        return f"{self.platform}-{quoted.replace('.', '%2E')}"
 
     @property
     def label(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 CARD_NAME: Final = "card.json"
 SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first
+# The other methods may ask for a dictionary of gigabytes.
+_READ_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MEMBER_MARK: Final = b"PK\x01\x02"  # how each entry of the directory begins
 _LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # the same archive for the same content
 _FOREIGN_ERRORS: Final = (
@@ -36,14 +39,17 @@ def is_zip(raw: bytes) -> bool:
     return zipfile.is_zipfile(io.BytesIO(raw))
 
 
-def list_members(raw: bytes, *, origin: str) -> dict[str, int]:
-    """Return the path and inflated size of each file in the archive, in its order.
+def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return path and inflated size of each file in the archive, and the paths that repeat.
 
     Raises:
         BadInputError: It is damaged, holds too much, or names a path that leads outside.
     """
     with _opened(raw, origin) as archive:
-        return {info.filename: info.file_size for info in archive.infolist() if not info.is_dir()}
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+    times = Counter(info.filename for info in infos)
+    twice = tuple(name for name, count in times.items() if count > 1)
+    return {info.filename: info.file_size for info in infos}, twice
 
 
 def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TOTAL_BYTES) -> bytes:
@@ -55,6 +61,11 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
     with _opened(raw, origin) as archive:
         if path not in archive.namelist():
             raise BadInputError(f"{origin!r} is a zip archive without {path!r}")
+        if archive.getinfo(path).compress_type not in _READ_METHODS:
+            raise BadInputError(
+                f"{path!r} in {origin!r} is packed in a way that no CHARX is",
+                hint="Unpack it, and pack it again as a plain zip archive.",
+            )
         with archive.open(path) as member:
             content = member.read(limit_bytes + 1)
     if len(content) > limit_bytes:

@@ -202,7 +202,7 @@ def _asset_path(chunk: png.Chunk) -> str | None:
 def _open_charx(raw: bytes, origin: str) -> Opened:
     if not charx.is_zip(raw):
         raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
-    members = charx.list_members(raw, origin=origin)
+    members, twice = charx.list_members(raw, origin=origin)
     if charx.CARD_NAME not in members:
         raise BadInputError(
             f"{origin!r} is a zip archive without a card.json at its root", hint=_HINT
@@ -210,7 +210,8 @@ def _open_charx(raw: bytes, origin: str) -> Opened:
     card_json = charx.read_card_json(raw, origin=origin)
     value, notes = read_json(card_json, origin=f"{origin}:{charx.CARD_NAME}")
     others = tuple((path, size) for path, size in members.items() if path != charx.CARD_NAME)
-    return Opened("charx", value, notes, others)
+    doubled = (f"{name!r} is twice in the archive; the last one is used" for name in twice)
+    return Opened("charx", value, (*notes, *doubled), others)
 
 
 def _open_yaml(raw: bytes, origin: str) -> Opened:
@@ -233,6 +234,8 @@ def _what_it_is(raw: bytes) -> str:
         return "a WebP picture"
     if raw.startswith(b"PK"):
         return "a damaged zip archive"
+    if raw.lstrip()[:1] in (b"{", b"["):
+        return "text that is not in UTF-8"
     for magic, name in _PICTURES:
         if raw.startswith(magic):
             return f"a {name} picture"

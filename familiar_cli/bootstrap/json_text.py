@@ -12,6 +12,7 @@ from typing import Any, Final
 from familiar_cli.errors import BadInputError
 
 MAX_DEPTH: Final = 128  # no known card nests deeper than twenty
+_MAX_DIGITS: Final = 4000  # just below what Python itself refuses
 _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -32,14 +33,17 @@ def read_json(raw: bytes | str, *, origin: str) -> tuple[Any, tuple[str, ...]]:
     repeated: list[str] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        repeated.extend(key for key, times in Counter(k for k, _ in found).items() if times > 1)
-        return dict(found)
+        made = dict(found)
+        if len(made) < len(found):
+            repeated.extend(key for key, times in Counter(k for k, _ in found).items() if times > 1)
+        return made
 
     try:
         value = json.loads(
             decoded(raw),
             object_pairs_hook=pairs,
             parse_float=_finite,
+            parse_int=_whole,
             parse_constant=_no_constant,
         )
     except RecursionError as error:
@@ -89,6 +93,12 @@ def _children(item: object) -> list[Any]:
     if isinstance(item, dict):
         return list(item.values())
     return item if isinstance(item, list) else []
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
 
 
 def _finite(digits: str) -> float:

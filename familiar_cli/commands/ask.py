@@ -47,6 +47,9 @@ def ask(
 ) -> None:
     """Say one thing and get one reply. The reply, and nothing else, goes to stdout.
 
+    Now and then, when the reply is printed, older turns are summarised; Ctrl-C leaves that for
+    later.
+
     \b
     familiar ask "Do you remember the harbour?"
     familiar ask "Hello" --as discord:1234 --name Anna --channel harbour
@@ -78,6 +81,7 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
 
 def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
     from familiar_cli.errors import PartialError
+    from familiar_cli.ui.afterwards import finish, look_back
     from familiar_cli.ui.reply import ReplyPrinter
 
     with ReplyPrinter(silent=out.as_json) as printer:
@@ -85,7 +89,9 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
     for notice in taken.notices:
         out.warn(notice)
     if not taken.interrupted:
-        return out.answer(taken.to_json(), lambda: None)
+        out.answer(taken.to_json(), lambda: None)
+        look_back(out, familiar, taken.trace)
+        return finish(out, familiar)
     told = PartialError(f"Interrupted. {_what_is_kept(taken)}")
     out.partial(taken.to_json(), [told], lambda: None)
     raise typer.Exit(130)

@@ -33,6 +33,12 @@ def context(
             "--why", metavar="PATH", help="Why a memory file, or `turn:12`, was there or was not."
         ),
     ] = None,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE|-", help="Write a page for a browser.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --html: overwrite FILE when it exists.")
+    ] = False,
     replay: Annotated[
         bool, typer.Option("--replay", help="Send it again, and show both replies; keep nothing.")
     ] = False,
@@ -52,9 +58,11 @@ def context(
     familiar context 12 --diff 10
     familiar context 12 --why people/cli-anna.md
     familiar context 12 --replay --model another-model
+    familiar context --html turn.html
     """
     ways = (raw, messages, diff is not None, why is not None, replay)
-    _check(ctx, last and turn is not None, *ways)
+    _check(ctx, last and turn is not None, *ways, html is not None)
+    _check_only_with("--html", html is not None, force)
     _check_only_with("--replay", replay, slot, model)
     from familiar_cli.inspection.sent import find_trace
 
@@ -69,6 +77,8 @@ def context(
             _why(out, familiar, trace, why)
         elif replay:
             _replay(out, familiar, trace, slot, model)
+        elif html is not None:
+            _html(out, trace, html, force=force)
         else:
             _page(out, trace, only_messages=messages)
 
@@ -140,3 +150,19 @@ def _replay(
     out.note(f"Sending what turn {trace.turn} sent once more…")
     found = replay(familiar, trace, slot=slot, model=model, on_wait=out.note)
     out.answer(found.to_json(), lambda: print_page(replay_page(found)))
+
+
+def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.outside import write_result
+    from familiar_cli.ui.emit import exact_bytes
+    from familiar_cli.ui.html.page import page
+
+    content = page(trace).encode("utf-8")
+    data = {"turn": trace.turn, "path": None if file == "-" else file, "bytes": len(content)}
+    if file == "-":
+        out.answer({**data, "html": content.decode("utf-8")}, lambda: exact_bytes(content))
+        return
+    write_result(Path(file).expanduser(), content, force=force)
+    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")

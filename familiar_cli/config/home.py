@@ -30,6 +30,16 @@ class FamiliarPaths:
         return self.root / "character.toml"
 
     @property
+    def channels(self) -> Path:
+        """One settings file for each channel that differs."""
+        return self.root / "channels"
+
+    @property
+    def subscriptions(self) -> Path:
+        """`subscriptions.toml`: the channels that are listened to."""
+        return self.root / "subscriptions.toml"
+
+    @property
     def memory(self) -> Path:
         """The memory directory."""
         return self.root / "memory"

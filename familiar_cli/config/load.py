@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from familiar_cli.config.bounds import check_bounds
 from familiar_cli.config.check import wrong
 from familiar_cli.config.schema import OF_PRESET, CharacterConfig
 from familiar_cli.config.settings import did_you_mean, is_name, setting_of
@@ -104,10 +105,14 @@ def parse(text: str, path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: It is no TOML; the message names `path` and the line.
     """
+    check_bounds(text, path)
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
-        what = str(error) if isinstance(error, ValueError) else "nested too deeply"
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply"
+        if isinstance(error, ValueError):
+            is_toml = isinstance(error, tomllib.TOMLDecodeError)
+            what = str(error) if is_toml else "a number in it has too many digits"
         raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=_HINT) from error
 
 

@@ -140,6 +140,9 @@ class ContextSettings:
     provider_deadline_s: float = _set(
         2.0, "Longest time a source of context may take, in seconds", minimum=0.01
     )
+    processor_deadline_s: float = _set(
+        20.0, "Longest time thinking first, or tidying a reply up, may take", minimum=0.01
+    )
     keep_traces: int = _set(
         1000, "How many turns' traces are kept, newest first; 0 keeps all", minimum=0
     )

@@ -38,7 +38,22 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         record = {**record, "request": {**request, "body": body_from_json(request.get("body"))}}
         if record.get("messages", ...) is None:
             record["messages"] = _messages_in(record["request"]["body"])
-    return {**record, "contributions": _texts(record)}
+    return {**record, "contributions": _texts(record), "side_calls": _side_calls(record)}
+
+
+def _side_calls(record: dict[str, Any]) -> object:
+    """Return the calls of other models, the bodies of their requests as bytes."""
+    calls = record.get("side_calls", [])
+    if not isinstance(calls, list):
+        return calls
+    return [_with_body(call) if isinstance(call, dict) else call for call in calls]
+
+
+def _with_body(holder: dict[str, Any]) -> dict[str, Any]:
+    request = holder.get("request")
+    if not isinstance(request, dict):
+        return holder
+    return {**holder, "request": {**request, "body": body_from_json(request.get("body"))}}
 
 
 def body_to_json(body: bytes) -> dict[str, str]:

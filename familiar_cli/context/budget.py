@@ -7,9 +7,10 @@ or left out, and then nothing less important takes the room that it did not get.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.context.steps import first_kept
 from familiar_cli.context.truncate import cut_to
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse
 from familiar_cli.errors import LimitError
@@ -69,7 +70,9 @@ class Budgeter:
         for index in sorted(range(len(contributions)), key=_rank(contributions)):
             offered = contributions[index]
             fragments[index] = fragment = self._serve(offered, costs[index], room)
-            room.take(fragment)
+            full = room.take(fragment)
+            if full:
+                _step(fragments, fragment, room)
         return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses())
 
     def cost(self, offered: Contribution, text: str | None = None) -> int:
@@ -90,11 +93,12 @@ class Budgeter:
             return Fragment(offered, "", 0, 0, kept=False, reason=offered.problem or "it is empty")
         free = room.free(offered)
         if cost <= free:
-            return Fragment(offered, offered.text, cost, cost, kept=True)
+            return Fragment(offered, offered.text, cost, cost, kept=True, reason=offered.shortened)
         if offered.fit is Fit.required:
             raise _too_long(cost, room.total)
         why = room.why(offered)
-        if offered.fit is Fit.cut or (offered.fit is Fit.run and not room.has_run):
+        may_cut = offered.fit in {Fit.cut, Fit.queue}
+        if may_cut or (offered.fit is Fit.run and not room.has_run):
             text = cut_to(offered.text, free - MESSAGE_TOKENS, self.counter)
             if text:
                 tokens = self.cost(offered, text)
@@ -114,6 +118,8 @@ class _Room:
     closed_below: dict[Layer | None, float] = field(default_factory=dict)
     has_run: bool = False
     run_ended: bool = False
+    held: int = 0
+    queues_ended: set[tuple[Layer, int]] = field(default_factory=set)
 
     def free(self, offered: Contribution) -> int:
         """Return how many tokens `offered` may have."""
@@ -122,25 +128,49 @@ class _Room:
             return left
         if offered.fit is Fit.run and self.run_ended:
             return 0
+        if offered.fit is Fit.queue and _queue(offered) in self.queues_ended:
+            return 0
         for scope in (offered.layer, None):
             if offered.priority < self.closed_below.get(scope, -math.inf):
                 return 0
         return max(min(left, self._layer_left(offered.layer)), 0)
 
-    def take(self, fragment: Fragment) -> None:
-        """Count a fragment, and close what it found too small."""
+    def take(self, fragment: Fragment) -> bool:
+        """Count a fragment, and close what it found too small.
+
+        Returns:
+            Whether it is the first turn for which there is no room.
+        """
         offered = fragment.offered
         self.used[offered.layer] += fragment.tokens
+        full = False
         if fragment.offered_tokens > fragment.tokens:
             scope = offered.layer if self._layer_is_tighter(offered.layer) else None
             self.closed_below.setdefault(scope, offered.priority)
-            self.run_ended = self.run_ended or offered.fit is Fit.run
+            if offered.fit is Fit.queue:
+                self.queues_ended.add(_queue(offered))
+            full = offered.fit is Fit.run and not self.run_ended
+            self.run_ended = self.run_ended or full
         self.has_run = self.has_run or (offered.fit is Fit.run and fragment.kept)
+        return full
+
+    def give_back(self, fragment: Fragment) -> None:
+        """Take a fragment out again."""
+        self.used[fragment.offered.layer] -= fragment.tokens
+
+    def hold(self, layer: Layer) -> None:
+        """Keep what a layer may still use free for its next turns.
+
+        What is less important would else come and go as the conversation moves on.
+        """
+        self.held = max(min(self._layer_left(layer), self._left()), 0)
 
     def why(self, offered: Contribution) -> str:
         """Return why there is no room, in words."""
         if offered.fit is Fit.run and self.run_ended:
             return "a newer turn did not fit"
+        if offered.fit is Fit.queue and _queue(offered) in self.queues_ended:
+            return "one before it did not fit"
         if self._layer_is_tighter(offered.layer):
             return f"layer {offered.layer} holds {self.limits[offered.layer]}"
         return f"the prompt holds {self.total}"
@@ -159,7 +189,31 @@ class _Room:
         return self._layer_left(layer) <= self._left()
 
     def _left(self) -> int:
-        return self.total - self.frame - sum(self.used.values())
+        return self.total - self.frame - sum(self.used.values()) - self.held
+
+
+def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
+    """Leave out the oldest turns up to one at which the next prompts will begin as well."""
+    turns = [
+        index
+        for index, fragment in sorted(fragments.items())
+        if fragment.kept
+        and fragment.offered.fit is Fit.run
+        and (fragment.offered.layer, fragment.offered.priority)
+        == (last.offered.layer, last.offered.priority)
+    ]
+    kept = [fragments[index] for index in turns]
+    start = first_kept([f.offered.turn_id for f in kept], [f.tokens for f in kept])
+    for index in turns[:start]:
+        lost = fragments[index]
+        room.give_back(lost)
+        reason = f"left out ({lost.offered_tokens} tokens): old turns go several at once"
+        fragments[index] = replace(lost, text="", tokens=0, kept=False, reason=reason)
+    room.hold(last.offered.layer)
+
+
+def _queue(offered: Contribution) -> tuple[Layer, int]:
+    return offered.layer, offered.priority
 
 
 def _rank(contributions: Sequence[Contribution]) -> Callable[[int], tuple[bool, int, int]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.config.modes import MODES
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
 
 if TYPE_CHECKING:
+    from familiar_cli.config.modes import ChannelMode
     from familiar_cli.config.schema import BudgetSettings
-
-MODE_TOKENS: Final = {"text": 6000, "full_rp": 8000, "voice": 2000}
-"""Most tokens of a prompt, by the mode of the channel."""
 
 LOCAL_TOKENS: Final = 1500
 """Most tokens for the model inside the program: two cores read about 200 of them in a second."""
@@ -46,7 +45,12 @@ class Allowance:
 
 
 def allowance(
-    settings: BudgetSettings, *, mode: str, preset: str, context_tokens: int, max_tokens: int
+    settings: BudgetSettings,
+    *,
+    mode: ChannelMode,
+    preset: str,
+    context_tokens: int,
+    max_tokens: int,
 ) -> Allowance:
     """Return how many tokens a prompt may have: what was set, else the mode's default.
 
@@ -62,7 +66,8 @@ def allowance(
             f"{context_tokens}",
             hint="Lower it: `familiar config set llm.max_tokens 512`.",
         )
-    usual = min(MODE_TOKENS[mode], LOCAL_TOKENS if preset == "local" else MODE_TOKENS[mode])
+    usual = MODES[mode].total_tokens
+    usual = min(usual, LOCAL_TOKENS) if preset == "local" else usual
     total = min(settings.total or usual, room)
     return Allowance(total, _layers(settings, total), _notice(settings, room))
 

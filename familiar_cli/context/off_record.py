@@ -11,7 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
-from familiar_cli.context.trace import make_trace, traced_request, traced_usage
+from familiar_cli.context.trace import (
+    make_trace,
+    traced_request,
+    traced_side_calls,
+    traced_usage,
+)
 from familiar_cli.context.turn import Taken
 from familiar_cli.errors import FamiliarError
 
@@ -97,6 +102,8 @@ class OffRecord:
             reply_ms=replied.elapsed_ms,
             finish_reason=completion.finish_reason,
             usage=traced_usage(completion),
+            side_calls=traced_side_calls(replied.assembled.request.side_calls),
+            raw_reply="" if completion.text == replied.text else completion.text,
         )
         return self._taken(replied.text)
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
+from familiar_cli.context.hidden import Veil, without_hidden
 from familiar_cli.context.render import name_speakers, render
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
+from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import apart
 from familiar_cli.text import one_line
 
@@ -79,7 +81,7 @@ class ContextPipeline:
         self._budgeter = Budgeter(counter)
 
     async def assemble(self, request: ContextRequest) -> Assembled:
-        """Return the prompt for `request`. No model is asked for it.
+        """Return the prompt for `request`. The model that will answer is not asked for it.
 
         Raises:
             LimitError: What was said is longer than the whole prompt may be.
@@ -117,7 +119,8 @@ class ContextPipeline:
         Args:
             request: What is wanted.
             model: Who is asked.
-            on_text: Given each piece of the model's text at once, before any post-processor.
+            on_text: Given each piece of the model's text at once, before any post-processor, but
+                nothing that is marked as hidden.
             before_sending: Told what is about to go out.
             stream: Ask for the reply piece by piece.
 
@@ -130,9 +133,10 @@ class ContextPipeline:
         if before_sending:
             before_sending(assembled, sent)
         start = stopwatch_s()
-        completion = await model.complete(sent, on_text)
+        completion = await self._complete(assembled, model, sent, on_text)
         elapsed_ms = _ms_since(start)
-        text, processors = await self.post_process(request, completion.text)
+        said = without_hidden(completion.text) if _hides(assembled) else completion.text
+        text, processors = await self.post_process(request, said)
         return Replied(assembled, sent, completion, text, processors, elapsed_ms)
 
     async def post_process(
@@ -147,6 +151,20 @@ class ContextPipeline:
             reply = reply if changed is None else changed
             reports.append(report)
         return reply, tuple(reports)
+
+    async def _complete(
+        self,
+        assembled: Assembled,
+        model: ChatModel,
+        sent: PreparedRequest,
+        on_text: Callable[[str], None] | None,
+    ) -> Completion:
+        if on_text is None or not _hides(assembled):
+            return await model.complete(sent, on_text)
+        veil = Veil(on_text)
+        completion = await model.complete(sent, veil)
+        veil.close()
+        return completion
 
     def count(self, messages: Sequence[Message]) -> int:
         """Return what `messages` cost as one prompt."""
@@ -203,7 +221,8 @@ async def _within(
         return None, late
     error = asyncio.CancelledError("it gave up") if task.cancelled() else task.exception()
     if error is not None:
-        reason = one_line(f"{type(error).__name__}: {error}", 300)
+        words = str(error) if isinstance(error, FamiliarError) else ""
+        reason = one_line(words or f"{type(error).__name__}: {error}", 300)
         return None, Report(name, "failed", elapsed_ms, reason, deadline_s)
     return task.result(), Report(name, "answered", elapsed_ms, "", deadline_s)
 
@@ -219,6 +238,10 @@ def _forget(task: asyncio.Future[T]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
         task.exception()  # so that nobody complains that it was never looked at
+
+
+def _hides(assembled: Assembled) -> bool:
+    return any(piece.kept and piece.offered.hidden for piece in assembled.fragments)
 
 
 def _utterance(request: ContextRequest) -> Contribution:

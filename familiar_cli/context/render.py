@@ -1,7 +1,8 @@
 """From fragments to messages: each piece at the place where SillyTavern would put it.
 
-The system part first, then example dialogues, the chat with what is inserted between its turns, and
-the post-history instructions last. See docs/reference/placement-and-budgets.md.
+The system part first, then example dialogues, the summary of older turns, the chat with what is
+inserted between its turns, and the post-history instructions last. See
+docs/reference/placement-and-budgets.md.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ def render(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     )
     examples = _examples(_at(kept, Place.example))
     start = [_message("system", START_MARK)] if examples else []
+    past = [_message("system", f.text.strip()) for f in _at(kept, Place.summary)]
     post = [_message("system", f.text.strip()) for f in _at(kept, Place.post_history)]
     lead = [_message("system", f.text.strip()) for place in _LEAD for f in _at(kept, place)]
-    return _with_one_lead([*lead, *examples, *start, *chat, *post])
+    return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 
 
 def name_speakers(contributions: Sequence[Contribution]) -> list[Contribution]:

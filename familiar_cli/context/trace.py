@@ -21,9 +21,10 @@ from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # n
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from familiar_cli.context.types import Assembled, Fragment
+    from familiar_cli.context.types import Assembled, Fragment, SideCall
     from familiar_cli.llm.types import Completion, PreparedRequest
 
 TRACE_VERSION: Final = 2
@@ -57,6 +58,8 @@ class TracedContribution:
     lines: tuple[int, int] | None = None
     sha256: str = ""
     score: float | None = None
+    cause: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,20 @@ class TracedUsage:
     prompt_tokens: int | None
     completion_tokens: int | None
     cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedSideCall:
+    """A call of another model that the turn took; see `SideCall`."""
+
+    name: str
+    request: TracedRequest
+    reply: str
+    model: str
+    finish_reason: str | None
+    usage: TracedUsage | None
+    elapsed_ms: float
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +132,8 @@ class Trace:
         error: Why there is no whole reply; empty when there is one.
         notices: What the person who spoke was told.
         program: The version of the program that wrote it; empty in records older than this key.
+        side_calls: The calls of other models, in the order in which they ended.
+        raw_reply: What the model said, where that is not what the person was shown.
     """
 
     trace: int
@@ -141,6 +160,8 @@ class Trace:
     error: str
     notices: tuple[str, ...]
     program: str = ""
+    side_calls: tuple[TracedSideCall, ...] = ()
+    raw_reply: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
@@ -148,6 +169,8 @@ class Trace:
         record["at"] = iso(self.at)
         if self.request is not None:
             record["request"]["body"] = body_to_json(self.request.body)
+        for call in record["side_calls"]:
+            call["request"]["body"] = body_to_json(call["request"]["body"])
         return record
 
     @classmethod
@@ -199,7 +222,13 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         error="",
         notices=(),
         program=__version__,
+        side_calls=traced_side_calls(request.side_calls),
     )
+
+
+def traced_side_calls(calls: Sequence[SideCall]) -> tuple[TracedSideCall, ...]:
+    """Return the calls of other models, as the record keeps them."""
+    return tuple(_traced_side_call(call) for call in calls)
 
 
 def traced_request(prepared: PreparedRequest) -> TracedRequest:
@@ -359,4 +388,20 @@ def _traced(fragment: Fragment) -> TracedContribution:
         lines=offered.lines,
         sha256=offered.sha256,
         score=offered.score,
+        cause=offered.cause,
+        hidden=offered.hidden,
+    )
+
+
+def _traced_side_call(call: SideCall) -> TracedSideCall:
+    done = call.completion
+    return TracedSideCall(
+        name=call.name,
+        request=traced_request(call.sent),
+        reply=done.text if done else "",
+        model=done.model if done else call.sent.model,
+        finish_reason=done.finish_reason if done else None,
+        usage=traced_usage(done) if done else None,
+        elapsed_ms=call.elapsed_ms,
+        error=call.error,
     )

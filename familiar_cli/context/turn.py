@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
-from familiar_cli.context.trace import make_trace, traced_request, traced_usage, write_trace
+from familiar_cli.context.trace import (
+    make_trace,
+    traced_request,
+    traced_side_calls,
+    traced_usage,
+    write_trace,
+)
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import FamiliarError, UsageError
 
@@ -23,10 +30,14 @@ if TYPE_CHECKING:
     from familiar_cli.context.limits import Allowance
     from familiar_cli.context.pipeline import ContextPipeline, Replied
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Assembled, Said
+    from familiar_cli.context.types import Assembled, Said, SideCall
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.llm.types import ChatModel, PreparedRequest
+
+
+MOST_PENDING: Final = 20
+"""So many turns that the familiar has not answered are seen as one with what is said now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,8 @@ def request_for(
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
     """
     _check(said)
-    last = history.last_turn(said.channel_id)
+    recent = history.recent(said.channel_id, MOST_PENDING)
+    last = recent[-1] if recent else None
     request = ContextRequest(
         familiar_id=familiar_id,
         channel_id=said.channel_id,
@@ -97,6 +109,7 @@ def request_for(
         budget_tokens=allowance.total,
         layer_tokens=allowance.layers,
         seed=f"{familiar_id}\n{said.channel_id}\n{last.id if last else 0}\n{said.text}",
+        pending_turns=_unanswered(recent),
     )
     if last is None:
         return replace(request, opening=opening(request, said.greeting))
@@ -106,6 +119,12 @@ def request_for(
             hint="Begin another with `--channel NAME`.",
         )
     return request
+
+
+def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:
+    """Return what people said since the familiar last did, oldest first."""
+    waiting = list(takewhile(lambda turn: turn.role != "assistant", reversed(turns)))
+    return tuple(turn for turn in reversed(waiting) if turn.role == "user")
 
 
 def _check(said: Said) -> None:
@@ -154,6 +173,7 @@ class TurnTaking:
         self._keep_traces = keep_traces
         self._notices = [notice] if notice else []
         self._question: Turn | None = None
+        self._side_calls: list[SideCall] = []
         self._trace: Trace | None = None
         self._source = source
         self.interrupted: Taken | None = None
@@ -180,6 +200,7 @@ class TurnTaking:
             ModelError: There is no whole reply; what was said is kept, and what came of the reply.
             FamiliarError: Something could not be kept; the message says what was.
         """
+        self._side_calls = request.side_calls
         listener = Listener(None if self._pipeline.post_processors else on_text)
         try:
             replied = await self._pipeline.run(
@@ -227,6 +248,7 @@ class TurnTaking:
             reply_ms=replied.elapsed_ms,
             finish_reason=completion.finish_reason,
             usage=traced_usage(completion),
+            raw_reply="" if completion.text == replied.text else completion.text,
         )
         taken = self._end(replied.text, cut=completion.finish_reason == "length")
         if listener.gone is not None:
@@ -253,7 +275,12 @@ class TurnTaking:
         question, reply = self._question, None
         if text.strip():
             reply = self._kept_reply(question, text, partial=cut)
-        trace = replace(self._trace, reply_turn=reply.id if reply else None, error=error)
+        trace = replace(
+            self._trace,
+            reply_turn=reply.id if reply else None,
+            error=error,
+            side_calls=traced_side_calls(self._side_calls),
+        )
         self._record(trace, keep=self._keep_traces)
         return Taken(
             turn=question,

@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
-    from familiar_cli.llm.types import Message
+    from familiar_cli.llm.types import Completion, Message, PreparedRequest
 
 Role = Literal["system", "user", "assistant"]
 
@@ -47,6 +48,7 @@ class Place(StrEnum):
     scenario = "scenario"
     world_after = "world_after"
     example = "example"
+    summary = "summary"
     chat = "chat"
     depth = "depth"
     post_history = "post_history"
@@ -55,11 +57,13 @@ class Place(StrEnum):
 class Fit(StrEnum):
     """What may be done to a piece for which there is too little room.
 
-    `cut`: its end goes, at the end of a sentence. `whole`: all of it or nothing. `run`: a turn
-    of the chat; the oldest go first, without a gap. `required`: it is never left out.
+    `cut`: its end goes, at the end of a sentence. `queue`: as `cut`, and once one of its layer and
+    priority was cut or left out, none after it gets anything. `whole`: all of it or nothing. `run`:
+    a turn of the chat; the oldest go first, without a gap. `required`: it is never left out.
     """
 
     cut = "cut"
+    queue = "queue"
     whole = "whole"
     run = "run"
     required = "required"
@@ -131,6 +135,9 @@ class ContextRequest:
         opening: The greeting of a channel that has no turns yet, ready to be shown; or empty.
         seed: What `{{random:…}}` and `{{roll:…}}` are drawn from; the same seed, the same prompt.
         guild_id: The server the channel belongs to; only for a person who reads the trace.
+        pending_turns: What people said since the familiar last spoke, oldest first; the utterance
+            is not among them. They stand in the history already.
+        side_calls: Here is written down whichever other models are asked on the way.
     """
 
     familiar_id: str
@@ -145,6 +152,27 @@ class ContextRequest:
     opening: str = ""
     seed: str = ""
     guild_id: str | None = None
+    pending_turns: tuple[Turn, ...] = ()
+    side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SideCall:
+    """A call of another model that a turn took, beside the one for the reply.
+
+    Args:
+        name: Who asked, e.g. `recast`.
+        sent: What went out.
+        completion: What came back; None when nothing whole did.
+        elapsed_ms: How long it took.
+        error: Why nothing came back; empty when something did.
+    """
+
+    name: str
+    sent: PreparedRequest
+    completion: Completion | None
+    elapsed_ms: float
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +196,9 @@ class Contribution:
         lines: The first and the last line of `rel_path` that it comes from, counted from 1.
         sha256: Of `rel_path` as it was read; empty when it is not known.
         score: How well it fits what was said, where something was searched for; higher is better.
+        cause: Why it is offered, where the source does not say it all.
+        shortened: Why it is only a part of what there is; empty: it is all.
+        hidden: The familiar may read it, and no person may be shown it in a reply.
         problem: Why there is nothing to offer although there should be.
     """
 
@@ -187,6 +218,9 @@ class Contribution:
     lines: tuple[int, int] | None = None
     sha256: str = ""
     score: float | None = None
+    cause: str = ""
+    shortened: str = ""
+    hidden: bool = False
     problem: str = ""
 
 

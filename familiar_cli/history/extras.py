@@ -26,11 +26,10 @@ TABLES: Final = (
         turn_id INTEGER PRIMARY KEY,
         chat_id INTEGER NOT NULL,
         identity BLOB NOT NULL,
-        nth INTEGER NOT NULL,
         estimated INTEGER NOT NULL,
         raw TEXT NOT NULL
     )""",
-    "CREATE UNIQUE INDEX turn_extras_by_identity ON turn_extras (identity, nth)",
+    "CREATE INDEX turn_extras_by_identity ON turn_extras (identity)",
     """CREATE TRIGGER turn_extras_are_never_changed BEFORE UPDATE ON turn_extras
         BEGIN SELECT RAISE(ABORT, 'what a source said is never changed'); END""",
     """CREATE TRIGGER turn_extras_are_never_deleted BEFORE DELETE ON turn_extras

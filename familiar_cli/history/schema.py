@@ -151,7 +151,8 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
             f"Another process is writing to {str(path)!r}; nothing was changed",
             hint="Try again when it is done.",
         )
-    if code in _DAMAGED:
+    # Python's own error, without a code of SQLite's, is for a text that is not UTF-8.
+    if code in _DAMAGED or "decode to UTF-8" in str(error):
         return _damaged(path, error)
     return FamiliarError(f"The history {str(path)!r} cannot be used: {error}")
 

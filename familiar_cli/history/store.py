@@ -12,6 +12,7 @@ from familiar_cli.history.rows import (
     COLUMNS,
     SELECTED,
     from_ms,
+    in_ms,
     pack,
     to_author,
     to_number,
@@ -156,6 +157,22 @@ class HistoryStore:
         """
         where = " WHERE id > ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+
+    def after(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the oldest `limit` turns of all channels that came after a turn, oldest first.
+
+        Hidden ones are among them.
+        """
+        where = " WHERE id > ? ORDER BY id LIMIT ?"
+        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)
+
+    def first_since(self, moment: datetime) -> int | None:
+        """Return the lowest id of a turn that was said at or after `moment`; None: there is none.
+
+        Imported turns are older than turns that were written down before them.
+        """
+        sql = "SELECT id FROM turns WHERE at_ms >= ? ORDER BY id LIMIT 1"
+        return self._number(sql, (in_ms(moment),)) or None
 
     def said_count(self, channel_id: str) -> int:
         """Return how many turns people, whoever they are, have said in a channel."""

@@ -83,12 +83,14 @@ class LLMClient:
         *,
         stream: bool = True,
         reply_schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send."""
         preset = PRESETS[self._slot.preset]
         limits = {
-            preset.limit_name: self._slot.max_tokens,
-            "temperature": self._slot.temperature,
+            preset.limit_name: self._slot.max_tokens if max_tokens is None else max_tokens,
+            "temperature": self._slot.temperature if temperature is None else temperature,
         }
         body = make_body(
             self._slot.model,

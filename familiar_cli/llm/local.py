@@ -72,10 +72,18 @@ class LocalModel:
         *,
         stream: bool = True,
         reply_schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send. Nothing is loaded for that."""
         client = LLMClient(self._slot)
-        request = client.prepare(messages, stream=stream, reply_schema=reply_schema)
+        request = client.prepare(
+            messages,
+            stream=stream,
+            reply_schema=reply_schema,
+            max_tokens=max_tokens,
+            temperature=temperature,
+        )
         return replace(request, url=f"local:{self._slot.model}/chat/completions")
 
     async def complete(

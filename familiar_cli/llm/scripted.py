@@ -50,9 +50,13 @@ class ScriptedModel:
         *,
         stream: bool = True,
         reply_schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> PreparedRequest:
         """Return the request that a real client would send for `messages`."""
-        limits = {"max_tokens": self.max_tokens}
+        limits: dict[str, object] = {"max_tokens": max_tokens or self.max_tokens}
+        if temperature is not None:
+            limits["temperature"] = temperature
         body = make_body(
             self.name, messages, stream=stream, limits=limits, reply_schema=reply_schema
         )

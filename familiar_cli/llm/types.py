@@ -92,6 +92,8 @@ class ChatModel(Protocol):
         *,
         stream: bool = True,
         reply_schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
     ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send. The same messages, the same bytes.
 
@@ -100,6 +102,8 @@ class ChatModel(Protocol):
             stream: Ask for the reply piece by piece.
             reply_schema: JSON schema that the reply shall follow. A server that knows no such thing
                 ignores it, or refuses the request with `RequestRefusedError`.
+            max_tokens: Most tokens of this reply; None: as the model's settings say.
+            temperature: How freely words are chosen; None: as the model's settings say.
         """
 
     async def complete(

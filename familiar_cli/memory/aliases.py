@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory import paths
 from familiar_cli.memory.alias_section import names_of
@@ -197,7 +197,7 @@ class Aliases:
         return f"{status.st_ino} {status.st_mtime_ns}"
 
     def _read_changed(self, stamp: str | None, state: Mapping[str, str]) -> None:
-        looked_ns = time.time_ns()
+        looked_ns = wall_ns()
         there = self._scan(looked_ns) if stamp else {}
         known = self._index.signatures()
         gone = [slug for slug in known if slug not in there]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError
 from familiar_cli.text import harmless, nearest
+from familiar_cli.ui.afterwards import finish, look_back
 from familiar_cli.ui.emit import print_error, say
 from familiar_cli.ui.lines import is_terminal, piped_lines, typed_lines
 from familiar_cli.ui.reply import ReplyPrinter
@@ -73,6 +74,7 @@ class Chat:
             code = self._take(line)
             if code:
                 return code
+        finish(self.out, self.familiar)
         if not self.turns and not self.interactive:
             self.out.note("Nothing was said: standard input has no lines.")
         return 0
@@ -87,7 +89,7 @@ class Chat:
         request = request_for(
             replace(self.said, text="Hello"),
             familiar_id=self.familiar.paths.id,
-            allowance=self.familiar.allowance(self.said.modality),
+            allowance=self.familiar.allowance(self.said),
             history=self.familiar.history,
             opening=self.familiar.character.opening,
             at=now(),
@@ -122,6 +124,7 @@ class Chat:
             modality = str(self.said.modality)
             self.familiar.history.begin(self.said.channel_id, self.opening, modality=modality)
             self.opening, self.said = "", replace(self.said, greeting=None)
+        finish(self.out, self.familiar)  # the model does one thing after another
         self._name()
         with ReplyPrinter(silent=self.out.as_json) as printer:
             taken = self.familiar.take_turn(
@@ -130,7 +133,19 @@ class Chat:
         self.turns += 1
         self.last = taken.trace
         self._remember(text, taken)
-        return self._tell(taken)
+        code = self._tell(taken)
+        self._afterwards(taken)
+        return code
+
+    def _afterwards(self, taken: Taken) -> None:
+        """Let older turns be summarised: while a person types, or before the next line is read."""
+        if taken.interrupted:
+            return
+        look_back(self.out, self.familiar, taken.trace)
+        if self.interactive:
+            self.familiar.jobs.start()
+        else:
+            finish(self.out, self.familiar)
 
     def _remember(self, text: str, taken: Taken) -> None:
         """Hold what was said off the record, for as long as it goes on."""

@@ -112,12 +112,12 @@ def _layer(layer: LayerUse) -> list[RenderableType]:
 
 
 def _contributions(pieces: Sequence[TracedContribution]) -> RenderableType | None:
-    rows = [_row(list(same)) for _, same in groupby(pieces, key=_likeness)]
+    rows = [_row(list(same)) for _, same in groupby(pieces, key=likeness)]
     header = ("layer", "source", "from", "prio", "tokens", "")
     return _table(rows, header, right=(3, 4))
 
 
-def _likeness(piece: TracedContribution) -> object:
+def likeness(piece: TracedContribution) -> object:
     """Return what must be equal for neighbours to share a row: turns of the chat do."""
     own = id(piece) if piece.turn_id is None else None
     return (piece.layer, piece.source, state_of(piece), own)
@@ -154,7 +154,7 @@ def _span(numbers: list[int]) -> str:
 def _cuts(pieces: Sequence[TracedContribution]) -> RenderableType | None:
     cut = [piece for piece in pieces if piece.reason]
     rows: list[list[RenderableType]] = []
-    for _, group in groupby(cut, key=lambda piece: (_likeness(piece), piece.reason)):
+    for _, group in groupby(cut, key=lambda piece: (likeness(piece), piece.reason)):
         same = list(group)
         offered, sent = _total(same)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"

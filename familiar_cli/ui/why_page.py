@@ -51,6 +51,7 @@ def _pieces(pieces: Sequence[TracedContribution]) -> RenderableType:
             plain(f"priority {piece.priority}", "dim"),
             plain(f"{piece.tokens} of {piece.offered_tokens} tokens"),
             plain(state_of(piece)),
+            plain(piece.cause, "dim"),
         ]
         for piece in pieces
     ]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
 from familiar_cli import tokens
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.providers.history import HistoryProvider
+from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.types import Layer, Subject
 from familiar_cli.history import HistoryStore
+from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from tests.context.support import ANNA, request
 
 
@@ -109,3 +111,16 @@ def test_it_knows_nothing_of_files(store) -> None:
     provider = HistoryProvider(store, recent_turns=3)
 
     assert provider.why_not(Subject("notes.md"), request()) is None
+
+
+@pytest.mark.parametrize(("private", "told"), [((), True), (("cli",), False)])
+def test_a_turn_that_left_the_prompt_may_still_be_in_the_summary(store, private, told) -> None:
+    talk(store, 4)
+    summaries = Summaries(store)
+    summaries.keep(Summary(PUBLIC, 2, "They met.", datetime.now(UTC), "m"), {"cli"})
+    beyond = Beyond(summaries, lambda: frozenset(private), "#{}".format)
+    provider = HistoryProvider(store, recent_turns=3, beyond=beyond)
+
+    first = provider.why_not(Subject(turn_id=1), request(before_id=8))
+    assert first.endswith("; the summary tells of it in short") == told
+    assert "summary" not in provider.why_not(Subject(turn_id=3), request(before_id=8))

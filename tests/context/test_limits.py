@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli.config.modes import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.limits import PERCENT, allowance
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
 
 
-def tokens(mode="text", preset="custom", room=(32_000, 1000), **budget):
+def tokens(mode=ChannelMode.text_conversation_rp, preset="custom", room=(32_000, 1000), **budget):
     context, reply = room
     return allowance(
         BudgetSettings(**budget),
@@ -24,15 +25,16 @@ def tokens(mode="text", preset="custom", room=(32_000, 1000), **budget):
 @pytest.mark.parametrize(
     ("mode", "preset", "total"),
     [
-        ("text", "openai", 6000),
+        ("text_conversation_rp", "openai", 6000),
         ("full_rp", "openai", 8000),
-        ("voice", "openai", 2000),
-        ("text", "local", 1500),
-        ("voice", "local", 1500),
+        ("imitate_voice", "openai", 2000),
+        ("text_conversation_rp", "local", 1500),
+        ("full_rp", "local", 1500),
+        ("imitate_voice", "local", 1500),
     ],
 )
 def test_a_mode_has_its_default(mode, preset, total) -> None:
-    assert tokens(mode, preset).total == total
+    assert tokens(ChannelMode(mode), preset).total == total
 
 
 def test_what_is_set_wins() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
-from familiar_cli.context.limits import LOCAL_TOKENS, MODE_TOKENS, PERCENT
+from familiar_cli.context.limits import PERCENT
 from familiar_cli.context.pipeline import UTTERANCE_PRIORITY
-from familiar_cli.context.providers import character, history
+from familiar_cli.context.providers import character, history, notes
 from familiar_cli.context.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Place
 
-PAGE = (
-    Path(__file__).parents[2].joinpath("docs/reference/placement-and-budgets.md").read_text("utf-8")
-)
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT.joinpath("docs/reference/placement-and-budgets.md").read_text("utf-8")
 
 
 def column(first: str) -> list[str]:
@@ -21,7 +22,10 @@ def column(first: str) -> list[str]:
 
 
 def test_the_places_stand_in_their_order() -> None:
-    assert column(r"^\| `(\w+)` \|.*\|.*\|.*\|$") == [place.value for place in Place]
+    places = PAGE.partition("## Places")[2].partition("## Priorities")[0]
+    found = re.findall(r"^\| `(\w+)` \|", places, re.MULTILINE)
+
+    assert found == [place.value for place in Place]
 
 
 def test_the_shares_are_the_programs() -> None:
@@ -39,20 +43,20 @@ def test_the_priorities_are_the_programs() -> None:
         character.DEPTH_PROMPT,
         character.PERSONALITY,
         character.SCENARIO,
+        notes.NOTE,
+        notes.INJECT,
         history.RECENT,
+        history.SUMMARY,
         character.EXAMPLES,
+        history.ELSEWHERE,
     ]
 
 
-def test_the_totals_are_the_programs() -> None:
-    totals = [int(n.replace(",", "")) for n in column(r"^\| [\w ,`]+ \| (\d,\d{3}) \|")]
+def test_the_tables_are_up_to_date() -> None:
+    check = [sys.executable, "-m", "cogapp", "--check", "docs/reference/placement-and-budgets.md"]
+    result = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert totals == [
-        MODE_TOKENS["text"],
-        MODE_TOKENS["full_rp"],
-        MODE_TOKENS["voice"],
-        LOCAL_TOKENS,
-    ]
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_useful_size_is_the_programs() -> None:

@@ -108,6 +108,51 @@ CASES = {
         [example(("user", "x")), deep("D5", 5), *CHAT],
         "s:[Example Chat] | u:x | s:[Start a new Chat] | s:D5 | a:A1 | u:u2 | a:A3 | u:u4",
     ),
+    "the summary stands right before the chat": (
+        [kept("main", "MA"), kept("summary", "SU"), *CHAT],
+        "s:MA\n\nSU | a:A1 | u:u2 | a:A3 | u:u4",
+    ),
+    "the summary stands after the examples, and is no chat message for a depth": (
+        [kept("summary", "SU"), example(("user", "x")), deep("D9", 9), *CHAT],
+        "s:[Example Chat] | u:x | s:[Start a new Chat] | s:SU | s:D9 | a:A1 | u:u2 | a:A3 | u:u4",
+    ),
+    "depth 4 of five messages is after the oldest": (
+        [deep("D4", 4), *CHAT, *chat("u5")],
+        "a:A1 | s:D4 | u:u2 | a:A3 | u:u4 | u:u5",
+    ),
+    "depth 4 of two messages is before the oldest": (
+        [deep("D4", 4, "assistant"), *chat("A1", "u2")],
+        "a:D4 | a:A1 | u:u2",
+    ),
+    "mixed roles at mixed depths": (
+        [
+            deep("s1", 1),
+            deep("a0", 0, "assistant"),
+            deep("u1", 1, "user"),
+            deep("a1", 1, "assistant"),
+            deep("s0", 0),
+            deep("u9", 9, "user"),
+            deep("u0", 0, "user"),
+            *CHAT,
+        ],
+        "u:u9 | a:A1 | u:u2 | a:A3 | a:a1 | u:u1 | s:s1 | u:u4 | a:a0 | u:u0 | s:s0",
+    ),
+    "two at one depth and role are joined with a newline even when others came between": (
+        [deep("one", 0, "user"), deep("S", 0), deep("two", 0, "user"), *CHAT],
+        "a:A1 | u:u2 | a:A3 | u:u4 | u:one\ntwo | s:S",
+    ),
+    "an author's note in the chat and a depth prompt of the same depth are one message": (
+        [deep("depth prompt", 4), deep("note", 4), *CHAT],
+        "s:depth prompt\nnote | a:A1 | u:u2 | a:A3 | u:u4",
+    ),
+    "an author's note after the scenario": (
+        [kept("scenario", "SC"), kept("scenario", "note"), kept("world_after", "WA"), *CHAT],
+        "s:SC\n\nnote\n\nWA | a:A1 | u:u2 | a:A3 | u:u4",
+    ),
+    "examples, depth 0 and post-history in one prompt": (
+        [kept("post_history", "PH"), deep("D0", 0), example(("assistant", "Y")), *chat("u")],
+        "s:[Example Chat] | a:Y | s:[Start a new Chat] | u:u | s:D0 | s:PH",
+    ),
     "an empty chat still has its insertions": (
         [kept("main", "MA"), deep("D", 4, "assistant"), kept("post_history", "PH")],
         "s:MA | a:D | s:PH",

@@ -212,3 +212,19 @@ def test_a_directory_in_its_place_is_an_error_a_person_can_read(store) -> None:
 
     with pytest.raises(FamiliarError, match=r"history\.db"):
         store.count()
+
+
+def test_the_oldest_turns_after_one_come_first(store) -> None:
+    ids = [store.append(channel, "user", "x").id for channel in ("a", "b", "a", "c")]
+
+    assert [turn.id for turn in store.after(ids[0], 2)] == ids[1:3]
+    assert store.after(ids[-1], 2) == []
+
+
+def test_the_first_turn_since_a_moment_is_found_by_its_own_time(store) -> None:
+    late, early = datetime(2026, 5, 2, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
+    store.append("a", "user", "imported", at=early)
+    newest = store.append("a", "user", "now", at=late)
+
+    assert store.first_since(late) == newest.id
+    assert store.first_since(late + timedelta(days=1)) is None

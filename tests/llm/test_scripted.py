@@ -40,3 +40,8 @@ def test_a_schema_for_the_reply_goes_out_with_the_request() -> None:
     asked = json.loads(ScriptedModel([]).prepare(HELLO, reply_schema=schema).body)
     assert asked["response_format"]["json_schema"]["schema"] == schema
     assert "response_format" not in json.loads(ScriptedModel([]).prepare(HELLO).body)
+
+
+def test_one_reply_may_have_limits_of_its_own() -> None:
+    asked = json.loads(ScriptedModel([]).prepare(HELLO, max_tokens=9, temperature=0.1).body)
+    assert (asked["max_tokens"], asked["temperature"]) == (9, 0.1)

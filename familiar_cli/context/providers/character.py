@@ -102,6 +102,10 @@ class CharacterProvider:
         chosen = greetings[(number or 1) - 1] if greetings else ""
         return self.macros(character, request).expand(chosen).strip()
 
+    def macros_of(self, request: ContextRequest) -> Macros:
+        """Return what macros become in this turn, for settings that use them as a card does."""
+        return self.macros(self.read(request.familiar_id), request)
+
     def macros(self, character: Character, request: ContextRequest) -> Macros:
         """Return what macros become in this turn."""
         author = request.author

@@ -1,0 +1,1 @@
+"""Chats from elsewhere: one module for each format, and what they share."""

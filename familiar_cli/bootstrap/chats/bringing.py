@@ -1,0 +1,237 @@
+"""One chat on its way into the history: what of it is new, and what became of the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain, count, islice
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.chats.times import dated
+from familiar_cli.bootstrap.chats.types import Message, Reading, Skip
+from familiar_cli.errors import BadInputError
+from familiar_cli.history.imports import (
+    SOURCE,
+    Appender,
+    Incoming,
+    Origin,
+    Verdict,
+    channel_of,
+    survey,
+)
+from familiar_cli.history.types import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.types import Chat
+    from familiar_cli.history.store import HistoryStore
+
+    OnProgress = Callable[[str, int], None]
+
+MAX_NAMED: Final = 10_000
+"""Lines of one chat that are named when they are left out; the others are counted."""
+
+_BATCH: Final = 5_000  # turns that are written in one transaction
+_BATCH_CHARS: Final = 8_000_000
+_SAMPLE: Final = 50  # first lines by which a chat is known again
+_REASONS: Final = {
+    Verdict.edited: "it was changed since it was imported; the words of then stay",
+    Verdict.inserted: "it came in between lines that were imported before; turns are only added "
+    "at the end",
+    Verdict.details_changed: "its swipes or details have changed since it was imported; those of "
+    "then stay",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedChat:
+    """What became of one chat.
+
+    Args:
+        file: Its file.
+        name: What its source calls it.
+        format: Its format.
+        channel: The channel that it is in.
+        imported: How many turns were added, or would be.
+        already_there: How many were there before.
+        skipped: Lines that were left out; at most `MAX_NAMED`.
+        skipped_count: How many were left out.
+        damaged: How many of them are no messages.
+        estimated_times: How many added turns have a time that is a guess.
+        hidden: How many added turns no model is shown.
+        aside: How many messages of other branches are kept beside the turns.
+    """
+
+    file: str
+    name: str
+    format: str
+    channel: str
+    imported: int
+    already_there: int
+    skipped: tuple[Skip, ...]
+    skipped_count: int
+    damaged: int
+    estimated_times: int
+    hidden: int
+    aside: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How chats are to be imported.
+
+    Args:
+        reading: How files are read.
+        channel: The channel; empty: each chat's own.
+        dry_run: Write nothing.
+    """
+
+    reading: Reading = field(default_factory=Reading)
+    channel: str = ""
+    dry_run: bool = False
+
+
+class Bringing:
+    """Brings one chat in.
+
+    Args:
+        history: The history.
+        source: The chat's file.
+        chat: The chat.
+        wish: How it is to be imported.
+        on_progress: Told how many lines are done.
+    """
+
+    def __init__(
+        self,
+        history: HistoryStore,
+        source: Source,
+        chat: Chat,
+        wish: Wish,
+        on_progress: OnProgress,
+    ) -> None:
+        self.imported = 0
+        self._history = history
+        self._source = source
+        self._chat = chat
+        self._wish = wish
+        self._on_progress = on_progress
+        self._channel = wish.channel
+        self._verdicts = bytearray()
+        self._waiting: list[Incoming] = []
+        self._waiting_chars = 0
+        self._counts: Counter[str] = Counter()
+        self._skipped: list[Skip] = []
+
+    def run(self) -> None:
+        """Write down what is new, batch by batch."""
+        self._channel = self._wish.channel or self._own_channel()
+        self._verdicts = survey(self._history, self._channel, self._lines())
+        origin = Origin(self._key(), self._chat.format, self._chat.name, self._chat.head())
+        appender = Appender(self._history, self._channel, origin)
+        number = -1
+        for found in self._found():
+            if isinstance(found, Skip):
+                self._skip(found)
+                continue
+            number += 1
+            verdict = self._verdicts[number] if number < len(self._verdicts) else Verdict.new
+            self._take(found, Verdict(verdict))
+            if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
+                self._write(appender)
+            if number % _BATCH == 0:
+                self._on_progress(self._chat.name, number)
+        self._write(appender)
+        if self._verdicts and not self._wish.dry_run:
+            appender.note_head()
+        self._check_any(number + 1)
+
+    def result(self) -> ImportedChat:
+        """Return what became of the chat so far."""
+        return ImportedChat(
+            file=self._source.name,
+            name=self._chat.name,
+            format=self._chat.format,
+            channel=self._channel,
+            imported=self.imported,
+            already_there=self._counts["there"],
+            skipped=tuple(self._skipped),
+            skipped_count=self._counts["skipped"],
+            damaged=self._counts["damaged"],
+            estimated_times=self._counts["estimated"],
+            hidden=self._counts["hidden"],
+            aside=self._chat.aside,
+        )
+
+    def _own_channel(self) -> str:
+        names = self._chat.channels
+        more = (f"{names[0]}-{number}" for number in count(2))
+
+        def sample(channel: str) -> list[Incoming]:
+            messages = (m for m in self._found() if isinstance(m, Message))
+            return [_incoming(m, channel) for m in islice(messages, _SAMPLE)]
+
+        return channel_of(self._history, self._key(), chain(names, more), sample(names[0]))
+
+    def _key(self) -> str:
+        own = f"{self._chat.format}:{self._channel}:{self._chat.name}"
+        return self._chat.key or own
+
+    def _found(self) -> Iterator[Message | Skip]:
+        return dated(self._chat.messages(), self._source.changed)
+
+    def _lines(self) -> Iterator[Incoming]:
+        for found in self._found():
+            if isinstance(found, Message):
+                yield _incoming(found, self._channel)
+
+    def _take(self, message: Message, verdict: Verdict) -> None:
+        if verdict in {Verdict.there, Verdict.details_changed}:
+            self._counts["there"] += 1
+        if verdict is Verdict.new:
+            self._waiting.append(_incoming(message, self._channel))
+            self._waiting_chars += len(message.raw)
+            self._counts["estimated"] += message.estimated
+            self._counts["hidden"] += message.hidden
+        elif verdict in _REASONS:
+            self._skip(Skip(message.line, _REASONS[verdict], damaged=False))
+
+    def _skip(self, skip: Skip) -> None:
+        self._counts["skipped"] += 1
+        self._counts["damaged"] += skip.damaged
+        if len(self._skipped) < MAX_NAMED:
+            self._skipped.append(skip)
+
+    def _write(self, appender: Appender) -> None:
+        if self._waiting and not self._wish.dry_run:
+            appender.add(self._waiting)
+        self.imported += len(self._waiting)
+        self._waiting, self._waiting_chars = [], 0
+
+    def _check_any(self, messages: int) -> None:
+        if messages or not self._skipped:
+            return
+        first = self._skipped[0]
+        raise BadInputError(
+            f"{self._source.name!r} has no message that could be read: line {first.line}: "
+            f"{first.reason}; nothing was imported"
+        )
+
+
+def _incoming(message: Message, channel_id: str) -> Incoming:
+    assert message.at is not None
+    turn = Turn(
+        id=0,
+        channel_id=channel_id,
+        author=message.author,
+        role=message.role,
+        content=message.text,
+        at=message.at,
+        modality=message.modality,
+        source=SOURCE,
+        partial=message.partial,
+        hidden=message.hidden,
+    )
+    return Incoming(turn, message.fingerprint, message.estimated, message.raw, message.others)

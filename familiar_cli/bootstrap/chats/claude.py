@@ -1,0 +1,90 @@
+"""Claude exports: `conversations.json`, each conversation with its `chat_messages`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.bootstrap.chats.branches import shown_branch
+from familiar_cli.bootstrap.chats.exports import Parts, raw_json
+from familiar_cli.bootstrap.chats.times import read_time, stated_time
+from familiar_cli.bootstrap.chats.types import CLAUDE, Message
+from familiar_cli.identity import Author
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.history.types import Role
+
+_ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    """Takes conversations of Claude apart."""
+
+    format: str = CLAUDE
+
+    def take_apart(self, value: dict[str, Any], reading: Reading) -> Parts:
+        """Return the parts of a conversation."""
+        found = value.get("chat_messages")
+        messages = [m for m in found if isinstance(m, dict)] if isinstance(found, list) else []
+        shown = _shown(messages, _text(value.get("current_leaf_message_uuid")))
+        kept = {id(message) for message in shown}
+        others = [message for message in messages if id(message) not in kept]
+        user = _user(value, reading)
+        return Parts(
+            id=_text(value.get("uuid")),
+            title=_text(value.get("name")),
+            began=read_time(value.get("created_at"), reading.zone),
+            shown=tuple(_message(n, m, reading, user) for n, m in enumerate(shown, start=1)),
+            rest=value | {"chat_messages": others},
+            aside=len(others),
+        )
+
+
+def _shown(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
+    """Return the branch that ends in `leaf`; all messages where branches are not told."""
+    by_id = {_text(message.get("uuid")): message for message in messages}
+    if leaf not in by_id or len(by_id) != len(messages):
+        return messages
+    parents = {name: _text(m.get("parent_message_uuid")) or None for name, m in by_id.items()}
+    if not any(parents.values()):
+        return messages
+    return [by_id[name] for name in shown_branch(parents, leaf)]
+
+
+def _message(number: int, found: dict[str, Any], reading: Reading, user: Author) -> Message:
+    sender = _text(found.get("sender"))
+    role = _ROLES.get(sender, "system")
+    stated = found.get("created_at")
+    return Message(
+        line=number,
+        role=role,
+        author=user if role == "user" else None,
+        speaker=sender,
+        text=_words(found),
+        stated=stated_time(stated),
+        at=read_time(stated, reading.zone),
+        raw=raw_json(found),
+        hidden=role == "system",
+    )
+
+
+def _user(value: Mapping[str, Any], reading: Reading) -> Author:
+    account = value.get("account")
+    known = _text(account.get("uuid")) if isinstance(account, dict) else ""
+    return reading.cast.user or Author(CLAUDE, known or "user")
+
+
+def _words(found: Mapping[str, Any]) -> str:
+    """Return what was said: the text among the parts, else the text of the whole."""
+    content = found.get("content")
+    parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
+    texts = [_text(part.get("text")) for part in parts if part.get("type") == "text"]
+    return "\n\n".join(filter(None, texts)) or _text(found.get("text"))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,106 @@
+"""Which format a file has, and the chats in it."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.bootstrap.chats import exports, plain, sillytavern
+from familiar_cli.bootstrap.chats.chatgpt import ChatGPT
+from familiar_cli.bootstrap.chats.claude import Claude
+from familiar_cli.bootstrap.chats.elements import MAX_ELEMENT_BYTES, spans
+from familiar_cli.bootstrap.chats.sources import json_lines, read_object
+from familiar_cli.bootstrap.chats.types import Chat, Skip
+from familiar_cli.errors import BadInputError
+from familiar_cli.text import slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.bootstrap.chats.exports import Service
+    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.types import Reading
+
+SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
+"""What is looked for in a directory."""
+
+_SERVICES: Final[dict[str, Service]] = {"mapping": ChatGPT(), "chat_messages": Claude()}
+_FIRST: Final = 20  # lines or elements that tell the format
+_START_BYTES: Final = 4096
+_HINT: Final = "SillyTavern, ChatGPT and Claude chats are read, and plain JSON lines."
+
+
+def read_chats(source: Source, reading: Reading) -> Iterator[Chat | Skip]:
+    """Yield the chats in `source`. What stands among several and is none is a `Skip`.
+
+    Raises:
+        BadInputError: It holds no chat of a known format.
+        RefusedError: It is not told who in it is the familiar.
+    """
+    with source.open() as stream:
+        start = stream.read(_START_BYTES).lstrip()
+    if not start.startswith((b"{", b"[")):
+        raise BadInputError(f"{source.name!r} is {_what(start)}, not a chat", hint=_HINT)
+    is_array = start.startswith(b"[")
+    value = _first_object(source, is_array=is_array)
+    service = next((s for key, s in _SERVICES.items() if key in value), None)
+    names = channel_names(source)
+    if service:
+        yield from exports.read_chats(source, reading, service, is_array=is_array)
+    elif plain.is_message(value):
+        yield from plain.read_chats(source, reading, channels=names, is_array=is_array)
+    elif not is_array and (sillytavern.is_head(value) or sillytavern.is_message(value)):
+        yield sillytavern.read_chat(source, reading, channels=names)
+    else:
+        keys = ", ".join(repr(key) for key in list(value)[:4])
+        raise BadInputError(
+            f"{source.name!r} is no chat of a known format, but JSON with {keys or 'nothing'}",
+            hint=_HINT,
+        )
+
+
+def channel_names(source: Source) -> tuple[str, ...]:
+    """Return names for the channel of the chat in a file, the best first."""
+    path = Path(source.name)
+    stem = slugify(path.stem) or "chat"
+    above = slugify(path.resolve().parent.name)
+    return (stem, f"{above}-{stem}") if above else (stem,)
+
+
+def _first_object(source: Source, *, is_array: bool) -> dict[str, Any]:
+    """Return the first object that tells anything: a line, an element, or the whole file."""
+    found = list(islice(_elements(source) if is_array else json_lines(source), _FIRST))
+    values = [line[2] for line in found if not isinstance(line, Skip)]
+    value = values[0] if values else None
+    if found and isinstance(found[0], Skip) and not is_array:
+        value = _whole(source) or value
+    if value is None:
+        raise BadInputError(
+            f"{source.name!r} cannot be read as JSON: it is damaged, or no chat", hint=_HINT
+        )
+    return value
+
+
+def _elements(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
+    with source.open() as stream:
+        for number, span in enumerate(spans(source), start=1):
+            yield read_object(number, span.read(stream))
+
+
+def _whole(source: Source) -> dict[str, Any] | None:
+    """Return the one object that a file of many lines holds."""
+    if source.path.stat().st_size > MAX_ELEMENT_BYTES:
+        return None
+    with source.open() as stream:
+        found = read_object(1, stream.read())
+    return None if isinstance(found, Skip) else found[2]
+
+
+def _what(start: bytes) -> str:
+    if not start:
+        return "empty"
+    if start.startswith(b"PK\x03\x04"):
+        return "a zip archive (unpack it, and give the `conversations.json` in it)"
+    return "text" if re.fullmatch(rb"[^\x00-\x08]*", start) else "a binary file"

@@ -1,0 +1,134 @@
+"""The values that chats of every format are read into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime, tzinfo
+
+    from familiar_cli.history.types import Role
+    from familiar_cli.identity import Author
+
+PLAIN: Final = "plain"
+SILLY_TAVERN: Final = "sillytavern"
+CHATGPT: Final = "chatgpt"
+CLAUDE: Final = "claude"
+TITLES: Final = {
+    PLAIN: "plain lines",
+    SILLY_TAVERN: "SillyTavern",
+    CHATGPT: "ChatGPT export",
+    CLAUDE: "Claude export",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line of a chat.
+
+    Args:
+        line: Where it stands: its line in the file, or its number in the conversation; from 1.
+        role: As what a model is shown it.
+        author: Who said it; None: the familiar, or nobody.
+        speaker: Who said it, in the words of the source.
+        text: What was said, as it was chosen.
+        stated: The time in the words of the source; empty: it gives none.
+        at: The time; None: there is none that can be read.
+        raw: All that the source says of it, in JSON.
+        hidden: No model is to be shown it.
+        others: Other wordings that the source keeps.
+        modality: `text` or `voice`.
+        partial: It broke off before its end.
+        estimated: `at` is a guess.
+    """
+
+    line: int
+    role: Role
+    author: Author | None
+    speaker: str
+    text: str
+    stated: str
+    at: datetime | None
+    raw: str
+    hidden: bool = False
+    others: tuple[str, ...] = ()
+    modality: str = "text"
+    partial: bool = False
+    estimated: bool = False
+
+    @property
+    def fingerprint(self) -> bytes:
+        """A digest of who said what when, in the words of the source."""
+        said = f"{self.role != 'assistant'}\0{self.speaker}\0{self.stated}\0{self.text}"
+        return blake2b(said.encode("utf-8", errors="surrogatepass"), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A line that was left out.
+
+    Args:
+        line: Where it stands, as in `Message`.
+        reason: Why.
+        damaged: It is no message that could be read, rather than one that is here already.
+    """
+
+    line: int
+    reason: str
+    damaged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who is who in the chats that are imported.
+
+    Args:
+        known: Names that the familiar bears anywhere.
+        character: Names that are the familiar's in these chats; empty: `known`.
+        user: Who the person is; None: as the source calls them.
+    """
+
+    known: tuple[str, ...] = ()
+    character: tuple[str, ...] = ()
+    user: Author | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read.
+
+    Args:
+        cast: Who is who.
+        zone: The timezone of times that have none; None: the system's.
+    """
+
+    cast: Cast = Cast()
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One chat of a file.
+
+    Args:
+        format: Its format.
+        name: What the source calls it.
+        channels: Names for its channel, the best first.
+        began: When it began, if the source says so.
+        head: Returns what the source says of the chat as a whole, in JSON; empty: nothing.
+        messages: Yields its lines, again at each call.
+        key: What it is known by everywhere; empty: nothing but its lines.
+        aside: How many messages of other branches stand in its head.
+    """
+
+    format: str
+    name: str
+    channels: tuple[str, ...]
+    began: datetime | None
+    head: Callable[[], str]
+    messages: Callable[[], Iterator[Message | Skip]]
+    key: str = ""
+    aside: int = 0

@@ -1,0 +1,167 @@
+"""`familiar import-chat`: chats from elsewhere become turns of the history."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from familiar_cli.bootstrap.chats.bringing import Bringing, ImportedChat, Wish
+from familiar_cli.bootstrap.chats.detect import SUFFIXES, read_chats
+from familiar_cli.bootstrap.chats.sources import as_source
+from familiar_cli.bootstrap.chats.types import Chat
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    LockedError,
+    NotFoundError,
+    PartialError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.chats.bringing import OnProgress
+    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.types import Reading, Skip
+    from familiar_cli.history.store import HistoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class NotImported:
+    """A file, or a chat in one, that was not imported."""
+
+    file: str
+    error: FamiliarError
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did.
+
+    Args:
+        chats: What became of each chat, the one that began first at the start.
+        failed: What was not imported.
+    """
+
+    chats: tuple[ImportedChat, ...]
+    failed: tuple[NotImported, ...]
+
+    @property
+    def problem(self) -> FamiliarError | None:
+        """Why the import is not whole; None: it is."""
+        if self.failed and not self.chats:
+            return self.failed[0].error
+        damaged = sum(chat.damaged for chat in self.chats)
+        what = [f"{len(self.failed)} not imported"] if self.failed else []
+        what += [f"{damaged} damaged line{'s' if damaged > 1 else ''} left out"] if damaged else []
+        if not what:
+            return None
+        return PartialError(
+            f"Not everything was imported: {', '.join(what)}",
+            hint="Mend those and run the same command again: what is there is not added twice.",
+        )
+
+
+def import_chats(
+    history: HistoryStore,
+    path: Path | None,
+    wish: Wish,
+    on_progress: OnProgress = lambda _name, _lines: None,
+) -> Imported:
+    """Bring the chats of a file or of all files below a directory into the history.
+
+    What is there already is not added again, so an import that was broken off is run again.
+
+    Args:
+        history: The history.
+        path: The file or directory; None: standard input.
+        wish: How.
+        on_progress: Told a chat's name and how many of its lines are done.
+
+    Raises:
+        NotFoundError: Nothing is at `path`, or no chat below it.
+        UsageError: All chats of a directory were to go into one channel.
+        FamiliarError: The history cannot be used.
+    """
+    files = _files(path)
+    if wish.channel and path is not None and path.is_dir():
+        raise UsageError(
+            "With a directory, each chat gets a channel of its own",
+            hint="Leave `--channel` out, or import one file.",
+        )
+    with ExitStack() as stack:
+        chats, failed = _find(files, wish.reading, stack)
+        if wish.channel and len(chats) > 1:
+            raise UsageError(
+                f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
+                hint="Leave `--channel` out: each gets a channel of its own.",
+            )
+        return _bring_in(history, chats, failed, wish, on_progress)
+
+
+def _bring_in(
+    history: HistoryStore,
+    chats: list[tuple[Source, Chat]],
+    failed: list[NotImported],
+    wish: Wish,
+    on_progress: OnProgress,
+) -> Imported:
+    """Import `chats` in the order in which they began; one that fails does not stop the others."""
+    done: list[ImportedChat] = []
+    for source, chat in sorted(chats, key=_began):
+        bringing = Bringing(history, source, chat, wish, on_progress)
+        try:
+            bringing.run()
+        except FamiliarError as error:
+            failed.append(NotImported(source.name, error))
+            if bringing.imported:
+                done.append(bringing.result())
+            if isinstance(error, LockedError):  # it holds for the others, too
+                break
+        else:
+            done.append(bringing.result())
+    return Imported(tuple(done), tuple(failed))
+
+
+def _files(path: Path | None) -> list[Path | None]:
+    if path is None or not path.is_dir():
+        return [path]
+    found = sorted(f for f in path.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file())
+    if not found:
+        raise NotFoundError(
+            f"There is no chat below {str(path)!r}: no file ends in {', '.join(sorted(SUFFIXES))}"
+        )
+    return [*found]
+
+
+def _find(
+    files: Iterable[Path | None], reading: Reading, stack: ExitStack
+) -> tuple[list[tuple[Source, Chat]], list[NotImported]]:
+    """Return the chats in all files, and which files or parts of files have none."""
+    chats: list[tuple[Source, Chat]] = []
+    failed: list[NotImported] = []
+    for file in files:
+        name = "stdin" if file is None else str(file)
+        try:
+            source = stack.enter_context(as_source(file))
+            for found in read_chats(source, reading):
+                if isinstance(found, Chat):
+                    chats.append((source, found))
+                else:
+                    failed.append(NotImported(name, _bad_part(name, found)))
+        except FamiliarError as error:
+            failed.append(NotImported(name, error))
+    return chats, failed
+
+
+def _bad_part(name: str, part: Skip) -> FamiliarError:
+    return BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
+
+
+def _began(found: tuple[Source, Chat]) -> tuple[datetime, str]:
+    source, chat = found
+    return chat.began or datetime.max.replace(tzinfo=UTC), source.name

@@ -1,0 +1,143 @@
+"""`familiar channel`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output
+
+if TYPE_CHECKING:
+    from familiar_cli.config.edit import Edit
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
+
+app = group("List channels, and set how one talks in each.")
+
+ChannelId = Annotated[str, typer.Argument(metavar="ID", help="A channel's id.")]
+
+
+@app.command("ls")
+def ls(ctx: typer.Context) -> None:
+    """List the channels that have turns or settings, the one that spoke last first.
+
+    \b
+    familiar channel ls
+    familiar channel ls --json
+    """
+    from familiar_cli.inspection.channels import channels_of
+    from familiar_cli.ui.channel_page import channels_page
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        rows = channels_of(familiar)
+    out.answer({"channels": rows}, lambda: print_page(channels_page(rows)) if rows else None)
+    if not rows:
+        out.note('No channel yet: `familiar ask "Hello" --channel NAME` begins one.')
+    for row in rows:
+        if row.problem:
+            out.warn(row.problem)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    channel_id: ChannelId,
+    *,
+    modality: Annotated[str, typer.Option(help="How one speaks: text or voice.")] = "text",
+) -> None:
+    """Show what holds in a channel, and where that comes from.
+
+    \b
+    familiar channel show harbour
+    familiar channel show harbour --modality voice
+    """
+    from familiar_cli.inspection.channels import shown_channel
+    from familiar_cli.ui.channel_page import channel_page
+    from familiar_cli.ui.terminal import print_page
+
+    with familiar_of(ctx) as familiar:
+        found = shown_channel(familiar, channel_id, modality)
+    output(ctx).answer(found.to_json(), lambda: print_page(channel_page(found)))
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    channel_id: ChannelId,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY", help="A setting.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="VALUE]", help="What it shall be.")] = None,
+    *,
+    mode: Annotated[str | None, typer.Option(help="How one talks there.")] = None,
+    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="What it is: text, thread, voice, dm, group_dm, …")
+    ] = None,
+    parent: Annotated[str | None, typer.Option(help="What a thread or post belongs to.")] = None,
+    unset: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Take a setting out of the file.")
+    ] = None,
+    subscribe: Annotated[
+        bool | None, typer.Option("--subscribe/--unsubscribe", help="Listen to it, or no more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the change and make none.")
+    ] = False,
+) -> None:
+    """Change settings of a channel in its file channels/ID.toml; comments and order stay.
+
+    \b
+    familiar channel set harbour --mode full_rp --name "the harbour"
+    familiar channel set 4711 --kind dm
+    familiar channel set harbour author_note.text "It is night, and it rains."
+    familiar channel set harbour --unset author_note.text
+    """
+    from familiar_cli.errors import UsageError
+
+    options = {"mode": mode, "name": name, "kind": kind, "parent": parent, key or "": value}
+    texts = {setting: text for setting, text in options.items() if text is not None and setting}
+    if (key is None) != (value is None):
+        raise UsageError(f"{key!r} shall be what?", hint=f"familiar channel set ID {key} VALUE")
+    if not texts and unset is None and subscribe is None:
+        raise UsageError("Nothing to change was given", hint="familiar channel set ID KEY VALUE")
+    if unset is not None and texts:
+        raise UsageError("--unset stands alone", hint="Set the other settings in a second command.")
+    familiar, out = familiar_of(ctx), output(ctx)
+    edits = _edits(familiar, channel_id, texts, unset, dry_run)
+    listens = _subscribe(familiar, channel_id, subscribe, dry_run)
+    _show_changes(out, channel_id, edits, listens, dry_run)
+
+
+def _edits(
+    familiar: Familiar, channel_id: str, texts: dict[str, str], unset: str | None, dry_run: bool
+) -> list[Edit]:
+    if unset is not None:
+        return [familiar.channels.unset(channel_id, unset, dry_run=dry_run)]
+    return [familiar.channels.set_values(channel_id, texts, dry_run=dry_run)] if texts else []
+
+
+def _subscribe(
+    familiar: Familiar, channel_id: str, subscribe: bool | None, dry_run: bool
+) -> bool | None:
+    """Return whether the channel is listened to now; None when that was not asked for."""
+    if subscribe is None:
+        return None
+    if not dry_run:
+        registry = familiar.subscriptions
+        _ = registry.add(channel_id) if subscribe else registry.remove(channel_id)
+    return subscribe
+
+
+def _show_changes(
+    out: Output, channel_id: str, edits: list[Edit], listens: bool | None, dry_run: bool
+) -> None:
+    diff = "".join(edit.diff for edit in edits)
+    changed = bool(diff) and not dry_run
+    data = {"channel": channel_id, "changed": changed, "diff": diff, "subscribed": listens}
+    said = {None: "", True: f"listens to {channel_id}\n", False: f"does not hear {channel_id}\n"}
+    nothing = "" if diff or listens is not None else "It stands so already; nothing changed\n"
+    out.answer(data, diff + said[listens] + nothing)
+    if dry_run:
+        out.note("Nothing was changed (--dry-run).")

@@ -1,0 +1,44 @@
+"""Ask another model something on the way to a reply, and write down that it was asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.context.types import SideCall
+from familiar_cli.errors import BadReplyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.llm.types import ChatModel, Completion, Message
+
+    OpenModel = Callable[[], ChatModel]
+
+
+async def ask_aside(
+    request: ContextRequest, name: str, model: ChatModel, messages: Sequence[Message]
+) -> Completion:
+    """Return what `model` says; `request.side_calls` keeps the call, also one that failed.
+
+    Raises:
+        ModelError: There is no whole reply, or one without a word.
+    """
+    sent, calls = model.prepare(messages, stream=False), request.side_calls
+    # It is on record from its beginning, so that one that is never answered is, too.
+    number, start_s = len(calls), stopwatch_s()
+    calls.append(SideCall(name, sent, None, 0.0, "no answer in time"))
+    try:
+        done = await model.complete(sent)
+    except Exception as error:
+        calls[number] = SideCall(name, sent, None, _ms_since(start_s), str(error))
+        raise
+    calls[number] = SideCall(name, sent, done, _ms_since(start_s))
+    if not done.text.strip():
+        raise BadReplyError(f"{model.name!r} answered without a word")
+    return done
+
+
+def _ms_since(start_s: float) -> float:
+    return round(1000 * (stopwatch_s() - start_s), 3)

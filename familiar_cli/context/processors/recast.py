@@ -1,0 +1,84 @@
+"""`RecastPostProcessor`: a model tidies a reply up, and for a voice rewrites it as it is spoken.
+
+A result that cannot be what was asked for is not used: the reply then stands as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.hidden import without_hidden
+from familiar_cli.context.processors.aside import ask_aside
+from familiar_cli.context.processors.recast_prompt import recast_messages
+from familiar_cli.errors import BadReplyError, LimitError
+
+if TYPE_CHECKING:
+    from familiar_cli.context.processors.aside import OpenModel
+    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.llm.types import ChatModel, Message
+    from familiar_cli.tokens import TokenCounter
+
+NAME: Final = "recast"
+MOST_TIMES: Final = 2  # a result longer than the reply so many times, and a little, is no tidying
+LITTLE_CHARS: Final = 200
+LEAST_SHARE: Final = 0.25  # of a reply longer than a little; less is a summary, or a refusal
+STANDS: Final = "the reply stands as the model gave it"
+_MARGIN: Final = 1.1  # the server may count otherwise
+
+
+class RecastPostProcessor:
+    """Tidies replies up.
+
+    Args:
+        open_model: Gives the model that does it; asked when it is needed.
+        counter: What counts tokens.
+        char: The familiar's name.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = NAME
+
+    def __init__(
+        self, open_model: OpenModel, counter: TokenCounter, *, char: str, deadline_s: float
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._open_model = open_model
+        self._counter = counter
+        self._char = char
+
+    async def process(self, request: ContextRequest, reply: str) -> str:
+        """Return `reply`, tidied up.
+
+        Raises:
+            LimitError: It is too long for the model; none was asked.
+            ModelError: There is no result that can be used.
+        """
+        if not reply.strip():
+            return reply
+        model = self._open_model()
+        messages = recast_messages(self._char, reply, request.modality)
+        self._check_fits(model, messages, reply)
+        done = await ask_aside(request, self.name, model, messages)
+        if done.finish_reason == "length":
+            raise BadReplyError(f"the result was cut at {model.max_tokens} tokens; {STANDS}")
+        text = without_hidden(done.text).strip()
+        _check_likeness(reply.strip(), text)
+        return text
+
+    def _check_fits(self, model: ChatModel, messages: list[Message], reply: str) -> None:
+        prompt = sum(self._counter.count(message["content"]) for message in messages)
+        result = self._counter.count(reply)
+        room = model.context_tokens - model.max_tokens
+        if _MARGIN * prompt > room or result > model.max_tokens:
+            raise LimitError(f"{model.name!r} has no room for a reply of {result} tokens; {STANDS}")
+
+
+def _check_likeness(reply: str, text: str) -> None:
+    if not text:
+        raise BadReplyError(f"the result is blank; {STANDS}")
+    if len(text) > MOST_TIMES * len(reply) + LITTLE_CHARS:
+        raise BadReplyError(
+            f"the result has {len(text)} characters instead of about {len(reply)}; {STANDS}"
+        )
+    if len(reply) > LITTLE_CHARS and len(text) < LEAST_SHARE * len(reply):
+        raise BadReplyError(f"the result has only {len(text)} of {len(reply)} characters; {STANDS}")

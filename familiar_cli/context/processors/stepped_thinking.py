@@ -1,0 +1,127 @@
+"""`SteppedThinkingPreProcessor`: a model thinks about what is meant before the familiar replies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.budget import MESSAGE_TOKENS
+from familiar_cli.context.hidden import marked
+from familiar_cli.context.processors.aside import ask_aside
+from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, thinking_messages
+from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
+from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.errors import LimitError
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.context.processors.aside import OpenModel
+    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.tokens import TokenCounter
+
+SOURCE: Final = "stepped_thinking"
+PRIORITY: Final = 70
+MOST_TURNS: Final = 20
+MOST_TOKENS: Final = 1500  # of the conversation that is thought about
+NOTE_TOKENS: Final = 300
+_MARGIN_TOKENS: Final = 250  # for the instruction, and for counting otherwise than the server
+_TOKENS_A_WORD: Final = 2
+
+
+class SteppedThinkingPreProcessor:
+    """Adds a note to the prompt. The familiar reads it, and no person is shown it.
+
+    Args:
+        open_model: Gives the model that thinks; asked when it is needed.
+        counter: What counts tokens.
+        char: The familiar's name.
+        deadline_s: How long thinking may take.
+    """
+
+    name: Final = SOURCE
+
+    def __init__(
+        self, open_model: OpenModel, counter: TokenCounter, *, char: str, deadline_s: float
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._open_model = open_model
+        self._counter = counter
+        self._char = char
+
+    async def process(
+        self, request: ContextRequest, contributions: Sequence[Contribution]
+    ) -> list[Contribution]:
+        """Return `contributions` and a note at the end of the prompt.
+
+        Raises:
+            LimitError: The budget has no room for a note; no model was asked.
+            ModelError: There is no note.
+        """
+        frame = FRAME.format(char=self._char)
+        room = self._room(request, contributions) - self._counter.count(marked(frame))
+        if room < USEFUL_TOKENS:
+            raise LimitError(f"layer {Layer.depth_inject} has no room for a note")
+        model = self._open_model()
+        lines = self._conversation(request, contributions, model)
+        messages = thinking_messages(self._char, lines, room // _TOKENS_A_WORD)
+        thought = (await ask_aside(request, self.name, model, messages)).text.strip()
+        text = marked(f"{frame}\n{self._cut(thought, room)}")
+        return [*contributions, _note(text)]
+
+    def _cut(self, note: str, room: int) -> str:
+        if self._counter.count(note) <= room:
+            return note
+        return cut_to(note, room, self._counter)
+
+    def _room(self, request: ContextRequest, contributions: Sequence[Contribution]) -> int:
+        """Return how many tokens a note may have beside what its layer holds already."""
+        taken = sum(
+            MESSAGE_TOKENS + self._counter.count(piece.text)
+            for piece in contributions
+            if piece.layer is Layer.depth_inject and piece.priority >= PRIORITY
+        )
+        limit = request.layer_tokens.get(Layer.depth_inject, request.budget_tokens)
+        return min(limit - taken - MESSAGE_TOKENS, NOTE_TOKENS)
+
+    def _conversation(
+        self, request: ContextRequest, contributions: Sequence[Contribution], model: ChatModel
+    ) -> str:
+        """Return the newest turns, as many as fit; what was said now is among them."""
+        room = min(model.context_tokens - model.max_tokens - _MARGIN_TOKENS, MOST_TOKENS)
+        lines: list[str] = []
+        for line in reversed(self._lines(request, contributions)):
+            cost = self._counter.count(line) + 1
+            if lines and cost > room:
+                break
+            lines.append(line if cost <= room else cut_to(line, room, self._counter))
+            room -= cost
+        return "\n".join(reversed(lines))
+
+    def _lines(self, request: ContextRequest, contributions: Sequence[Contribution]) -> list[str]:
+        chat = [piece for piece in contributions if piece.place is Place.chat and piece.text]
+        shown = {piece.turn_id for piece in chat}
+        pending = [turn for turn in request.pending_turns if turn.id not in shown]
+        said = [(piece.role, piece.author, piece.text) for piece in chat]
+        waiting = [(turn.role, turn.author, turn.content) for turn in pending]
+        turns = [*said[:-1], *waiting, *said[-1:]][-MOST_TURNS:]
+        return [
+            f"{self._who(role, author.label if author else '')}: {text.strip()}"
+            for role, author, text in turns
+        ]
+
+    def _who(self, role: str, label: str) -> str:
+        return self._char if role == "assistant" else one_line(label) or "User"
+
+
+def _note(text: str) -> Contribution:
+    return Contribution(
+        layer=Layer.depth_inject,
+        priority=PRIORITY,
+        text=text,
+        source=SOURCE,
+        place=Place.depth,
+        fit=Fit.whole,
+        hidden=True,
+    )

@@ -1,0 +1,219 @@
+"""The first tier: nobody who takes part is forgotten. No model, and no search that could miss.
+
+The speaker's file comes first, then the files of all who have spoken since the last reply, of those
+who spoke last in the channel, and of those who are named. What does not fit goes from the end of
+that order. A file is data: nothing in it is expanded, and its headings stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.truncate import cut_to
+from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.jobs import in_thread
+from familiar_cli.memory.aliases import ALIASES_JSON, people_path, slug_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.context.types import ContextRequest, Subject
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.memory.aliases import Aliases, Named
+    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.types import MemoryHead
+    from familiar_cli.tokens import TokenCounter
+
+SOURCE: Final = "content_search.people"
+PRIORITY: Final = 85
+FILE_TOKENS: Final = 800
+RECENT_AUTHORS: Final = 5
+MOST_NAMED: Final = 20  # files of people who are named; a prompt has no room for more
+_NAMES_SHARE: Final = 0.6  # of the time, for finding names
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What was found so far; it is there also when time runs out."""
+
+    pieces: list[Contribution] = field(default_factory=list)
+    problems: list[Contribution] = field(default_factory=list)
+
+
+class People:
+    """Offers people's files.
+
+    Args:
+        store: The memory.
+        history: Who spoke where.
+        aliases: Opens who is called what; it is closed after each use.
+        counter: What counts tokens.
+        recent_author_limit: How many of those who spoke last are remembered.
+        limit_s: After this much time, what was found by then is offered.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        history: HistoryStore,
+        aliases: Callable[[], Aliases],
+        counter: TokenCounter,
+        *,
+        recent_author_limit: int,
+        limit_s: float,
+    ) -> None:
+        self._store = store
+        self._history = history
+        self._aliases = aliases
+        self._counter = counter
+        self._recent_author_limit = recent_author_limit
+        self._limit_s = limit_s
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the files, in the order of who matters most, and what went wrong."""
+        present, named = _Gathered(), _Gathered()
+        late = [
+            *await self._within(
+                1 - _NAMES_SHARE, "the files", self._take_present, request, present
+            ),
+            *await self._within(_NAMES_SHARE, "the names", self._take_named, request, named),
+        ]
+        known = {piece.rel_path for piece in present.pieces}
+        others = [piece for piece in named.pieces if piece.rel_path not in known]
+        return [*present.pieces, *others, *present.problems, *named.problems, *late]
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why a person's file would not be offered; see `protocols.Explains`."""
+        slug = slug_in(subject.rel_path or "")
+        if slug is None:
+            return None
+        if slug in dict(self._present(request)) or slug in dict(_causes(self._named(request)[0])):
+            return ""
+        last = f"is not among the {self._recent_author_limit} who spoke last here"
+        return f"its person does not speak, {last}, and is not named in what was said"
+
+    async def _within(
+        self,
+        share: float,
+        what: str,
+        take: Callable[[ContextRequest, _Gathered], None],
+        request: ContextRequest,
+        gathered: _Gathered,
+    ) -> list[Contribution]:
+        """Gather in a thread, for that share of the time; return what is to be told of it."""
+        task = asyncio.ensure_future(in_thread(partial(take, request, gathered)))
+        done, _ = await asyncio.wait({task}, timeout=share * self._limit_s)
+        if not done:
+            task.cancel()
+            return [_problem(None, f"{what} were not read in time; some may be missing")]
+        error = task.exception()
+        if isinstance(error, FamiliarError):
+            return [_problem(None, f"{what} could not be read: {error}")]
+        task.result()
+        return []
+
+    def _take_present(self, request: ContextRequest, gathered: _Gathered) -> None:
+        for slug, cause in self._present(request):
+            self._take(slug, cause, gathered)
+
+    def _take_named(self, request: ContextRequest, gathered: _Gathered) -> None:
+        named, notices = self._named(request)
+        gathered.problems += [_problem(ALIASES_JSON, notice) for notice in notices]
+        causes = list(_causes(named))
+        for slug, cause in causes[:MOST_NAMED]:
+            self._take(slug, cause, gathered)
+        if causes[MOST_NAMED:]:
+            more = len(causes) - MOST_NAMED
+            gathered.problems.append(_problem(None, f"{more} more people are named; none is read"))
+
+    def _present(self, request: ContextRequest) -> list[tuple[str, str]]:
+        """Return the slug of each who takes part, and why; the first matters most."""
+        found: dict[str, str] = {}
+        if request.author:
+            found[request.author.slug] = "speaks"
+        for turn in reversed(request.pending_turns):
+            if turn.author:
+                found.setdefault(turn.author.slug, "has spoken since the last reply")
+        limit = self._recent_author_limit
+        for author in self._history.recent_distinct_authors(request.channel_id, limit):
+            found.setdefault(author.slug, "spoke here lately")
+        return list(found.items())
+
+    def _named(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
+        """Return who is named in what was said, and what is to be told of it."""
+        aliases = self._aliases()
+        try:
+            aliases.refresh()
+            found = aliases.find(request.utterance)
+            notices = [notice.removeprefix(f"{ALIASES_JSON}: ") for notice in aliases.looks_wrong()]
+        finally:
+            aliases.close()
+        shared = [named for named in found if len(named.slugs) > 1]
+        told = [
+            f"{named.name!r} is {_some(named.slugs)}; all of them are meant" for named in shared
+        ]
+        return found, [*notices, *told]
+
+    def _take(self, slug: str, cause: str, gathered: _Gathered) -> None:
+        rel_path = people_path(slug)
+        try:
+            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+        except NotFoundError:
+            return
+        except FamiliarError as error:
+            gathered.problems.append(_problem(rel_path, str(error)))
+        else:
+            gathered.pieces.append(self._piece(head, cause))
+            if not head.is_whole:
+                why = f"has {head.size_bytes:,} bytes, more than memory.max_file_bytes allows"
+                gathered.problems.append(_problem(rel_path, f"{why}; only its beginning is read"))
+
+    def _piece(self, head: MemoryHead, cause: str) -> Contribution:
+        whole = head.text.removeprefix("\ufeff").rstrip()
+        fits = len(whole) <= FILE_TOKENS or self._counter.count(whole) <= FILE_TOKENS
+        text = whole if fits else cut_to(whole, FILE_TOKENS, self._counter)
+        is_all = len(text) == len(whole) and head.is_whole
+        return Contribution(
+            layer=Layer.content,
+            priority=PRIORITY,
+            text=text,
+            source=SOURCE,
+            place=Place.world_after,
+            rel_path=head.rel_path,
+            fit=Fit.queue,
+            lines=(1, 1 + text.count("\n")),
+            sha256=head.sha256,
+            cause=cause,
+            shortened="" if is_all else f"only its beginning: a file may have {FILE_TOKENS} tokens",
+        )
+
+
+def _causes(named: list[Named]) -> Iterator[tuple[str, str]]:
+    """Yield each person who is named, once, and by which name."""
+    seen: set[str] = set()
+    for entry in named:
+        for slug in entry.slugs:
+            if slug not in seen:
+                seen.add(slug)
+                yield slug, f"is named: {entry.name!r}"
+
+
+def _problem(rel_path: str | None, why: str) -> Contribution:
+    return Contribution(
+        layer=Layer.content,
+        priority=0,
+        text="",
+        source=SOURCE,
+        place=Place.world_after,
+        rel_path=rel_path,
+        problem=why,
+    )
+
+
+def _some(slugs: tuple[str, ...]) -> str:
+    shown = ", ".join(slugs[:3])
+    return f"{shown} and {len(slugs) - 3} more" if len(slugs) > 3 else shown  # noqa: PLR2004

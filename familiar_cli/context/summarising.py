@@ -1,0 +1,198 @@
+"""`Summariser`: folds turns that no prompt shows any more into the rolling summary, step by step.
+
+Each step takes the summary so far and some turns after it, and is kept before the next begins. A
+step that fails leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.clock import now
+from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
+from familiar_cli.context.summary_prompt import summary_messages, turn_text
+from familiar_cli.context.truncate import cut_to, sentence_ends
+from familiar_cli.errors import BadReplyError
+from familiar_cli.history.summaries import PUBLIC, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
+
+    from familiar_cli.history.summaries import Summaries
+    from familiar_cli.history.types import Turn
+    from familiar_cli.llm.types import ChatModel, Completion
+    from familiar_cli.tokens import TokenCounter
+
+RATIO: Final = 10
+"""Turns to summary, in tokens."""
+
+LEAST_TOKENS: Final = 80
+"""A summary may always have as many; fewer say nothing."""
+
+MOST_STEPS: Final = 8
+"""Steps of one refresh. A long backlog is caught up with over several, each after a reply."""
+
+TURNS_AT_ONCE: Final = 400
+_SHRINK: Final = 3  # a summary that loses more than two thirds of itself has lost its past
+_WORDS_PER_TOKEN: Final = 0.75
+_LEAST_ROOM: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a step may read and write.
+
+    Args:
+        summary_tokens: Most tokens of a summary.
+        batch_tokens: Most tokens of turns in one step.
+    """
+
+    summary_tokens: int
+    batch_tokens: int
+
+
+class Summariser:
+    """Makes summaries with a model.
+
+    Args:
+        summaries: Where they are kept, and the turns.
+        model: Who writes them.
+        counter: What counts tokens.
+        limits: How much a step may read and write.
+        name: What the familiar is called.
+        label: Says what a channel is called.
+        zone: The timezone of the times in a summary; None: the system's.
+    """
+
+    def __init__(
+        self,
+        summaries: Summaries,
+        model: ChatModel,
+        counter: TokenCounter,
+        limits: Limits,
+        *,
+        name: str,
+        label: Callable[[str], str],
+        zone: tzinfo | None = None,
+    ) -> None:
+        self._summaries = summaries
+        self._model = model
+        self._counter = counter
+        self._limits = limits
+        self._name = name
+        self._label = label
+        self._zone = zone
+
+    async def refresh(
+        self,
+        scope: str,
+        through_id: int,
+        private: frozenset[str],
+        before_step: Callable[[], bool] = lambda: True,
+    ) -> int:
+        """Bring the summary of a scope forward, and return how many steps that took.
+
+        Args:
+            scope: Which summary.
+            through_id: The last turn that it shall cover.
+            private: The channels that are private now.
+            before_step: Asked before each step; False ends the work.
+
+        Raises:
+            ModelError: A step failed; the summary stays as the steps before it left it.
+            FamiliarError: A step could not be kept.
+        """
+        if self._summaries.latest(scope, private) is None:
+            self._summaries.forget(scope)  # what it was made of has become private since
+        for step in range(MOST_STEPS):
+            old = self._summaries.latest(scope)
+            after_id = old.last_turn_id if old else 0
+            turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, private)
+            if not turns or not before_step():
+                return step
+            await self._step(scope, old, turns)
+        return MOST_STEPS
+
+    async def _step(self, scope: str, old: Summary | None, turns: list[Turn]) -> None:
+        before = old.text if old else ""
+        texts, batch = self._batch(before, turns)
+        words = self._words(before, texts)
+        messages = summary_messages(before, texts, name=self._name, words=words)
+        completion = await self._model.complete(self._model.prepare(messages, stream=False))
+        text, cut = self._checked(completion, before)
+        summary = Summary(scope, batch[-1].id, text, now(), completion.model, cut)
+        self._summaries.keep(summary, {turn.channel_id for turn in batch})
+
+    def _batch(self, before: str, turns: list[Turn]) -> tuple[list[str], list[Turn]]:
+        """Return the texts of the first turns for which there is room, and those turns.
+
+        Raises:
+            BadReplyError: The model can read nothing beside the instructions.
+        """
+        room = min(self._limits.batch_tokens, self._room(before))
+        if room < _LEAST_ROOM:
+            raise BadReplyError(
+                f"The model {self._model.name!r} can read only {self._model.context_tokens} "
+                "tokens: too few to summarise turns",
+                hint="Give the slot `history_summary` a model that reads more.",
+            )
+        texts: list[str] = []
+        for turn in turns:
+            text = turn_text(turn, name=self._name, label=self._label, zone=self._zone)
+            cost = self._counter.count(text) + 1
+            if cost > room and not texts:
+                text, cost = cut_to(text, room - 2, self._counter) + " …", room
+            if cost > room:
+                break
+            texts.append(text)
+            room -= cost
+        return texts, turns[: len(texts)]
+
+    def _room(self, before: str) -> int:
+        frame = summary_messages(before, (), name=self._name, words=1000)
+        used = sum(MESSAGE_TOKENS + self._counter.count(m["content"]) for m in frame)
+        return self._model.context_tokens - self._model.max_tokens - PROMPT_TOKENS - used
+
+    @property
+    def _most_tokens(self) -> int:
+        """Most tokens of a summary: what a prompt has for it, and what the model can write."""
+        return max(min(self._limits.summary_tokens, self._model.max_tokens * 9 // 10), 1)
+
+    def _words(self, before: str, texts: list[str]) -> int:
+        new = sum(self._counter.count(text) for text in texts)
+        wanted = max(self._counter.count(before) + new // RATIO, LEAST_TOKENS)
+        return max(int(min(wanted, self._most_tokens) * _WORDS_PER_TOKEN), 10)
+
+    def _checked(self, completion: Completion, before: str) -> tuple[str, bool]:
+        """Return the new summary, and whether it lost its end.
+
+        Raises:
+            BadReplyError: It is blank, or has lost what was in the one before.
+        """
+        text, cut = completion.text.strip(), False
+        if not text:
+            raise self._bad("was blank")
+        if completion.finish_reason == "content_filter":
+            raise self._bad("was stopped by the server's content filter")
+        if completion.finish_reason == "length":
+            text, cut = text[: max(sentence_ends(text), default=len(text))].rstrip(), True
+        if self._counter.count(text) > self._most_tokens:
+            text, cut = cut_to(text, self._most_tokens, self._counter), True
+        was, is_now = self._counter.count(before), self._counter.count(text)
+        if not text or is_now * _SHRINK < was:
+            raise self._bad(f"would have shrunk from {was} to {is_now} tokens")
+        return text, cut
+
+    def _bad(self, what: str) -> BadReplyError:
+        return BadReplyError(
+            f"The new summary of {self._model.name!r} {what}; the one before stays",
+            hint="It is tried again later. Another model: `familiar config set "
+            "llm.slots.history_summary.model NAME`.",
+        )
+
+
+def scope_of(channel_id: str, private: frozenset[str]) -> str:
+    """Return the scope of the summary that a channel's turns belong to."""
+    return channel_id if channel_id in private else PUBLIC

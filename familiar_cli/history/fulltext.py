@@ -1,0 +1,194 @@
+"""Finding turns by their words.
+
+The full-text table holds no text of its own and can be deleted at any time: it is brought up to
+date, page by page, before a search.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli import fts
+from familiar_cli.history.rows import SELECTED, to_turn, unpack
+from familiar_cli.history.selection import Span, around
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.history.selection import Kept
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+
+    OnProgress = Callable[[int, int], None]
+
+VERSION: Final = 1
+"""Raised when what is put into the table changes: it is then made again."""
+
+WATERMARK: Final = f"fulltext-{VERSION}"
+"""The watermark up to which turns are in the table."""
+
+_PAGE: Final = 5000  # turns that are added in one transaction
+_TABLE: Final = (
+    "CREATE VIRTUAL TABLE turns_fts USING fts5 "
+    f"(body, content = '', tokenize = \"{fts.TOKENIZER}\")"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A turn that was found.
+
+    Args:
+        turn: The turn.
+        score: How well it fits; more is better, and only within one search.
+        around: It and its neighbours in the channel, oldest first.
+    """
+
+    turn: Turn
+    score: float
+    around: tuple[Kept, ...]
+
+
+def search(
+    history: HistoryStore,
+    query: str,
+    span: Span = Span(),  # noqa: B008  # frozen
+    *,
+    limit: int = 10,
+    neighbours: int = 1,
+    on_progress: OnProgress = lambda _done, _all: None,
+) -> list[Found]:
+    """Return the turns that fit `query` best, the best first. Nothing of it is query syntax.
+
+    Args:
+        history: The history.
+        query: Words, as anybody would say them.
+        span: Where to look.
+        limit: Most turns to return.
+        neighbours: How many turns before and after each to show.
+        on_progress: Told how many of how many new turns are in the table, when there are many.
+    """
+    wanted = fts.match_any(query)
+    if wanted is None:
+        return []
+    with history.use(create=False) as connection:
+        if connection is None:
+            return []
+        catch_up(connection, on_progress)
+        rows = _ranked(connection, wanted, span, max(limit, 0))
+    turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
+    return [
+        Found(turn, score, tuple(around(history, turn, neighbours, neighbours)))
+        for turn, score in turns
+    ]
+
+
+def catch_up(
+    connection: sqlite3.Connection, on_progress: OnProgress = lambda _done, _all: None
+) -> None:
+    """Put all turns into the table that are not in it yet. Each page is a transaction."""
+    done = _done(connection)
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    start = done
+    while done < last:
+        done = _add_page(connection, last)
+        if last - start > _PAGE:
+            on_progress(done - start, last - start)
+
+
+def _add_page(connection: sqlite3.Connection, last: int) -> int:
+    """Add some turns; return the last turn that is in the table now."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        done = _prepared(connection)
+        sql = "SELECT id, content FROM turns WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+        rows = connection.execute(sql, (done, last, _PAGE)).fetchall()
+        connection.executemany(
+            "INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", map(_body, rows)
+        )
+        done = max(done, rows[-1][0] if rows else last)
+        sql = "INSERT OR REPLACE INTO watermarks (name, turn_id) VALUES (?, ?)"
+        connection.execute(sql, (WATERMARK, done))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return int(done)
+
+
+def _prepared(connection: sqlite3.Connection) -> int:
+    """Make the table, if there is none or an older one; return the last turn that is in it."""
+    done = _done(connection)
+    if not done:
+        connection.execute("DROP TABLE IF EXISTS turns_fts")
+        connection.execute("DELETE FROM watermarks WHERE name LIKE 'fulltext-%'")
+        connection.execute(_TABLE)
+    return done
+
+
+def _done(connection: sqlite3.Connection) -> int:
+    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'turns_fts'").fetchone()
+    sql = "SELECT turn_id FROM watermarks WHERE name = ?"
+    found = connection.execute(sql, (WATERMARK,)).fetchone() if there else None
+    return int(found[0]) if found else 0
+
+
+def _body(row: tuple[int, object]) -> tuple[int, str]:
+    text = unpack(row[1]).encode("utf-8", errors="replace").decode("utf-8")
+    return row[0], fts.indexable(text)
+
+
+def _ranked(
+    connection: sqlite3.Connection, wanted: str, span: Span, limit: int
+) -> list[tuple[Any, ...]]:
+    where, values = span.where()
+    columns = ", ".join(f"turns.{name.strip()}" for name in SELECTED.split(","))
+    if where:
+        sql = (
+            f"SELECT {columns}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
+            f"WHERE turns_fts MATCH ?{where} ORDER BY rank LIMIT ?"
+        )
+        return connection.execute(sql, (wanted, *values, limit)).fetchall()
+    sql = (
+        f"SELECT {columns}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
+        "WHERE turns_fts MATCH ? ORDER BY rank LIMIT ?) JOIN turns ON turns.id = found "
+        "ORDER BY score"
+    )
+    return connection.execute(sql, (wanted, limit)).fetchall()
+
+
+def marks(query: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where in `text` words of `query` stand, as start and end."""
+    import sqlite3  # noqa: PLC0415
+
+    wanted = fts.match_any(query)
+    if wanted is None:
+        return
+    spans = [match.span() for match in re.finditer(r"[^\W_]+", text)]
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(_TABLE)
+        bodies = ((n, fts.indexable(text[a:b])) for n, (a, b) in enumerate(spans, start=1))
+        connection.executemany("INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", bodies)
+        sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid"
+        found = connection.execute(sql, (wanted,)).fetchall()
+    finally:
+        connection.close()
+    for (number,) in found:
+        yield from _narrowed(query, text, *spans[number - 1])
+
+
+def _narrowed(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a run that are words of `query`; all of it where scripts have spaces."""
+    run = text[start:end]
+    if not fts.is_unspaced(run):
+        yield start, end
+        return
+    pieces = {word for word in fts.content_words(query) if word}
+    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
+    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
+    for match in re.finditer(pattern, run.casefold()):
+        yield start + match.start(), start + match.end()

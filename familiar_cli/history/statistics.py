@@ -1,0 +1,152 @@
+"""How much was said: by channel, by person, by month."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.history.rows import from_ms, pack, to_author, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.identity import Author
+
+_SAMPLE: Final = 2000  # turns whose tokens are counted
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelCount:
+    """One channel.
+
+    Args:
+        channel: Its id.
+        turns: How many turns it has.
+        hidden: How many of them no model is shown.
+        first_at: When its first turn was said, in UTC.
+        last_at: When its last one was.
+        imported_from: The format of the chat it was imported from; empty: none.
+    """
+
+    channel: str
+    turns: int
+    hidden: int
+    first_at: datetime
+    last_at: datetime
+    imported_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorCount:
+    """One author, and how many turns they have; None is the familiar."""
+
+    author: Author | None
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class MonthCount:
+    """One month, as `2026-01` in UTC, and how many turns were said in it."""
+
+    month: str
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How much was said.
+
+    Args:
+        turns: How many turns there are.
+        tokens: About how many tokens they have.
+        channels: By channel, the one that spoke last first.
+        authors: By person, the one who spoke most first.
+        months: By month, in order.
+    """
+
+    turns: int
+    tokens: int
+    channels: tuple[ChannelCount, ...]
+    authors: tuple[AuthorCount, ...]
+    months: tuple[MonthCount, ...]
+
+
+def channel_counts(history: HistoryStore) -> tuple[ChannelCount, ...]:
+    """Return all channels, the one with the newest words first."""
+    sql = (
+        "SELECT turns.channel_id, count(*), sum(hidden), min(at_ms), max(at_ms), "
+        "(SELECT format FROM chats WHERE chats.channel_id = turns.channel_id LIMIT 1) "
+        "FROM turns GROUP BY turns.channel_id ORDER BY 5 DESC, 1"
+    )
+    return tuple(
+        ChannelCount(unpack(c), n, hidden, from_ms(first), from_ms(last), unpack(source or ""))
+        for c, n, hidden, first, last, source in _rows(history, sql)
+    )
+
+
+def statistics(
+    history: HistoryStore, count_tokens: Callable[[str], int], channel_id: str | None = None
+) -> Statistics:
+    """Return how much was said, in one channel or in all.
+
+    Args:
+        history: The history.
+        count_tokens: Counts the tokens of a text; used on a sample of the turns.
+        channel_id: The channel.
+    """
+    where = "" if channel_id is None else " WHERE channel_id = ?"
+    values = () if channel_id is None else (pack(channel_id),)
+    totals = _rows(history, f"SELECT count(*), sum(length(content)) FROM turns{where}", values)  # noqa: S608
+    turns, chars = totals[0] if totals else (0, 0)
+    channels = channel_counts(history)
+    return Statistics(
+        turns=turns,
+        tokens=_tokens(history, count_tokens, (turns, chars or 0), where, values),
+        channels=tuple(c for c in channels if channel_id in (None, c.channel)),
+        authors=_authors(history, where, values),
+        months=_months(history, where, values),
+    )
+
+
+def _authors(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple[AuthorCount, ...]:
+    sql = (
+        "SELECT author_platform, author_user_id, author_username, author_display_name, count(*), "  # noqa: S608
+        f"max(id) FROM turns{where}{' AND' if where else ' WHERE'} role != 'system' "
+        "GROUP BY 1, 2 ORDER BY 5 DESC, 1, 2"
+    )
+    return tuple(
+        AuthorCount(None if row[0] is None else to_author(row[:4]), row[4])
+        for row in _rows(history, sql, values)
+    )
+
+
+def _months(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple[MonthCount, ...]:
+    sql = (
+        "SELECT strftime('%Y-%m', at_ms / 1000, 'unixepoch'), count(*) "  # noqa: S608
+        f"FROM turns{where} GROUP BY 1 ORDER BY 1"
+    )
+    return tuple(MonthCount(month or "?", n) for month, n in _rows(history, sql, values))
+
+
+def _tokens(
+    history: HistoryStore,
+    count_tokens: Callable[[str], int],
+    totals: tuple[int, int],
+    where: str,
+    values: tuple[Any, ...],
+) -> int:
+    """Count a sample, spread over the whole, and take the rest to be like it."""
+    turns, chars = totals
+    step = max(turns // _SAMPLE, 1)
+    also = " AND" if where else " WHERE"
+    sql = f"SELECT content FROM turns{where}{also} id % {step} = 0"  # noqa: S608
+    texts = [unpack(row[0]) for row in _rows(history, sql, values)]
+    seen = sum(map(len, texts))
+    return round(sum(map(count_tokens, texts)) * chars / seen) if seen else 0
+
+
+def _rows(history: HistoryStore, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    with history.use(create=False) as connection:
+        return connection.execute(sql, values).fetchall() if connection else []

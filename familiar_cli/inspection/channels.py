@@ -1,0 +1,112 @@
+"""The channels of a familiar: what was said there, and what holds there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from familiar_cli.config.effective_channel import Channel
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import ChannelSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChannel:
+    """One channel in the list of all.
+
+    Args:
+        id: Its id.
+        label: What it is called, e.g. `#general`.
+        kind: Of which kind it is.
+        mode: How one talks there when one writes.
+        private: What is said there stays there.
+        turns: How many turns it has.
+        last_at: When the last one was said; None: nothing was said yet.
+        subscribed: As what it is listened to: `text`, `voice`, both or neither.
+        problem: Why its file cannot be used; then it counts as private.
+    """
+
+    id: str
+    label: str
+    kind: str
+    mode: str
+    private: bool
+    turns: int
+    last_at: str | None
+    subscribed: tuple[str, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChannel:
+    """A channel with everything that holds there, and the tokens that a prompt really has."""
+
+    channel: Channel
+    listed: ListedChannel
+    path: str
+    total_tokens: int
+    layers: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        settings = [asdict(held) for held in self.channel.held]
+        budget = {"total": self.total_tokens, "layers": self.layers}
+        return {**asdict(self.listed), "path": self.path, "budget": budget, "settings": settings}
+
+
+def channels_of(familiar: Familiar) -> list[ListedChannel]:
+    """Return the channels that have turns, settings or a subscription; the latest first.
+
+    Raises:
+        ConfigError: The familiar's settings, or the subscriptions, cannot be read.
+    """
+    with_turns = {summary.channel_id: summary for summary in familiar.history.channels()}
+    others = {*familiar.channels.known(), *(s.channel_id for s in familiar.subscriptions.all())}
+    ids = [*with_turns, *sorted(others - with_turns.keys())]
+    return [_listed(familiar, channel_id, with_turns.get(channel_id)) for channel_id in ids]
+
+
+def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -> ShownChannel:
+    """Return what holds in a channel when one speaks as `modality`.
+
+    Raises:
+        UsageError: There is no such modality.
+        ConfigError: The channel's file has something wrong in it.
+    """
+    if modality not in {"text", "voice"}:
+        raise UsageError(f"There is no modality {modality!r}", hint="text or voice.")
+    channel = familiar.channel(channel_id, modality)
+    found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
+    allowed = familiar.channel_allowance(channel)
+    return ShownChannel(
+        channel,
+        _listed(familiar, channel_id, found),
+        str(familiar.channels.path(channel_id)),
+        allowed.total,
+        {str(layer): tokens for layer, tokens in allowed.layers.items()},
+    )
+
+
+def _listed(familiar: Familiar, channel_id: str, summary: ChannelSummary | None) -> ListedChannel:
+    from familiar_cli.clock import iso
+
+    kind = mode = problem = ""
+    try:
+        channel = familiar.channel(channel_id)
+        kind, mode, private = channel.context.kind, str(channel.mode), channel.config.private
+    except ConfigError as error:
+        problem, private = str(error), True
+    return ListedChannel(
+        id=channel_id,
+        label=familiar.channel_label(channel_id),
+        kind=kind,
+        mode=mode,
+        private=private,
+        turns=summary.turns if summary else 0,
+        last_at=iso(summary.last_at) if summary else None,
+        subscribed=familiar.subscriptions.listens_to(channel_id),
+        problem=problem,
+    )

@@ -1,0 +1,42 @@
+"""What is done after a reply was printed, and how a person hears of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.jobs import Drained
+    from familiar_cli.ui.emit import Output
+
+
+def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
+    """Take on what a turn has made due. Whatever goes wrong, the reply stands."""
+    try:
+        due = familiar.past.look_back(trace)
+    except FamiliarError as error:
+        out.warn(f"The summary of earlier turns stays as it is: {error}")
+        return
+    if due:
+        out.note(f"Summarising {due.turns} earlier turns; Ctrl-C leaves that for later.")
+
+
+def finish(out: Output, familiar: Familiar) -> None:
+    """Wait for the work after a reply, and tell what was not done; Ctrl-C breaks it off."""
+    if not familiar.jobs.names:
+        return
+    limit_s = familiar.config.context.jobs_limit_s
+    try:
+        _tell(out, familiar.jobs.drain(limit_s), f"took more than {limit_s:g} s")
+    except KeyboardInterrupt:
+        _tell(out, familiar.jobs.cancel(), "was broken off")
+
+
+def _tell(out: Output, drained: Drained, why: str) -> None:
+    for _, reason in drained.failed:
+        out.warn(f"The summary of earlier turns stays as it is: {reason}")
+    if drained.cancelled:
+        out.note(f"The summary {why}; a later turn goes on with it.")

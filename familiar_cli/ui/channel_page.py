@@ -1,0 +1,59 @@
+"""The pages of `familiar channel`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.text import one_line
+from familiar_cli.ui.settings_page import written
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.inspection.channels import ListedChannel, ShownChannel
+
+_VALUE_CHARS = 60
+
+
+def channels_page(rows: Sequence[ListedChannel]) -> RenderableType:
+    """Return the channels as a table."""
+    body = [
+        [
+            plain(row.id, "bold"),
+            plain(row.label),
+            plain("?" if row.problem else row.mode),
+            plain("private" if row.private else ""),
+            plain(row.turns),
+            plain(row.last_at or ""),
+            plain(", ".join(row.subscribed), "dim"),
+        ]
+        for row in rows
+    ]
+    head = ("id", "label", "mode", "", "turns", "last turn", "listens")
+    return columns(body, head, right=(4,))
+
+
+def channel_page(shown: ShownChannel) -> RenderableType:
+    """Return what holds in one channel."""
+    row = shown.listed
+    said = f"{row.turns} turns, the last at {row.last_at}" if row.turns else "nothing was said yet"
+    stays = "; what is said there is shown nowhere else" if row.private else ""
+    body = [
+        _cells("label", row.label + stays, ""),
+        _cells("turns", said, ""),
+        _cells("file", shown.path, ""),
+        _cells("prompt", f"{shown.total_tokens} tokens with the model that is set", ""),
+    ]
+    body += [
+        _cells(held.key, one_line(written(held.value), _VALUE_CHARS), held.source)
+        for held in shown.channel.held
+    ]
+    return columns(body, ("setting", "value", "from"))
+
+
+def _cells(name: str, value: str, source: str) -> list[RenderableType]:
+    own = source == "channel"
+    return [plain(name, "bold" if own else ""), plain(value), plain(source, "" if own else "dim")]

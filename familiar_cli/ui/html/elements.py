@@ -1,0 +1,76 @@
+"""HTML and SVG from Python values: a plain text is escaped, only what was made here is markup."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Final
+
+# Controls, lone surrogates, and marks that reorder or hide text: shown by their number. Joiners are
+# not among them, since emoji and several scripts need them.
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069"
+    r"\ufeff\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9:-]*")
+_BARE: Final = frozenset({"title", "text", "tspan"})  # they hold no elements of HTML
+_VOID: Final = frozenset({"meta", "br"})
+
+
+class Html(str):
+    """Markup that needs no escaping any more."""
+
+    __slots__ = ()
+
+
+def el(name: str, /, *children: str, **attributes: object) -> Html:
+    """Return one element.
+
+    Args:
+        name: Its name.
+        children: What is in it: markup stays, any other text is escaped.
+        attributes: None and False leave an attribute out, True gives it no value. `class_` is
+            `class`, and an underscore is a hyphen.
+    """
+    shown = _bare if name in _BARE else text
+    inner = "".join(child if isinstance(child, Html) else shown(child) for child in children)
+    start = f"<{name}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
+    if name == "pre":
+        inner = (
+            f"\n{inner}"  # a browser drops a newline at its beginning: not one of the text's own
+        )
+    return Html(start if name in _VOID else f"{start}{inner}</{name}>")
+
+
+def joined(*parts: Html) -> Html:
+    """Return several elements one after another."""
+    return Html("\n".join(parts))
+
+
+def text(value: str) -> Html:
+    """Return text that shows as it is: no markup, and what cannot be seen by its number."""
+    seen = escape(value.replace("\r\n", "\n"), quote=True)
+    return Html(_UNSEEN.sub(lambda found: f'<span class="unseen">{_number(found)}</span>', seen))
+
+
+def _bare(value: str) -> Html:
+    return Html(escape(plain(value), quote=True))
+
+
+def plain(value: str) -> str:
+    """Return text for an attribute or a title, where there can be no markup at all."""
+    return _UNSEEN.sub(lambda found: f"[{_number(found)}]", value.replace("\r\n", "\n"))
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"U+{ord(found[0]):04X}"
+
+
+def _attribute(key: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no attribute")
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f" {name}" if value is True else f' {name}="{escape(plain(shown), quote=True)}"'

@@ -1,0 +1,242 @@
+"""A Sankey diagram of a prompt's budget: where each ribbon, node and label stands.
+
+All sizes are in the diagram's own units, one a CSS pixel where it is shown in its full size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.text import one_line
+from familiar_cli.ui.html.flows import MARKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from familiar_cli.context.types import LayerUse
+    from familiar_cli.ui.html.flows import Flow
+
+_HEIGHT: Final = 380.0  # of all ribbons together, without the gaps between them
+_THINNEST: Final = 2.5
+_SLOT: Final = 19.0  # the least room of a label
+_GAP: Final = 3.0
+_LAYER_GAP: Final = 14.0
+_MARGIN: Final = 12.0
+_USEFUL_CELLS: Final = 8
+BAR: Final = 9.0
+"""The width of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How wide a diagram is, where its columns begin, and how much text its labels hold.
+
+    Args:
+        name: Its class, and the beginning of its ids.
+        width: Of all.
+        columns: Where the prompt, the layers and the pieces stand.
+        label_cells: Most character cells of a piece's label.
+        with_origin: Whether a label also names the file.
+    """
+
+    name: str
+    width: float
+    columns: tuple[float, float, float]
+    label_cells: int
+    with_origin: bool
+
+
+WIDE: Final = Frame("wide", 1000.0, (0.0, 190.0, 500.0), 58, with_origin=True)
+NARROW: Final = Frame("narrow", 360.0, (0.0, 46.0, 184.0), 16, with_origin=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ribbon:
+    """A band of one thickness from one column to the next."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    thickness: float
+    layer: str
+    lost: bool
+    title: str
+
+    @property
+    def path(self) -> str:
+        """The outline as SVG draws it."""
+        middle = (self.x0 + self.x1) / 2
+        low0, low1 = self.y0 + self.thickness, self.y1 + self.thickness
+        there = (
+            f"M{self.x0:.1f} {self.y0:.1f}C{middle:.1f} {self.y0:.1f} {middle:.1f} {self.y1:.1f}"
+        )
+        back = f"C{middle:.1f} {low1:.1f} {middle:.1f} {low0:.1f} {self.x0:.1f} {low0:.1f}Z"
+        return f"{there} {self.x1:.1f} {self.y1:.1f}V{low1:.1f}{back}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A bar at which ribbons begin or end, and its label."""
+
+    x: float
+    y: float
+    height: float
+    layer: str
+    lost: float
+    label: str
+    origin: str
+    note: str
+    title: str
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A diagram that is ready to be drawn."""
+
+    frame: Frame
+    height: float
+    nodes: tuple[Node, ...]
+    ribbons: tuple[Ribbon, ...]
+
+
+def lay_out(
+    flows: Sequence[Flow], layers: Iterable[LayerUse], total: tuple[int, int], frame: Frame
+) -> Diagram:
+    """Return where everything stands. No two labels of a column overlap.
+
+    Args:
+        flows: What flows, by layer.
+        layers: The budget of each layer.
+        total: The tokens that the prompt has, and that it may have.
+        frame: The size.
+    """
+    scale = _HEIGHT / max(sum(flow.tokens for flow in flows), 1)
+    budgets = {layer.name: layer for layer in layers}
+    nodes: list[Node] = []
+    ribbons: list[Ribbon] = []
+    sources: list[tuple[Node, float]] = []
+    y = _MARGIN
+    for layer, group in groupby(flows, key=lambda flow: flow.layer):
+        placed = _column(list(group), y, scale, frame)
+        y = placed[-1][2]
+        source = _source(layer, placed, budgets.get(layer), frame)
+        ribbons += _fan_out(source, placed, frame)
+        nodes += [source, *(node for node, _, _ in placed)]
+        sources.append((source, sum(_sizes(flow, scale)[0] for _, flow, _ in placed)))
+        y += _LAYER_GAP
+    height = y + _MARGIN - _LAYER_GAP if flows else 2 * _MARGIN
+    root, trunk = _root(sources, total, height, frame)
+    return Diagram(frame, height, (root, *nodes), (*trunk, *ribbons))
+
+
+def _sizes(flow: Flow, scale: float) -> tuple[float, float]:
+    """Return how thick the ribbons of what is sent and of what is lost are."""
+    sent = max(flow.sent_tokens * scale, _THINNEST) if flow.sent_tokens else 0.0
+    lost = max(flow.lost_tokens * scale, _THINNEST) if flow.lost_tokens else 0.0
+    return sent, lost
+
+
+def _column(
+    flows: Sequence[Flow], y: float, scale: float, frame: Frame
+) -> list[tuple[Node, Flow, float]]:
+    """Return each piece's node, and where its slot ends."""
+    placed = []
+    for flow in flows:
+        sent, lost = _sizes(flow, scale)
+        slot = max(sent + lost, _SLOT)
+        top = y + (slot - sent - lost) / 2
+        label, origin = _labels(flow, frame)
+        tokens = f"{flow.sent_tokens}/{flow.tokens}" if flow.lost_tokens else str(flow.tokens)
+        x = frame.columns[2]
+        size = sent + lost
+        node = Node(x, top, size, flow.layer, lost, label, origin, tokens, flow.title, flow.state)
+        placed.append((node, flow, y + slot))
+        y += slot + _GAP
+    return placed
+
+
+def _labels(flow: Flow, frame: Frame) -> tuple[str, str]:
+    """Return the name of a piece, and as much of its file as there is room for beside it."""
+    from rich.cells import cell_len
+
+    name = one_line(flow.name if frame.with_origin else flow.name.rpartition(".")[2])
+    count = f" ×{flow.count}" if flow.count > 1 else ""
+    label = head(f"{MARKS[flow.state]} {name}{count}", frame.label_cells)
+    room = frame.label_cells - cell_len(label) if frame.with_origin else 0
+    return label, tail(one_line(flow.origin, 1000), room)
+
+
+def _source(
+    layer: str, placed: Sequence[tuple[Node, Flow, float]], use: LayerUse | None, frame: Frame
+) -> Node:
+    height = sum(node.height for node, _, _ in placed)
+    first, last = placed[0][0], placed[-1][0]
+    top = (first.y + last.y + last.height - height) / 2
+    sent = sum(flow.sent_tokens for _, flow, _ in placed)
+    note = f"{use.used_tokens} of {use.budget_tokens}" if use else str(sent)
+    lost = sum(flow.lost_tokens for _, flow, _ in placed)
+    asked = f"\n{lost} tokens more were offered" if lost else ""
+    title = f"layer {layer}\n{note} tokens used{asked}"
+    return Node(frame.columns[1], top, height, layer, 0.0, layer, "", note, title)
+
+
+def _fan_out(
+    source: Node, placed: Sequence[tuple[Node, Flow, float]], frame: Frame
+) -> list[Ribbon]:
+    """Return the ribbons from a layer to its pieces."""
+    ribbons = []
+    y = source.y
+    for node, flow, _ in placed:
+        for thickness, offset, lost in (
+            (node.height - node.lost, 0.0, False),
+            (node.lost, node.height - node.lost, True),
+        ):
+            if thickness:
+                x0, x1 = source.x + BAR, frame.columns[2]
+                ribbons.append(
+                    Ribbon(x0, y, x1, node.y + offset, thickness, flow.layer, lost, flow.title)
+                )
+                y += thickness
+    return ribbons
+
+
+def _root(
+    sources: Sequence[tuple[Node, float]], total: tuple[int, int], height: float, frame: Frame
+) -> tuple[Node, list[Ribbon]]:
+    """Return the node of the whole prompt, and the ribbons from it to the layers."""
+    whole = sum(sent for _, sent in sources)
+    y = top = (height - whole) / 2
+    ribbons = []
+    for node, sent in sources:
+        if sent:
+            end = node.y + (node.height - sent) / 2
+            x0, x1 = frame.columns[0] + BAR, node.x
+            ribbons.append(Ribbon(x0, y, x1, end, sent, node.layer, lost=False, title=node.title))
+            y += sent
+    used, budget = total
+    note = f"{used} of {budget}"
+    title = f"the whole prompt\n{note} tokens used"
+    return Node(frame.columns[0], top, whole, "prompt", 0.0, "prompt", "", note, title), ribbons
+
+
+def head(label: str, cells: int) -> str:
+    """Return the beginning of `label` in at most `cells` character cells; wide ones take two."""
+    from rich.cells import cell_len, set_cell_size
+
+    return label if cell_len(label) <= cells else set_cell_size(label, cells - 1).rstrip() + "…"
+
+
+def tail(label: str, cells: int) -> str:
+    """Return the end of `label` in at most `cells` character cells; empty if there are too few."""
+    from rich.cells import cell_len
+
+    if cell_len(label) <= cells:
+        return label
+    end = label
+    while end and cell_len(end) > cells - 1:
+        end = end[1:]
+    return f"…{end}" if cells >= _USEFUL_CELLS else ""

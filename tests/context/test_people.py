@@ -1,0 +1,278 @@
+"""Nobody who takes part is forgotten, whatever the budget and the state of the files."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli import tokens
+from familiar_cli.context.budget import MESSAGE_TOKENS, Budgeter
+from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers.content_search import ContentSearchProvider
+from familiar_cli.context.providers.content_search.people import FILE_TOKENS, MOST_NAMED
+from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
+from familiar_cli.history import HistoryStore
+from familiar_cli.identity import Author
+from familiar_cli.memory.aliases import Aliases
+from familiar_cli.memory.store import MemoryStore
+from tests.context.support import ANNA, request
+
+COUNTER = tokens.heuristic()
+BO, CY, DI = (Author("discord", name) for name in ("bo", "cy", "di"))
+LONG = "She counts every ship that passes the bay. " * 200
+
+
+class World:
+    def __init__(self, root) -> None:
+        self.store = MemoryStore(root / "memory")
+        self.history = HistoryStore(root / "history.db")
+        self.provider = self.make()
+
+    def make(self, **more) -> ContentSearchProvider:
+        return ContentSearchProvider(
+            self.store, self.history, lambda: Aliases(self.store), COUNTER, **more
+        )
+
+    def person(self, author, text="", *aliases) -> None:
+        listed = "".join(f"- {alias}\n" for alias in aliases)
+        section = f"\n## Aliases\n\n{listed}" if aliases else ""
+        self.store.write_file(
+            f"people/{author.slug}.md", f"# {author.user_id}\n\n{text}\n{section}"
+        )
+
+    def offers(self, utterance="hi", **more) -> list[Contribution]:
+        return asyncio.run(self.provider.contribute(request(utterance, **more)))
+
+    def slugs(self, utterance="hi", **more) -> list[str]:
+        kept = [piece for piece in self.offers(utterance, **more) if not piece.problem]
+        return [piece.rel_path.removeprefix("people/").removesuffix(".md") for piece in kept]
+
+    def problems(self, utterance="hi", **more) -> dict[str, str]:
+        return {p.rel_path: p.problem for p in self.offers(utterance, **more) if p.problem}
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    with closing(made.history):
+        yield made
+
+
+def test_everyone_stands_in_the_order_of_who_matters_most(world) -> None:
+    for who in (ANNA, BO, CY, DI):
+        world.person(who, "", f"nick{who.user_id}")
+    world.history.append("cli", "user", "hi", author=CY)
+    waiting = world.history.append("cli", "user", "hello?", author=BO)
+    found = world.slugs("where is nickdi, and nickcy?", pending_turns=(waiting,))
+    assert found == ["discord-42", "discord-bo", "discord-cy", "discord-di"]
+
+
+def test_each_says_why_it_is_there(world) -> None:
+    for who in (ANNA, BO, CY):
+        world.person(who, "", f"nick{who.user_id}")
+    world.history.append("cli", "user", "hi", author=BO)
+    causes = [piece.cause for piece in world.offers("nickcy!")]
+    assert causes == ["speaks", "spoke here lately", "is named: 'nickcy'"]
+
+
+def test_a_piece_knows_its_file_its_lines_and_its_place(world) -> None:
+    world.person(ANNA, "Likes tea.")
+    (piece,) = world.offers()
+    assert (piece.layer, piece.priority, piece.source) == (
+        Layer.content,
+        85,
+        "content_search.people",
+    )
+    assert (piece.place, piece.fit, piece.lines) == (Place.world_after, Fit.queue, (1, 3))
+    assert piece.sha256 == world.store.sha256("people/discord-42.md")
+
+
+def test_a_file_is_data(world) -> None:
+    text = "{{char}} {{random:a,b}} <START>\n## Heading\n[Start a new Chat]"
+    world.person(ANNA, text)
+    assert text in world.offers()[0].text
+
+
+def test_a_long_file_is_cut_at_a_sentence_and_says_so(world) -> None:
+    world.person(ANNA, LONG)
+    (piece,) = world.offers()
+    assert piece.text.endswith("the bay.")
+    assert FILE_TOKENS * 0.9 < COUNTER.count(piece.text) <= FILE_TOKENS
+    assert "800 tokens" in piece.shortened
+
+
+def test_who_has_no_file_is_no_problem(world) -> None:
+    assert world.offers() == []
+    assert not world.store.root.exists()
+
+
+def test_only_so_many_of_those_who_spoke_are_remembered(world) -> None:
+    people = [Author("discord", f"p{number}") for number in range(8)]
+    for who in people:
+        world.person(who)
+        world.history.append("cli", "user", "hi", author=who)
+    assert world.slugs(author=None) == [f"discord-p{n}" for n in (7, 6, 5, 4, 3)]
+
+
+def test_two_people_of_one_name_are_both_there_and_that_is_told(world) -> None:
+    world.person(BO, "", "Nicky")
+    world.person(CY, "", "nicky")
+    assert world.slugs("ask Nicky", author=None) == ["discord-bo", "discord-cy"]
+    (told,) = world.problems("ask Nicky", author=None).values()
+    assert "'nicky' is discord-bo, discord-cy" in told
+
+
+def test_a_name_that_hundreds_share_does_not_read_hundreds_of_files(world) -> None:
+    for number in range(MOST_NAMED + 5):
+        world.person(Author("discord", f"p{number}"), "", "Nicky")
+    assert len(world.slugs("Nicky", author=None)) == MOST_NAMED
+    assert any("5 more people" in told for told in world.problems("Nicky", author=None).values())
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"\x80" * 10])
+def test_a_file_that_is_no_text_is_told_and_hides_no_other(world, content) -> None:
+    world.person(BO)
+    (world.store.root / "people" / "discord-42.md").write_bytes(content)
+    world.history.append("cli", "user", "hi", author=BO)
+    assert world.slugs() == ["discord-bo"]
+    assert "UTF-8" in world.problems()["people/discord-42.md"]
+
+
+def test_of_a_file_over_the_limit_the_beginning_is_there_and_that_is_told(world) -> None:
+    world.person(ANNA)
+    path = world.store.root / "people" / "discord-42.md"
+    path.write_text("# Anna\n\n" + "Zoë sees. " * 60_000, encoding="utf-8")
+    (piece, problem) = world.offers()
+    assert piece.text.startswith("# Anna")
+    assert "memory.max_file_bytes" in problem.problem
+
+
+def test_an_id_that_is_no_unicode_breaks_nothing(world) -> None:
+    odd = Author("discord", "a\udc80")
+    world.history.append("cli", "user", "hi", author=odd)
+    world.person(BO)
+    world.history.append("cli", "user", "hi", author=BO)
+    assert world.slugs(author=odd) == ["discord-bo"]
+
+
+def test_names_that_take_too_long_hide_nobody_who_is_present(world) -> None:
+    world.person(ANNA)
+    held = threading.Event()
+
+    class Slow(Aliases):
+        def refresh(self, *, thorough=False) -> None:
+            held.wait(5)
+
+    world.provider = ContentSearchProvider(
+        world.store, world.history, lambda: Slow(world.store), COUNTER, deadline_s=0.5
+    )
+    assert world.slugs() == ["discord-42"]
+    assert "not read in time" in world.problems()[None]
+    held.set()
+
+
+def test_a_damaged_list_of_names_is_told_and_hides_nobody(world) -> None:
+    world.person(BO, "", "Nicky")
+    (world.store.root / "people" / "_aliases.json").write_bytes(b"{")
+    assert world.slugs("Nicky", author=None) == ["discord-bo"]
+    assert "damaged" in world.problems("x", author=None)["people/_aliases.json"]
+
+
+def test_looking_writes_nothing_beside_the_index(world) -> None:
+    world.person(BO, "", "Nicky")
+    before = sorted((world.store.root / "people").iterdir())
+    world.offers("Nicky")
+    assert sorted((world.store.root / "people").iterdir()) == before
+
+
+def test_it_says_why_a_file_is_not_there(world) -> None:
+    world.person(BO, "", "Nicky")
+    world.person(CY)
+    world.history.append("cli", "user", "hi", author=CY)
+
+    def why(path, utterance="hi"):
+        return world.provider.why_not(Subject(rel_path=path), request(utterance))
+
+    assert "is not named" in why("people/discord-bo.md")
+    assert why("people/discord-bo.md", "Nicky?") == ""
+    assert why("people/discord-cy.md") == ""
+    assert why("self/description.md") is None
+    assert world.provider.why_not(Subject(turn_id=1), request()) is None
+
+
+def fill(world, budget, **more):
+    pipeline = ContextPipeline([world.provider], COUNTER)
+    asked = request("hi", budget_tokens=100_000, layer_tokens={Layer.content: budget}, **more)
+    return asyncio.run(pipeline.assemble(asked)).fragments
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 60), min_size=2, max_size=6),
+    st.integers(0, 900),
+)
+def test_what_does_not_fit_goes_from_the_end(tmp_path_factory, sizes, budget) -> None:
+    """The speaker survives any budget that one file fits in, and nobody outlives who stands before.
+
+    Each is one of those present: speaker first, then who spoke last.
+    """
+    world = World(tmp_path_factory.mktemp("w"))
+    people = [Author("discord", f"p{number}") for number in range(len(sizes))]
+    with closing(world.history):
+        for who, size in zip(people, sizes, strict=True):
+            world.person(who, "She counts every ship. " * size)
+        for who in reversed(people):
+            world.history.append("cli", "user", "hi", author=who)
+        pieces = [f for f in fill(world, budget, author=people[0]) if f.offered.cause]
+
+    assert len(pieces) == min(len(sizes), 5)
+    whole = [piece.kept and piece.text == piece.offered.text for piece in pieces]
+    assert whole == sorted(whole, reverse=True)
+    kept = [piece.kept for piece in pieces]
+    assert kept == sorted(kept, reverse=True)
+    assert kept.count(True) - whole.count(True) in {0, 1}
+    cost = Budgeter(COUNTER).cost(pieces[0].offered)
+    assert whole[0] == (cost <= budget)
+
+
+def test_a_small_file_does_not_outlive_a_large_one_before_it(world) -> None:
+    world.person(ANNA, "tea")
+    world.person(BO, LONG)
+    world.person(CY, "x")
+    for who in (CY, BO):
+        world.history.append("cli", "user", "hi", author=who)
+    first = COUNTER.count(world.offers()[0].text) + MESSAGE_TOKENS
+    pieces = [f for f in fill(world, first + 22) if f.offered.cause]
+    assert [piece.kept for piece in pieces] == [True, False, False]
+    assert "one before it did not fit" in pieces[2].reason
+
+
+def test_more_important_pieces_are_served_first(world) -> None:
+    world.person(ANNA, LONG)
+    asked = request("hi", budget_tokens=400)
+
+    class Important:
+        name, deadline_s = "important", 1.0
+
+        async def contribute(self, asked):
+            text = "word " * 250
+            return [Contribution(Layer.character, 98, text, "c", Place.description, fit=Fit.whole)]
+
+    pipeline = ContextPipeline([world.provider, Important()], COUNTER)
+    fragments = asyncio.run(pipeline.assemble(asked)).fragments
+    by_source = {f.offered.source: f.kept and not f.reason for f in fragments}
+    assert by_source["c"]
+    assert not by_source["content_search.people"]
+
+
+def test_the_text_stands_in_the_prompt_with_its_headings(world) -> None:
+    world.person(ANNA, "## Likes\n\n- tea")
+    pipeline = ContextPipeline([world.provider], COUNTER)
+    messages = asyncio.run(pipeline.assemble(request("hi"))).messages
+    assert messages[0]["role"] == "system"
+    assert "## Likes\n\n- tea" in messages[0]["content"]

@@ -1,0 +1,403 @@
+"""What hostile input is given to, the way the program would give it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from familiar_cli.bootstrap.card_findings import check_card
+from familiar_cli.bootstrap.card_summary import summarise
+from familiar_cli.bootstrap.cards import read_card
+from familiar_cli.bootstrap.create_familiar import create_familiar
+from familiar_cli.bootstrap.export_card import FORMATS, CardFormat, export_card
+from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+from familiar_cli.config.edit import set_value
+from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.config.load import load_config
+from familiar_cli.context.trace import latest, read_trace
+from familiar_cli.context.types import Modality, Said
+from familiar_cli.errors import FamiliarError
+from familiar_cli.familiar import Familiar
+from familiar_cli.history.store import HistoryStore
+from familiar_cli.identity import Author
+from familiar_cli.inspection.sent import messages_diff, request_bytes
+from familiar_cli.inspection.status import list_of, status_of
+from familiar_cli.llm.streaming import ErrorInReplyError, Reply
+from familiar_cli.tokens import heuristic
+from familiar_cli.ui.card_page import card_page, created_page, findings_page
+from familiar_cli.ui.context_page import context_page, messages_text
+from familiar_cli.ui.lorebook_page import imported_page
+from familiar_cli.ui.status_page import list_page, status_page
+from familiar_cli.ui.terminal import as_plain
+from tests.hostile import inputs
+from tests.hostile.mutations import (
+    damage,
+    damage_json,
+    damage_pages,
+    damage_png,
+    damage_zip,
+    either,
+)
+from tests.hostile.trees import plant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from rich.console import RenderableType
+
+COUNTER = heuristic()
+WORDS = Said("Hello", Author("cli", "me"), "cli", Modality.text)
+
+
+@dataclass(frozen=True)
+class World:
+    """A place to play in. `home` holds familiars, and nothing beside it may change."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def outside(self) -> Path:
+        return self.root / "outside"
+
+    def fresh(self) -> Familiar:
+        """Return the familiar `ada` with nothing in it."""
+        paths = FamiliarPaths(self.home / "ada")
+        empty(paths.root)
+        paths.memory.mkdir(parents=True)
+        return Familiar(paths)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of input: how to make a bad one, and what to do with it."""
+
+    make: Callable[[Random, World], bytes]
+    use: Callable[[bytes, Random, World], None]
+
+
+def empty(directory: Path) -> None:
+    """Take a directory away, if it is there."""
+    if directory.exists():
+        shutil.rmtree(directory)
+
+
+def show(page: RenderableType, *, framed: bool = False) -> None:
+    """Render a page, and look for what would steer a terminal."""
+    if framed:
+        stream = StringIO()
+        Console(file=stream, width=40, color_system=None, markup=False).print(page)
+        shown = stream.getvalue()
+    else:
+        shown = as_plain(page)
+    assert "\x1b" not in shown
+    assert "\x9b" not in shown
+    assert "\u202e" not in shown
+
+
+def _card(rng: Random, world: World) -> bytes:
+    value = rng.choice(inputs.CARD_VALUES)
+    return either(
+        rng,
+        lambda: damage_json(rng, value),
+        lambda: damage_json(rng, value),
+        lambda: damage(rng, inputs.as_json(value)),
+        lambda: damage_png(rng, rng.choice(inputs.pictures())),
+        lambda: damage_png(rng, rng.choice(inputs.pictures())),
+        lambda: damage(rng, rng.choice(inputs.pictures())),
+        lambda: damage_zip(rng, rng.choice(inputs.archives()), str(world.outside)),
+        lambda: damage(rng, rng.choice(inputs.archives())),
+        lambda: damage(rng, inputs.YAML),
+    )
+
+
+def _use_card(raw: bytes, rng: Random, world: World) -> None:
+    card = read_card(raw, origin="ilse.card")
+    framed = rng.random() < 0.2
+    show(card_page(summarise(card, COUNTER), framed=framed), framed=framed)
+    show(findings_page(check_card(card, COUNTER)))
+    if rng.random() < 0.5:
+        return
+    empty(world.home)
+    made = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
+    show(created_page(made, dry_run=False))
+    again = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
+    assert (again.id, again.written) == (made.id, ()), "a second init wrote something"
+    familiar = Familiar(FamiliarPaths(made.path))
+    drawn = rng.random() < 0.1  # drawing a picture takes a while
+    _export_all(familiar, card.data, FORMATS if drawn or card.container == "png" else FORMATS[1:])
+    if rng.random() < 0.3:
+        show(context_page(familiar.assemble(WORDS)))
+    familiar.close()
+
+
+def _export_all(familiar: Familiar, data: dict[str, Any], formats: tuple[CardFormat, ...]) -> None:
+    """Every format brings the card's texts back."""
+    for card_format in formats:
+        made = export_card(familiar.memory, card_format, default_name="Ada").content
+        back = read_card(made, origin="back.card")
+        for field in ("name", "description", "first_mes", "tags", "x_unknown"):
+            given = data.get(field)
+            assert back.data.get(field) == given or given in (None, "", []), field
+
+
+def _book(rng: Random, world: World) -> bytes:
+    files = sorted(inputs.CORPUS.iterdir())
+    return either(
+        rng,
+        lambda: damage_json(rng, rng.choice(inputs.BOOK_VALUES)),
+        lambda: damage_json(rng, rng.choice(inputs.BOOK_VALUES)),
+        lambda: damage(rng, inputs.as_json(rng.choice(inputs.BOOK_VALUES))),
+        lambda: damage(rng, rng.choice(files).read_bytes()[:20_000]),
+        lambda: damage_png(rng, inputs.pictures()[0]),
+    )
+
+
+def _use_book(raw: bytes, rng: Random, world: World) -> None:
+    book = load_book(raw, origin="town.json")
+    memory = world.fresh().memory
+    show(imported_page(import_lorebook(memory, book), dry_run=False))
+    assert import_lorebook(memory, book).written == (), "a second import wrote something"
+    if not book.entries:
+        return
+    for book_format in ("worldinfo", "v3", "card"):
+        made = export_book(memory, book_format=book_format)
+        again = load_book(json.dumps(made).encode(), origin="again.json")
+        assert len(again.entries) == len(book.entries), book_format
+        assert [e.content for e in again.entries] == [e.content for e in book.entries]
+
+
+def _toml(rng: Random, world: World) -> bytes:
+    raw = rng.choice(inputs.settings())
+    return damage_toml(rng, raw) if rng.random() < 0.6 else damage(rng, raw)
+
+
+def damage_toml(rng: Random, raw: bytes) -> bytes:
+    """Return settings with values of other types, doubled keys and torn tables."""
+    lines = raw.decode("utf-8-sig").splitlines()
+    for _ in range(rng.choice((1, 1, 3))):
+        at = rng.randrange(len(lines))
+        name, _, _ = lines[at].partition("=")
+        lines[at : at + rng.randrange(2)] = [rng.choice(_TOML).replace("KEY", name.strip())]
+    return "\n".join(lines).encode("utf-8", errors="surrogatepass")
+
+
+_TOML = (
+    "KEY = 9" + "9" * 5000,
+    "KEY = nan",
+    "KEY = -inf",
+    "KEY = 1979-05-27T07:32:00Z",
+    "KEY = " + "[" * 3000 + "]" * 3000,
+    "KEY = " + "{a=" * 500 + "1" + "}" * 500,
+    "KEY = [1, 'x', {}]",
+    'KEY = "\\u001b[2J\\u202e"',
+    "KEY = true",
+    "KEY = -1",
+    "KEY = 9223372036854775808",
+    "KEY = ''",
+    "KEY.a.b.c = 1",
+    '"KEY\\u001b" = 1',
+    "[KEY]",
+    "[[KEY]]",
+    "[" + "a." * 3000 + "a]",
+    "a." * 3000 + "a = 1",
+    "[llm.slots." + "x" * 3000 + "]",
+    "[llm.slots.recast.more]",
+    "llm = 5",
+    'api_key = "secret"',
+    "",
+)
+
+
+def _use_toml(raw: bytes, rng: Random, world: World) -> None:
+    familiar = world.fresh()
+    familiar.paths.config.write_bytes(raw)
+    outcome = _outcome(lambda: load_config(familiar.paths.config))
+    _outcome(lambda: show(list_page(list_of(world.home))))
+    if outcome is None:
+        _outcome(lambda: show(status_page(status_of(familiar))))
+        _outcome(lambda: familiar.assemble(WORDS))
+    key, value = rng.choice((("llm.model", "x"), ("name", "城"), ("history.recent_turns", "9")))
+    set_value(familiar.paths.config, key, value)
+    familiar.close()
+
+
+def _outcome(action: Callable[[], object]) -> FamiliarError | None:
+    try:
+        action()
+    except FamiliarError as error:
+        return error
+    return None
+
+
+def _database(rng: Random, world: World) -> bytes:
+    raw = _kept("history", world, inputs.history)
+    if rng.random() < 0.3:
+        raw = _kept("old", world, inputs.old_history)
+    return damage_pages(rng, raw) if rng.random() < 0.7 else damage(rng, raw)
+
+
+_KEPT: dict[str, bytes] = {}
+
+
+def _kept(name: str, world: World, make: Callable[[Path], bytes]) -> bytes:
+    if name not in _KEPT:
+        world.home.mkdir(parents=True, exist_ok=True)
+        _KEPT[name] = make(world.home / f"{name}.sqlite")
+        empty(world.home)
+    return _KEPT[name]
+
+
+def _use_database(raw: bytes, rng: Random, world: World) -> None:
+    familiar = world.fresh()
+    familiar.paths.history.write_bytes(raw)
+    store = HistoryStore(familiar.paths.history)
+    for action in (
+        store.count,
+        store.channels,
+        store.last_turn,
+        store.unsummarised_count,
+        lambda: store.recent("c0", 50),
+        lambda: store.turn(3),
+        lambda: store.begin("c9", "Hello"),
+        lambda: store.append("c0", "user", "Hello", author=Author("cli", "me")),
+        lambda: store.move_watermark("memory_writer", 20),
+        lambda: store.recent("c1", 5, before_id=10),
+    ):
+        _outcome(action)
+    store.close()
+    _outcome(lambda: show(status_page(status_of(familiar))))
+    _outcome(lambda: show(context_page(familiar.assemble(WORDS))))
+    familiar.close()
+
+
+def _trace(rng: Random, world: World) -> bytes:
+    if rng.random() < 0.8:
+        return damage_json(rng, inputs.record())
+    return damage(rng, inputs.as_json(inputs.record()))
+
+
+def _use_trace(raw: bytes, rng: Random, world: World) -> None:
+    paths = world.fresh().paths
+    paths.traces.mkdir()
+    (paths.traces / "7.json").write_bytes(raw)
+    _outcome(lambda: read_trace(paths.traces, 8))
+    found = latest(paths.traces)
+    show(context_page(found))
+    messages_text(found.messages)
+    messages_diff(found, found)
+    json.dumps(found.to_json())
+    request_bytes(found)
+
+
+def _reply(rng: Random, world: World) -> bytes:
+    raw = rng.choice(inputs.stream())
+    return damage_json(rng, json.loads(raw)) if rng.random() < 0.8 else damage(rng, raw)
+
+
+def _use_reply(raw: bytes, rng: Random, world: World) -> None:
+    for take in (Reply.take_event, Reply.take_whole):
+        reply = Reply()
+        try:
+            take(reply, raw.decode("utf-8", errors="replace"))
+        except ErrorInReplyError:
+            continue
+        except FamiliarError:
+            continue
+        done = reply.finished("m")
+        assert isinstance(done.text, str)
+
+
+def _inside(rng: Random, world: World) -> bytes:
+    """A valid familiar; which of its own files is damaged is drawn when it is used."""
+    return inputs.as_json(rng.choice(inputs.CARD_VALUES[:3]))
+
+
+OWN_FILES = ("self/card.json", "lore/imported/.lorebook.json", "self/.original.json", "md")
+
+
+def _use_inside(raw: bytes, rng: Random, world: World) -> None:
+    empty(world.home)
+    card = read_card(raw, origin="ilse.json")
+    made = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
+    familiar = Familiar(FamiliarPaths(made.path))
+    wanted = rng.choice(OWN_FILES)
+    place = familiar.paths.memory / wanted
+    if wanted == "md":
+        place = rng.choice(sorted(familiar.paths.memory.rglob("*.md")))
+    if not place.exists():
+        return
+    old = place.read_bytes()
+    is_json = place.suffix == ".json" and rng.random() < 0.8
+    place.write_bytes(damage_json(rng, json.loads(old)) if is_json else damage(rng, old))
+    for card_format in FORMATS[1:]:
+        _outcome(lambda f=card_format: export_card(familiar.memory, f, default_name="Ada"))
+    for book_format in ("worldinfo", "v3", "card"):
+        _outcome(lambda f=book_format: export_book(familiar.memory, book_format=f))
+    book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
+    _outcome(lambda: import_lorebook(familiar.memory, book))
+    _outcome(lambda: import_lorebook(familiar.memory, book, update=True, force=True))
+    _outcome(lambda: show(context_page(familiar.assemble(WORDS))))
+    for overwrite in (False, True):
+        _outcome(
+            lambda o=overwrite: create_familiar(
+                world.home, card, lambda paths: Familiar(paths).memory, overwrite=o
+            )
+        )
+    familiar.close()
+
+
+def _nothing(rng: Random, world: World) -> bytes:
+    """A tree is made where it is used."""
+    return b""
+
+
+def _use_tree(raw: bytes, rng: Random, world: World) -> None:
+    familiar = world.fresh()
+    plant(familiar.paths.memory, world.outside, rng)
+    memory = familiar.memory
+    walk = memory.walk(hidden=rng.random() < 0.5)
+    for entry in walk.files[:5]:
+        _outcome(lambda e=entry: memory.read(e.rel_path))
+        _outcome(lambda e=entry: memory.append_file(e.rel_path, "more\n"))
+    some = [entry.rel_path for entry in walk.files] + [item.rel_path for item in walk.skipped]
+    for path in rng.sample(some, min(len(some), 4)):
+        _outcome(lambda p=path: memory.read_bytes(p))
+        _outcome(lambda p=path: memory.list_dir(p))
+        _outcome(lambda p=path: memory.move_file(p, "moved/x.md"))
+        _outcome(lambda p=path: memory.delete_file(p))
+        _outcome(lambda p=path: memory.write_file(p, "new"))
+        _outcome(lambda p=path: memory.write_file(f"{p}/below.md", "new"))
+    _outcome(lambda: memory.grep("e"))
+    _outcome(lambda: memory.glob("**/*"))
+    _outcome(memory.list_dir)
+    _outcome(lambda: show(status_page(status_of(familiar))))
+    _outcome(lambda: familiar.assemble(WORDS))
+    _outcome(lambda: export_card(memory, "charx", default_name="Ada"))
+    book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
+    _outcome(lambda: import_lorebook(memory, book))
+    _outcome(lambda: export_book(memory, book_format="v3"))
+    familiar.close()
+
+
+TARGETS = {
+    "card": Target(_card, _use_card),
+    "lorebook": Target(_book, _use_book),
+    "settings": Target(_toml, _use_toml),
+    "history": Target(_database, _use_database),
+    "trace": Target(_trace, _use_trace),
+    "reply": Target(_reply, _use_reply),
+    "own-files": Target(_inside, _use_inside),
+    "tree": Target(_nothing, _use_tree),
+}
