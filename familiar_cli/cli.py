@@ -34,9 +34,12 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "memory": ("memory", "Read and change the memory directory."),
         "search": ("search", "Find memories, by words and by meaning."),
         "index": ("index", "Build, look at and delete the index that search uses."),
+        "people": ("people", "See whom the familiar knows, and what they are called."),
         "card": ("card", "Look into, check and export character cards."),
         "import-lorebook": ("import_lorebook", "Turn a lorebook into Markdown files."),
         "export-lorebook": ("export_lorebook", "Turn lore files back into a lorebook."),
+        "import-chat": ("import_chat", "Bring chats from elsewhere into the history."),
+        "history": ("history", "Read, search, count and export what was said."),
     },
     "Set up": {
         "config": ("config", "Show and change settings."),
@@ -100,6 +103,8 @@ class Contents(FamiliarGroup):
             sys.stdout.flush()
         except BrokenPipeError:
             code = _close_quietly()
+        except OSError as error:
+            code = _unwritten(error)
         except typer.Abort:
             code = 130
         except FamiliarError as error:
@@ -144,6 +149,24 @@ def _command_in(args: list[str]) -> str:
             known = getattr(command, "commands", {})
             return " ".join([word, *(w for w in follow if w in known)])
     return ""
+
+
+def _unwritten(error: OSError) -> int:
+    """Report that the answer does not fit where stdout leads; any other error is not for here.
+
+    Files have owners who tell of their errors, and an error of opening one bears its name.
+    """
+    import errno
+
+    from familiar_cli.ui.emit import print_error
+
+    full = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF, getattr(errno, "EDQUOT", 0)}
+    if error.filename is not None or error.errno not in full:
+        raise error
+    _close_quietly()
+    told = FamiliarError(f"The answer could not be written: {error.strerror or error}")
+    print_error(told)
+    return told.exit_code
 
 
 def _close_quietly() -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -13,10 +14,11 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
 T = TypeVar("T")
 _STEP_S: Final = 0.1
+_TURN_S: Final = 0.001  # Python's own is 0.005, and a prompt needs several turns after its deadline
 _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to itself
 
 
@@ -59,6 +61,17 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
     except asyncio.CancelledError:
         reins.stop()
         raise
+
+
+@contextmanager
+def quick_turns() -> Iterator[None]:
+    """Let threads that compute hand over more often, so that who waits for a time is on time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _TURN_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 class _Reins:

@@ -18,7 +18,7 @@ from familiar_cli.context.hidden import Veil, without_hidden
 from familiar_cli.context.render import name_speakers, render
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
 from familiar_cli.errors import FamiliarError
-from familiar_cli.jobs import apart
+from familiar_cli.jobs import apart, quick_turns
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -86,6 +86,10 @@ class ContextPipeline:
         Raises:
             LimitError: What was said is longer than the whole prompt may be.
         """
+        with quick_turns():
+            return await self._assemble(request)
+
+    async def _assemble(self, request: ContextRequest) -> Assembled:
         start = stopwatch_s()
         offered, providers = await self._gather(request)
         offered.append(_utterance(request))

@@ -24,6 +24,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Check]]] = {
     "familiar": its.familiar,
     "settings": its.settings,
     "memory": its.memory,
+    "people": its.people,
     "lock": its.lock,
     "history": its.history,
     "traces": its.traces,

@@ -30,6 +30,27 @@ class LastTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryStatus:
+    """How far the rolling summary of what was said reaches.
+
+    Args:
+        last_turn: The last turn that it covers; None: there is none yet.
+        behind: How many turns it should cover besides.
+        cut: It was longer than it may be, and lost its end.
+        failed: Why the last attempt to bring it forward failed; empty when it did not.
+        failed_at: When that was.
+        private: How many private channels have a summary of their own.
+    """
+
+    last_turn: int | None = None
+    behind: int = 0
+    cut: bool = False
+    failed: str = ""
+    failed_at: str | None = None
+    private: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How one familiar is.
 
@@ -46,6 +67,7 @@ class Status:
         unsummarised_turns: How many of them no summary covers yet.
         unindexed_files: How many Markdown files are not in an index.
         last_turn: The newest turn.
+        summary: How far the rolling summary reaches.
     """
 
     familiar: str
@@ -60,6 +82,7 @@ class Status:
     unsummarised_turns: int
     unindexed_files: int
     last_turn: LastTurn | None
+    summary: SummaryStatus = SummaryStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +120,7 @@ def status_of(familiar: Familiar) -> Status:
         unsummarised_turns=unsummarised,
         unindexed_files=_unindexed(familiar, walk),
         last_turn=_last(last),
+        summary=_summary_of(familiar),
     )
 
 
@@ -146,6 +170,38 @@ def _history_of(path: Path) -> tuple[int, int, Turn | None]:
         return store.count(), store.unsummarised_count(), store.last_turn()
     finally:
         store.close()
+
+
+def _summary_of(familiar: Familiar) -> SummaryStatus:
+    """Return how the summaries are; a private one that failed is told as well. Makes no file."""
+    if not familiar.paths.history.is_file():
+        return SummaryStatus()
+    from familiar_cli.clock import iso
+    from familiar_cli.history.summaries import PUBLIC
+
+    summaries, private = familiar.summaries, familiar.channels.private()
+    try:
+        scopes = [PUBLIC, *(scope for scope in summaries.scopes() if scope in private)]
+        states = {scope: summaries.state(scope) for scope in scopes}
+        newest = {scope: summaries.latest(scope, private) for scope in scopes}
+        behind = sum(
+            summaries.count(
+                scope, found.last_turn_id if found else 0, states[scope].wanted_id, -1, private
+            )
+            for scope, found in newest.items()
+        )
+    finally:
+        familiar.history.close()
+    public = newest[PUBLIC]
+    failed = next((state for state in states.values() if state.failed_at), None)
+    return SummaryStatus(
+        last_turn=public.last_turn_id if public else None,
+        behind=behind,
+        cut=any(found.cut for found in newest.values() if found),
+        failed=failed.failure if failed else "",
+        failed_at=iso(failed.failed_at) if failed and failed.failed_at else None,
+        private=sum(scope != PUBLIC and found is not None for scope, found in newest.items()),
+    )
 
 
 def _last(turn: Turn | None) -> LastTurn | None:

@@ -11,17 +11,19 @@ from rich.padding import Padding
 from familiar_cli.clock import iso
 from familiar_cli.text import harmless
 from familiar_cli.ui.bar import Bar
+from familiar_cli.ui.name import Name
 from familiar_cli.ui.terminal import columns, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage
+    from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedSideCall
     from familiar_cli.context.types import LayerUse, Report
 
 _HEADING = "bold"
+_WITH_LINES = 100  # columns
 _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 
 
@@ -34,6 +36,7 @@ def context_page(trace: Trace) -> RenderableType:
         ("Left out or shortened", _cuts(trace.contributions)),
         ("Providers", _reports(trace.providers)),
         ("Processors", _reports(trace.processors)),
+        ("Calls of other models", _side_calls(trace.side_calls)),
     ):
         if part is not None:
             parts += [plain(""), plain(title, _HEADING), part]
@@ -112,9 +115,20 @@ def _layer(layer: LayerUse) -> list[RenderableType]:
 
 
 def _contributions(pieces: Sequence[TracedContribution]) -> RenderableType | None:
-    rows = [_row(list(same)) for _, same in groupby(pieces, key=likeness)]
-    header = ("layer", "source", "from", "prio", "tokens", "")
-    return _table(rows, header, right=(3, 4))
+    return Contributions(pieces) if pieces else None
+
+
+class Contributions:
+    """What was offered, one row a piece; a narrow terminal is spared the lines of the files."""
+
+    def __init__(self, pieces: Sequence[TracedContribution]) -> None:
+        self._pieces = pieces
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = options.max_width >= _WITH_LINES
+        alike = groupby(self._pieces, key=likeness)
+        rows = [_row(list(same), lines=lines) for _, same in alike]
+        yield _table(rows, ("layer", "source", "from", "prio", "tokens", ""), right=(3, 4)) or ""
 
 
 def likeness(piece: TracedContribution) -> object:
@@ -123,13 +137,13 @@ def likeness(piece: TracedContribution) -> object:
     return (piece.layer, piece.source, state_of(piece), own)
 
 
-def _row(same: list[TracedContribution]) -> list[RenderableType]:
+def _row(same: list[TracedContribution], *, lines: bool) -> list[RenderableType]:
     first, state = same[0], state_of(same[0])
     tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
     return [
         plain(first.layer),
-        plain(first.source),
-        plain(origin_of(same)),
+        Name(first.source),
+        Name(origin_of(same) if lines else first.rel_path or origin_of(same)),
         plain(_span([piece.priority for piece in same])),
         plain(tokens, "" if first.kept else "dim"),
         plain(state, _STATE_STYLES[state]),
@@ -159,7 +173,7 @@ def _cuts(pieces: Sequence[TracedContribution]) -> RenderableType | None:
         offered, sent = _total(same)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"
         origin = origin_of(same) or same[0].source
-        rows.append([plain(origin), plain(lost, "dim"), plain(same[0].reason)])
+        rows.append([Name(origin), plain(lost, "dim"), plain(same[0].reason)])
     return _table(rows)
 
 
@@ -179,6 +193,19 @@ def _reports(reports: Sequence[Report]) -> RenderableType | None:
             plain(report.reason),
         ]
         for report in reports
+    ]
+    return _table(rows, right=(2,))
+
+
+def _side_calls(calls: Sequence[TracedSideCall]) -> RenderableType | None:
+    rows: list[list[RenderableType]] = [
+        [
+            plain(call.name),
+            plain(call.model),
+            plain(f"{call.elapsed_ms:.1f} ms"),
+            plain(call.error, "red"),
+        ]
+        for call in calls
     ]
     return _table(rows, right=(2,))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.inspection.status import Listed, Status
+    from familiar_cli.inspection.status import Listed, Status, SummaryStatus
 
 
 def status_page(status: Status) -> RenderableType:
@@ -44,8 +44,23 @@ def _lines(status: Status) -> Iterator[tuple[str, str]]:
     yield "turns", _turns(status)
     if status.turns:
         yield "unsummarised", f"{status.unsummarised_turns} turns"
+        yield "summary", _summary(status.summary)
     if status.unindexed_files:
         yield "unindexed", f"{status.unindexed_files} files"
+
+
+def _summary(summary: SummaryStatus) -> str:
+    reaches = f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"
+    parts = [reaches]
+    if summary.behind:
+        parts.append(f"{summary.behind} turns behind")
+    if summary.cut:
+        parts.append("it was too long and lost its end")
+    if summary.failed:
+        parts.append(f"failed at {summary.failed_at}: {summary.failed}")
+    if summary.private:
+        parts.append(f"{summary.private} of private channels beside it")
+    return "; ".join(parts)
 
 
 def _memory(status: Status) -> str:

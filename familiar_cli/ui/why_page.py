@@ -9,6 +9,7 @@ from rich.padding import Padding
 
 from familiar_cli.ui.bar import Bar
 from familiar_cli.ui.context_page import origin_of, state_of
+from familiar_cli.ui.name import Name
 from familiar_cli.ui.terminal import columns, plain
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ def why_page(found: Why) -> RenderableType:
 
 
 def _pieces(pieces: Sequence[TracedContribution]) -> RenderableType:
-    rows = [
+    rows: list[list[RenderableType]] = [
         [
-            plain(piece.source),
-            plain(origin_of([piece])),
+            Name(piece.source),
+            Name(origin_of([piece])),
             plain(f"priority {piece.priority}", "dim"),
             plain(f"{piece.tokens} of {piece.offered_tokens} tokens"),
             plain(state_of(piece)),
@@ -74,8 +75,8 @@ def _rivals(pieces: Sequence[TracedContribution]) -> RenderableType:
     shown = pieces[:_MOST_RIVALS]
     rows: list[list[RenderableType]] = [
         [
-            plain(piece.source),
-            plain(origin_of([piece])),
+            Name(piece.source),
+            Name(origin_of([piece])),
             plain(f"priority {piece.priority}", "dim"),
             plain(f"{piece.tokens} tokens"),
         ]

@@ -171,3 +171,19 @@ def test_a_dry_run_off_the_record_is_a_dry_run(root, serve) -> None:
     assert json.loads(run("ask", SECRET, "--off-record", "--dry-run", "--json").stdout)
     assert server.requests == []
     assert words_in(root) == set()
+
+
+def test_processors_and_summaries_keep_no_word_of_it_either(root, serve) -> None:
+    server = serve("One.", "Two.", f"thought {SECRET}", ANSWER, f"polished {ANSWER}")
+    for text in ("first", "second"):
+        run("ask", text)
+    slots = "".join(
+        f'[llm.slots.{name}]\nmodel = "m-2"\n' for name in ("stepped_thinking", "recast")
+    )
+    (root / "character.toml").write_text(f"[history]\nrecent_turns = 1\n{slots}", "utf-8")
+
+    result = run("ask", SECRET, "--off-record")
+
+    assert result.stdout == f"polished {ANSWER}\n"
+    assert len(server.requests) >= 5
+    assert words_in(root) == set()

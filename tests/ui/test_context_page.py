@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
-from familiar_cli.context.trace import TracedMessage
+from familiar_cli.context.trace import TracedMessage, TracedRequest, TracedSideCall
 from familiar_cli.ui.context_page import context_page, state_of
 from familiar_cli.ui.terminal import as_plain
 from tests.support.traces import piece, trace
@@ -73,3 +74,31 @@ def test_wide_characters_keep_their_columns() -> None:
     made = trace(messages=(TracedMessage("user", "日本語" * 100),))
     lines = shown(made, 80).splitlines()
     assert sum(line.count("日") for line in lines) == 100
+
+
+def long_page(width: int) -> list[str]:
+    pieces = [piece("character.description", rel_path="self/description.md", lines=(3, 44))]
+    pieces += [piece("people", rel_path=f"people/長い名前-{n}-{'名' * 20}.md") for n in range(300)]
+    return shown(trace(contributions=tuple(pieces)), width).splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_long_names_in_wide_characters_keep_to_the_terminal(width) -> None:
+    assert max(cell_len(line) for line in long_page(width)) <= width
+
+
+def test_a_narrow_terminal_is_spared_the_lines_of_files() -> None:
+    assert any("self/description.md:3-44 " in line for line in long_page(120))
+    assert any("self/description.md " in line for line in long_page(80))
+    assert "self/description.md:3-44" in as_plain(
+        context_page(
+            trace(contributions=(piece("a", rel_path="self/description.md", lines=(3, 44)),))
+        )
+    )
+
+
+def test_calls_of_other_models_are_named() -> None:
+    sent = TracedRequest("u", "small", True, b"{}")
+    call = TracedSideCall("recast", sent, "Hm.", "small-2", "stop", None, 12.3, "it broke off")
+    page = shown(trace(side_calls=(call,)))
+    assert "recast  small-2  12.3 ms  it broke off" in page

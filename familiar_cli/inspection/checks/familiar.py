@@ -54,6 +54,30 @@ def memory(patient: Patient) -> Iterator[Check]:
     yield from _large(walk.files, patient.config.memory.max_file_bytes)
 
 
+def people(patient: Patient) -> Iterator[Check]:
+    """Look whether every person can be told from the others, and every file be read."""
+    from contextlib import closing
+
+    from familiar_cli.memory.aliases import Aliases
+    from familiar_cli.memory.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    with closing(Aliases(MemoryStore(patient.paths.memory))) as names:
+        names.refresh(thorough=True)
+        known, shared, wrong = names.people(), names.collisions(), names.looks_wrong()
+    yield Check("people", "ok", f"{len(known)} with a file")
+    broken = [person.slug for person in known if person.problem]
+    if broken:
+        yield Check("people", "warn", f"not readable: {_some(broken)}", "Save them as UTF-8 text.")
+    if shared:
+        names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
+        mend = "Both are meant when it is said. `familiar people alias PERSON NAME --remove`"
+        yield Check("people", "warn", f"shared names: {_some(names_of)}", mend)
+    for notice in wrong:
+        yield Check("people", "warn", notice, "The next turn mends it.")
+
+
 def lock(patient: Patient) -> Iterator[Check]:
     """Look whether somebody holds the familiar, or held it and died."""
     from familiar_cli.memory.lock import held, holder

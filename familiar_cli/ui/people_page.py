@@ -1,0 +1,40 @@
+"""The pages of `familiar people`: everyone, and the names that several share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.ui.memory_page import size_text
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from familiar_cli.inspection.people import Known
+    from familiar_cli.memory.aliases import Named
+
+_HEADER = ("person", "name", "names", "turns", "last seen", "file")
+
+
+def people_page(people: Iterable[Known]) -> RenderableType:
+    """Return everyone as a table, who spoke last first."""
+    return columns((_row(person) for person in people), _HEADER, right=(2, 3, 5))
+
+
+def shared_line(named: Named) -> str:
+    """Return that several people have a name, in words."""
+    return f"{named.name!r} is the name of {', '.join(named.slugs)}"
+
+
+def _row(person: Known) -> list[RenderableType]:
+    size = "none" if person.size_bytes is None else size_text(person.size_bytes)
+    return [
+        plain(person.slug, "bold"),
+        plain(person.name),
+        plain(person.aliases),
+        plain(person.turns),
+        plain(person.last_seen or "never", "dim"),
+        plain(f"{size} (cannot be read)" if person.problem else size, "dim"),
+    ]

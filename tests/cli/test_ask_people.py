@@ -1,0 +1,143 @@
+"""`familiar ask` with people's files and processors, against a real server on loopback."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.context.hidden import OPEN
+from familiar_cli.context.trace import latest
+from familiar_cli.history import HistoryStore
+from tests.support.server import ChatServer, Fail, Stall
+from tests.support.world import data, live, run
+
+SLOTS = "[llm.slots.stepped_thinking]\n[llm.slots.recast]\n"
+
+
+@pytest.fixture
+def root():
+    return live("ada")
+
+
+def configure(root, server, text="", **more) -> None:
+    main = f'[llm]\npreset = "custom"\nbase_url = "{server.base_url}"\nmodel = "m"\nretries = 0\n'
+    tables = "".join(f"[{name}]\n{lines}\n" for name, lines in more.items())
+    (root / "character.toml").write_text(main + text + tables, encoding="utf-8")
+
+
+def person(root, slug, text) -> None:
+    path = root / "memory" / "people" / f"{slug}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def systems(received) -> str:
+    return "\n".join(m["content"] for m in received.json()["messages"] if m["role"] == "system")
+
+
+def test_who_speaks_and_who_is_named_stands_in_the_prompt(root) -> None:
+    person(root, "cli-anna", "# Anna\n\nKeeps bees.")
+    person(root, "discord-7", "# Zoë\n\nSails.")
+    person(root, "discord-8", "# Mark\n\nPaints.")
+    with ChatServer(["Hello."]) as server:
+        configure(root, server)
+        run("ask", "Where is Zoe\u0308? And mark my words.", "--as", "cli:anna")
+    sent = systems(server.requests[0])
+    assert "Keeps bees." in sent
+    assert "Sails." in sent
+    assert "Paints." not in sent
+
+
+def test_after_the_turn_the_names_are_written_down(root) -> None:
+    person(root, "discord-7", "# Zoë\n")
+    with ChatServer(["Hello."]) as server:
+        configure(root, server)
+        run("ask", "hi")
+    found = json.loads((root / "memory" / "people" / "_aliases.json").read_bytes())
+    assert found == {"zoë": "discord-7"}
+
+
+def test_a_dry_run_asks_no_model_and_says_what_is_missing(root) -> None:
+    with ChatServer(["x"]) as server:
+        configure(root, server, SLOTS)
+        found = data("ask", "hi", "--dry-run")
+    assert server.requests == []
+    assert "stepped_thinking" in found["notices"][0]
+
+
+def test_processors_need_a_slot(root) -> None:
+    with ChatServer(["Hello."]) as server:
+        configure(root, server)
+        assert run("ask", "hi").stdout == "Hello.\n"
+    assert len(server.requests) == 1
+
+
+def test_in_text_both_run_where_they_have_a_slot(root) -> None:
+    with ChatServer(["They are sad.", "Ada: oh oh.", "Oh."]) as server:
+        configure(root, server, SLOTS)
+        assert run("ask", "hi").stdout == "Oh.\n"
+    think, reply, recast = server.requests
+    assert "private note" in systems(think)
+    assert "They are sad." in systems(reply)
+    assert recast.json()["messages"][-1]["content"] == "Ada: oh oh."
+    with closing(HistoryStore(root / "history.db")) as history:
+        assert history.last_turn().content == "Oh."
+    trace = latest(root / "traces")
+    assert trace.raw_reply == "Ada: oh oh."
+    assert [call.name for call in trace.side_calls] == ["stepped_thinking", "recast"]
+
+
+def test_a_voice_waits_for_no_second_model(root) -> None:
+    with ChatServer(["Hello."]) as server:
+        configure(root, server, SLOTS)
+        assert run("ask", "hi", "--modality", "voice").stdout == "Hello.\n"
+    assert len(server.requests) == 1
+
+
+def test_a_channel_can_have_it_otherwise(root) -> None:
+    with ChatServer(["Ada: hi hi.", "Hi."]) as server:
+        configure(root, server, SLOTS)
+        (root / "channels").mkdir()
+        (root / "channels" / "cli.toml").write_text(
+            '[processors]\nstepped_thinking = "off"\nrecast = "on"\n', encoding="utf-8"
+        )
+        assert run("ask", "hi", "--modality", "voice").stdout == "Hi.\n"
+    assert len(server.requests) == 2
+    assert "read aloud" in systems(server.requests[1])
+
+
+def test_failures_of_both_are_told_and_the_turn_goes_on(root) -> None:
+    with ChatServer([Fail(500), "Hello.", Fail(500)]) as server:
+        configure(root, server, SLOTS)
+        result = run("ask", "hi")
+    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
+    assert "warning: stepped_thinking failed" in result.stderr
+    assert "warning: recast failed" in result.stderr
+
+
+def test_a_server_that_hangs_is_not_waited_for(root) -> None:
+    with ChatServer([Stall(seconds=3), "Hello."]) as server:
+        configure(
+            root, server, "[llm.slots.stepped_thinking]\n", context="processor_deadline_s = 0.2"
+        )
+        result = run("ask", "hi")
+    assert result.stdout == "Hello.\n"
+    assert "stepped_thinking late: no answer within 0.2 s" in result.stderr
+
+
+def test_a_note_that_is_repeated_is_not_shown_while_it_streams(root) -> None:
+    with ChatServer(["secret", f"{OPEN} secret </hidden_note> Hello there."]) as server:
+        configure(root, server, "[llm.slots.stepped_thinking]\n")
+        result = run("ask", "hi")
+    assert result.stdout == "Hello there.\n"
+
+
+def test_two_of_one_name_are_told(root) -> None:
+    person(root, "discord-7", "# Zoë\n")
+    person(root, "discord-8", "# zoë\n")
+    with ChatServer(["Hello."]) as server:
+        configure(root, server)
+        result = run("ask", "Where is Zoë?")
+    assert "'zoë' is discord-7, discord-8" in result.stderr

@@ -1,0 +1,185 @@
+"""`familiar people`, from argv to stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.history import HistoryStore
+from familiar_cli.identity import Author
+from tests.support.world import data, live, run
+
+ANNA = "# Anna Bell\n\nBakes.\n\n## Aliases\n\n- Nicky\n\n## Likes\n\n- tea\n"
+
+
+@pytest.fixture
+def root():
+    root = live("ada")
+    people = root / "memory" / "people"
+    people.mkdir()
+    (people / "discord-42.md").write_bytes(ANNA.encode())
+    (people / "discord-7.md").write_bytes(b"# Bo\n\n## Aliases\n\n- nicky\n")
+    with closing(HistoryStore(root / "history.db")) as history:
+        for who in ("42", "42", "99"):
+            history.append("cli", "user", "hi", author=Author("discord", who, display_name="Zoë"))
+    return root
+
+
+def test_ls_lists_who_spoke_last_first(root) -> None:
+    result = run("people", "ls")
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "person",
+        "discord-99",
+        "discord-42",
+        "discord-7",
+    ]
+    assert lines[1].split()[1:4] == ["Zoë", "0", "1"]
+    assert "'nicky' is the name of discord-42, discord-7" in result.stderr
+
+
+def test_ls_as_json(root) -> None:
+    found = data("people", "ls")
+    by_slug = {person["slug"]: person for person in found["people"]}
+    assert by_slug["discord-42"] | {"last_seen": ""} == {
+        "slug": "discord-42",
+        "name": "Anna Bell",
+        "aliases": 2,
+        "turns": 2,
+        "last_seen": "",
+        "size_bytes": len(ANNA),
+        "problem": "",
+    }
+    assert by_slug["discord-99"]["size_bytes"] is None
+    assert found["collisions"] == [{"name": "nicky", "slugs": ["discord-42", "discord-7"]}]
+
+
+def test_where_nobody_is_ls_says_what_to_do() -> None:
+    live("ada")
+    result = run("people", "ls")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "familiar people alias" in result.stderr
+
+
+@pytest.mark.parametrize("person", ["discord-42", "discord:42", "anna bell", "ANNA-BELL"])
+def test_show_prints_the_very_file(root, person) -> None:
+    result = run("people", "show", person)
+    assert result.stdout == ANNA
+    assert "discord-42 is called Anna Bell, Nicky" in result.stderr
+    assert "'nicky' is the name of" in result.stderr
+
+
+def test_show_as_json(root) -> None:
+    found = data("people", "show", "discord:42")
+    assert found["text"] == ANNA
+    assert found["names"] == ["Anna Bell", "Nicky"]
+    assert set(found) == {
+        "slug",
+        "rel_path",
+        "text",
+        "sha256",
+        "names",
+        "collisions",
+        "turns",
+        "last_seen",
+    }
+
+
+def test_a_name_of_several_lists_them(root) -> None:
+    result = run("people", "show", "Nicky")
+    assert result.exit_code == 2
+    assert "discord-42, discord-7" in result.stderr
+    assert "by its slug" in result.stderr
+
+
+def test_a_name_of_nobody_is_answered_with_the_nearest(root) -> None:
+    result = run("people", "show", "Ana Bell")
+    assert result.exit_code == 4
+    assert "Did you mean 'Anna Bell'?" in result.stderr
+
+
+def test_who_has_no_file_is_told_so(root) -> None:
+    result = run("people", "show", "discord:99")
+    assert result.exit_code == 4
+    assert "familiar memory write people/discord-99.md" in result.stderr
+
+
+def test_an_alias_joins_the_list_and_nothing_else_changes(root) -> None:
+    result = run("people", "alias", "discord:42", "Captain Bell")
+    path = root / "memory" / "people" / "discord-42.md"
+    assert path.read_bytes() == ANNA.replace("- Nicky\n", "- Nicky\n- Captain Bell\n").encode()
+    assert "+- Captain Bell" in result.stdout
+    known = json.loads((path.parent / "_aliases.json").read_bytes())
+    assert known["captain bell"] == "discord-42"
+
+
+def test_an_alias_goes_again(root) -> None:
+    run("people", "alias", "discord:42", "Captain")
+    result = run("people", "alias", "captain", "Captain", "--remove")
+    assert result.exit_code == 0
+    assert (root / "memory" / "people" / "discord-42.md").read_bytes() == ANNA.encode()
+
+
+def test_an_alias_begins_a_file_with_the_name_they_have_where_they_spoke(root) -> None:
+    assert run("people", "alias", "discord:99", "Zed").exit_code == 0
+    text = (root / "memory" / "people" / "discord-99.md").read_bytes()
+    assert text.decode() == "# Zoë\n\n## Aliases\n\n- Zed\n"
+
+
+def test_an_alias_begins_a_file_for_who_never_spoke(root) -> None:
+    assert data("people", "alias", "cli:eve", "Eve")["rel_path"] == "people/cli-eve.md"
+    assert (root / "memory/people/cli-eve.md").read_bytes() == b"## Aliases\n\n- Eve\n"
+
+
+def test_a_dry_run_shows_the_change_and_makes_none(root) -> None:
+    before = sorted(path.name for path in (root / "memory" / "people").iterdir())
+    result = run("people", "alias", "discord:42", "Captain", "--dry-run")
+    assert "+- Captain" in result.stdout
+    assert "Nothing was changed" in result.stderr
+    assert (root / "memory" / "people" / "discord-42.md").read_bytes() == ANNA.encode()
+    assert sorted(path.name for path in (root / "memory" / "people").iterdir()) == before
+
+
+def test_an_alias_that_is_there_is_no_change(root) -> None:
+    result = run("people", "alias", "discord:42", "NICKY")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "already" in result.stderr
+
+
+def test_a_name_that_somebody_else_has_is_told(root) -> None:
+    result = run("people", "alias", "discord:7", "Anna Bell")
+    assert "'anna bell' is the name of discord-42, discord-7" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["discord:42", "..."], 2, "can be no name"),
+        (["discord:42", "Eve", "--remove"], 4, "does not list"),
+        (["discord:42", "Anna Bell", "--remove"], 4, "does not list"),
+        (["cli:eve", "Eve", "--remove"], 4, "no file"),
+        (["nobody", "Eve"], 4, "Nobody is called"),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(root, argv, code, words) -> None:
+    result = run("people", "alias", *argv)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert (root / "memory" / "people" / "discord-42.md").read_bytes() == ANNA.encode()
+
+
+def test_a_file_that_is_no_text_is_told_and_not_touched(root) -> None:
+    path = root / "memory" / "people" / "discord-42.md"
+    path.write_bytes(b"\xff")
+    assert "UTF-8" in run("people", "ls").stderr
+    result = run("people", "alias", "discord:42", "Captain")
+    assert result.exit_code == 5
+    assert path.read_bytes() == b"\xff"
+
+
+def test_doctor_tells_of_shared_names(root) -> None:
+    result = run("doctor", "--json")
+    checks = {c["detail"] for c in json.loads(result.stdout)["data"]["checks"]}
+    assert "shared names: 'nicky' (discord-42, discord-7)" in checks

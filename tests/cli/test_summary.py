@@ -1,0 +1,189 @@
+"""The summary of earlier turns, from the command line: after the reply, and never in its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.history.store import HistoryStore
+from familiar_cli.history.summaries import PUBLIC, Summaries
+from familiar_cli.identity import Author
+from tests.support.server import ChatServer, Fail, Say, Stall
+from tests.support.world import data, home, live, run
+
+ANNA = Author("cli", "anna", display_name="Anna")
+
+
+@pytest.fixture
+def history():
+    live("ada", notes="x")
+    run("config", "set", "history.recent_turns", "4")
+    path = home() / "ada" / "history.db"
+    with closing(HistoryStore(path)) as store:
+        for number in range(30):
+            store.append("cli", "user", f"turn {number}", author=ANNA)
+    return path
+
+
+@pytest.fixture
+def server(monkeypatch):
+    def start(*script) -> ChatServer:
+        started = ChatServer(script).__enter__()
+        running.append(started)
+        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", started.base_url)
+        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "scripted-1")
+        return started
+
+    running: list[ChatServer] = []
+    yield start
+    for started in running:
+        started.__exit__(None, None, None)
+
+
+def summary(path):
+    with closing(HistoryStore(path)) as store:
+        return Summaries(store).latest(PUBLIC)
+
+
+def test_older_turns_are_summarised_after_the_reply(history, server) -> None:
+    chat = server(Say("Hello."), Say("Anna counted turns."))
+
+    result = run("ask", "Hi")
+
+    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
+    assert "Summarising 26 earlier turns" in result.stderr
+    assert summary(history).text == "Anna counted turns."
+    assert "turn 25" in chat.requests[1].json()["messages"][1]["content"]
+    assert "turn 26" not in chat.requests[1].json()["messages"][1]["content"]
+
+
+def test_the_next_prompt_has_the_summary(history, server) -> None:
+    chat = server(Say("Hello."), Say("Anna counted turns."), Say("Again."))
+    run("ask", "Hi")
+    run("ask", "And?")
+
+    assert len(chat.requests) == 3
+    assert "Anna counted turns." in str(chat.requests[2].json()["messages"])
+
+
+def test_few_turns_ask_the_model_once(server) -> None:
+    live("ada", notes="x")
+    chat = server(Say("Hello."))
+    run("ask", "Hi")
+
+    assert len(chat.requests) == 1
+
+
+def test_a_failed_summary_harms_no_reply_and_shows_in_status(history, server) -> None:
+    server(Say("Hello."), Fail(400, "no summaries today"))
+    result = run("ask", "Hi")
+
+    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
+    assert "warning: The summary of earlier turns stays as it is" in result.stderr
+    found = data("status")["summary"]
+    assert found["last_turn"] is None
+    assert found["behind"] == 26
+    assert "no summaries today" in found["failed"]
+    assert "failed at" in run("status").stdout
+
+
+def test_a_blank_summary_shows_in_status(history, server) -> None:
+    server(Say("Hello."), Say(""))
+    result = run("ask", "Hi", "--json")
+
+    assert json.loads(result.stdout)["status"] == "ok"
+    assert "was blank" in data("status")["summary"]["failed"]
+
+
+def test_a_summary_that_is_there_shows_in_status(history, server) -> None:
+    server(Say("Hello."), Say("Anna counted turns."))
+    run("ask", "Hi")
+
+    found = data("status")["summary"]
+    assert (found["last_turn"], found["behind"], found["failed"]) == (26, 0, "")
+
+
+def test_a_summary_that_takes_too_long_is_left_for_later(history, server) -> None:
+    server(Say("Hello."), Stall())
+    run("config", "set", "context.jobs_limit_s", "0.3")
+    result = run("ask", "Hi")
+
+    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
+    assert "The summary took more than 0.3 s; a later turn goes on with it." in result.stderr
+    assert data("status")["summary"]["behind"] == 26
+
+
+def test_it_can_be_switched_off(history, server) -> None:
+    chat = server(Say("Hello."))
+    run("config", "set", "history.summary_every", "0")
+    run("ask", "Hi")
+
+    assert len(chat.requests) == 1
+
+
+def test_off_the_record_nothing_is_summarised(history, server) -> None:
+    chat = server(Say("Hello."))
+    run("ask", "Hi", "--off-record")
+
+    assert len(chat.requests) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+def test_ctrl_c_breaks_a_summary_off_and_harms_no_reply(history, server) -> None:
+    chat = server(Say("Hello."), Stall())
+    process = subprocess.Popen(
+        [sys.executable, "-m", "familiar_cli", "ask", "Hi"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ,
+        text=True,
+    )
+    until = time.monotonic() + 30
+    while len(chat.requests) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+
+    assert (process.returncode, out) == (0, "Hello.\n")
+    assert "The summary was broken off; a later turn goes on with it." in err
+    assert "Traceback" not in err
+
+
+def test_a_conversation_from_a_pipe_is_summarised_between_its_lines(history, server) -> None:
+    chat = server(Say("Hello."), Say("Anna counted turns."), Say("Again."))
+    result = run("chat", stdin="Hi\nAnd?\n")
+
+    assert result.stdout == "Hello.\nAgain.\n"
+    assert "Anna counted turns." in str(chat.requests[2].json()["messages"])
+
+
+def test_a_slot_of_its_own_makes_the_summary(history, server) -> None:
+    with ChatServer([Say("From the slot.")]) as other:
+        chat = server(Say("Hello."))
+        run("config", "set", "llm.slots.history_summary.preset", "custom")
+        run("config", "set", "llm.slots.history_summary.base_url", other.base_url)
+        run("config", "set", "llm.slots.history_summary.model", "small")
+        run("ask", "Hi")
+
+        assert (len(chat.requests), len(other.requests)) == (1, 1)
+        assert other.requests[0].json()["model"] == "small"
+    assert summary(history).text == "From the slot."
+
+
+def test_private_conversations_leaked(history, server) -> None:
+    run("channel", "set", "cli", "--kind", "dm")
+    chat = server(Say("Hello."), Say("Anna's secret."), Say("Here."), Say("There."))
+    run("ask", "Hi")
+    run("ask", "Again", "--channel", "cli")
+    run("ask", "Who was here?", "--channel", "hall")
+
+    assert "Anna's secret." in str(chat.requests[2].json()["messages"])
+    assert "secret" not in str(chat.requests[3].json()["messages"])
+    assert "turn 2" not in str(chat.requests[3].json()["messages"])
