@@ -10,9 +10,11 @@ from familiar_cli.config.modes import OF_MODALITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import tzinfo
     from pathlib import Path
     from typing import Self
 
+    from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
@@ -253,6 +255,36 @@ class Familiar:
             user_name=self.config.user_name,
             deadline_s=self.config.context.provider_deadline_s,
         )
+
+    @property
+    def name(self) -> str:
+        """What the familiar is called."""
+        return self.character.read(self.paths.id).name
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """Its timezone; None: the system's."""
+        from zoneinfo import ZoneInfo
+
+        return ZoneInfo(self.config.timezone) if self.config.timezone else None
+
+    def chat_reading(self, person: str | None = None, character: tuple[str, ...] = ()) -> Reading:
+        """Return how chats from elsewhere are read.
+
+        Args:
+            person: Who speaks to the character in them, as `PLATFORM:ID`.
+            character: Names that are the familiar's in them; empty: those that it has anywhere.
+
+        Raises:
+            UsageError: `person` names nobody.
+        """
+        from familiar_cli.bootstrap.chats.casting import known_names
+        from familiar_cli.bootstrap.chats.types import Cast, Reading
+        from familiar_cli.identity import parse_author
+
+        known = known_names(self.memory, familiar_id=self.paths.id, name=self.config.name)
+        cast = Cast(known, character, parse_author(person) if person else None)
+        return Reading(cast, self.zone)
 
     def pipeline(
         self,

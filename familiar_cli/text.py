@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# C0 and C1 controls but tab and newline, and the marks that reorder text on a terminal.
-_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0 and C1 controls but tab and newline, marks that reorder text on a terminal, half characters.
+_HARMFUL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _NOT_SLUG = re.compile(r"[\W_]+")
 
 
 def harmless(text: str) -> str:
     """Return `text` without escape sequences or marks that could steer a terminal."""
     return _HARMFUL.sub("", text.replace("\r\n", "\n"))
+
+
+def harmless_json(line: str) -> str:
+    """Return a line of JSON that means the same and could not steer a terminal."""
+    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def one_line(text: str, width: int = 80) -> str:

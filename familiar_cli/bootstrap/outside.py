@@ -11,6 +11,7 @@ from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, Not
 from familiar_cli.memory.apply import patiently
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -63,6 +64,23 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
         ConflictError: Something is there already; it stays as it is.
         FamiliarError: The system would not let it be written.
     """
+    _write(path, (content,), force=force)
+
+
+def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int:
+    """Make `lines` a file in UTF-8, as `write_result` does, without holding all of them.
+
+    Returns:
+        How many there were.
+    """
+    return _write(path, (_line(text) for text in lines), force=force)
+
+
+def _line(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass") + b"\n"
+
+
+def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> int:
     if path.is_dir() or (path.exists() and not force):
         raise ConflictError(
             f"{str(path)!r} exists already and was left alone",
@@ -71,16 +89,20 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
             else "Name a file inside it.",
         )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    count = 0
     try:
         with temporary.open("wb") as stream:
-            stream.write(content)
+            for count, part in enumerate(parts, start=1):  # noqa: B007  # the last one is returned
+                stream.write(part)
             stream.flush()
             os.fsync(stream.fileno())
         patiently(os.replace, str(temporary), str(path))
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise FamiliarError(
             f"{str(path)!r} cannot be written: {error.strerror or error}",
             hint="Does its directory exist, and may you write there?",
         ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return count

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _PAGE: Final = 1000  # turns that are read at once
 _BITS: Final = 63
 _KEPT: Final = (
-    f"SELECT {SELECTED}, format, estimated, raw FROM turns "  # noqa: S608  # our own names
-    "LEFT JOIN (SELECT turn_id, format, estimated, raw FROM turn_extras JOIN chats "
-    "ON chats.id = chat_id) ON turn_id = turns.id"
+    f"SELECT {', '.join(f'turns.{name}' for name in SELECTED.split(', '))}, "  # noqa: S608
+    "format, estimated, raw FROM turns "
+    "LEFT JOIN turn_extras ON turn_id = turns.id LEFT JOIN chats ON chats.id = chat_id"
 )
 
 

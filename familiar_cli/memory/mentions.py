@@ -10,6 +10,7 @@ capital where no sentence begins, or after an `@`. See docs/how-to/people.md.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -52,6 +53,7 @@ _WITHOUT_SPACES: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+_ASCII_WORD: Final = re.compile(r"\w+", re.ASCII)
 _NO_KATAKANA: Final = "\u30fb"  # ・ parts names
 
 
@@ -94,6 +96,7 @@ class _Word:
         return self.text[:1].isupper() and not shouted and not self.begins_sentence
 
 
+@lru_cache(maxsize=16_384)  # the same few names are asked for again and again
 def key_of(name: str) -> str:
     """Return how a name is looked up: its words, folded, with one space between.
 
@@ -105,6 +108,7 @@ def key_of(name: str) -> str:
     return key if len(words) <= MOST_WORDS and len(key) <= most else ""
 
 
+@lru_cache(maxsize=16_384)
 def head_of(key: str) -> tuple[str, Head]:
     """Return what a key begins with, and its own length."""
     words = _words(key)
@@ -242,6 +246,9 @@ def _word(text: str, start: int, runs_on: bool, before: str, *, is_first: bool) 
 
 def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield where words begin and end, and whether they belong to a script without spaces."""
+    if text.isascii():
+        yield from ((*found.span(), False) for found in _ASCII_WORD.finditer(text))
+        return
     kinds = [_kind(character) for character in text]
     for at, character in enumerate(text):
         if at and (_is_mark(character) or character in _INVISIBLE):
@@ -292,6 +299,8 @@ def _spaced(pieces: list[tuple[str, bool]]) -> str:
 
 
 def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
     plain = "".join(character for character in text if character not in _INVISIBLE[:3])
     plain = plain if "\u200d" in text and _is_sign(text[0]) else plain.replace("\u200d", "")
     return fold(plain).replace("i\u0307", "i").replace("\ufe0f", "")

@@ -16,11 +16,18 @@ NEARLY_FULL = 0.9
 
 
 class Bar:
-    """`used` of `whole` as a bar; a terminal that lacks block characters gets `#` and `.`."""
+    """`used` of `whole` as a bar; a terminal that lacks block characters gets `#` and `.`.
 
-    def __init__(self, used: int, whole: int) -> None:
+    Args:
+        used: How much.
+        whole: Of how much.
+        even: To have all of it is nothing to be warned of.
+    """
+
+    def __init__(self, used: int, whole: int, *, even: bool = False) -> None:
         self.used = used
         self.whole = whole
+        self.even = even
 
     @property
     def filled_chars(self) -> int:
@@ -33,7 +40,7 @@ class Bar:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         full, empty = ("#", ".") if options.ascii_only else ("█", "░")
-        color = "green" if self.used < self.whole * NEARLY_FULL else "yellow"
+        color = "green" if self.even or self.used < self.whole * NEARLY_FULL else "yellow"
         if self.used > self.whole:
             color = "red"
         yield Segment(full * self.filled_chars, Style(color=color))

@@ -7,17 +7,19 @@ object and nothing else, whether the command worked or not.
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.clock import iso
-from familiar_cli.text import harmless
+from familiar_cli.text import harmless, harmless_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from familiar_cli.errors import FamiliarError
 
@@ -61,7 +63,7 @@ class Output:
     def note(self, text: str) -> None:
         """Tell what is going on, on stderr."""
         if not self.quiet:
-            _write(sys.stderr, harmless(text) + "\n")
+            _tell(text + "\n")
 
     def warn(self, text: str) -> None:
         """Tell of something the user should look at, on stderr."""
@@ -76,6 +78,16 @@ def say(text: str) -> None:
 def exact(text: str) -> None:
     """Print `text` on stdout as it is, or made harmless when a person would see it raw."""
     _write(sys.stdout, harmless(text) if sys.stdout.isatty() else text)
+
+
+def exact_lines(lines: Iterable[str]) -> None:
+    """Print each line as it comes, whole, ending in a newline, in UTF-8 into a pipe."""
+    for line in lines:
+        if sys.stdout.isatty():
+            exact(line + "\n")
+        else:
+            sys.stdout.buffer.write((line + "\n").encode("utf-8", errors="surrogatepass"))
+    sys.stdout.flush()
 
 
 def exact_bytes(content: bytes) -> None:
@@ -104,18 +116,21 @@ def envelope(
 def write_json(value: object) -> None:
     """Print `value` as one line of JSON; non-ASCII stays readable where stdout can carry it."""
     line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_plain)
-    _write(sys.stdout, line + "\n")
+    _write(sys.stdout, harmless_json(line) + "\n")
 
 
 def print_error(error: FamiliarError) -> None:
     """Print an error, and what to do about it, on stderr."""
-    _write(sys.stderr, harmless(f"error: {error}\n"))
+    _tell(f"error: {error}\n")
     if error.hint:
-        _write(sys.stderr, harmless(f"hint: {error.hint}\n"))
+        _tell(f"hint: {error.hint}\n")
 
 
 def set_up_streams() -> None:
-    """Let no character that a terminal's code page lacks stop the program."""
+    """Let neither a closed stream nor a character that a code page lacks stop the program."""
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure:
@@ -124,6 +139,12 @@ def set_up_streams() -> None:
 
 def _carries_unicode() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+def _tell(text: str) -> None:
+    """Print on stderr; when nobody can read it, nobody needs to be told so."""
+    with suppress(OSError):
+        _write(sys.stderr, harmless(text))
 
 
 def _write(stream: Any, text: str) -> None:  # noqa: ANN401  # whatever stdout has been replaced by

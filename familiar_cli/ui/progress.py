@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Report = Callable[[Progress], None]
 
 
+_EVERY = 100_000  # lines between two notes
+
+
 @contextmanager
 def downloads(out: Output) -> Iterator[Report]:
     """Show every download that the block reports, and leave the cursor on a fresh line."""
@@ -27,6 +30,28 @@ def downloads(out: Output) -> Iterator[Report]:
             yield report
     else:
         yield _lines(out)
+
+
+@contextmanager
+def counting(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
+    """Show how many lines of which thing are done: a spinner, or now and then a line in a pipe."""
+    if out.quiet:
+        yield lambda _name, _count: None
+    elif sys.stderr.isatty():
+        from familiar_cli.ui.terminal import console, plain
+
+        with console(sys.stderr).status(plain(f"{what} …")) as status:
+            yield lambda name, count: status.update(
+                plain(f"{what} {one_line(name, 40)}: {count:,} lines …")
+            )
+    else:
+        yield (
+            lambda name, count: (
+                out.note(f"{what} {one_line(name, 40)}: {count:,} lines …")
+                if count and count % _EVERY == 0
+                else None
+            )
+        )
 
 
 def _lines(out: Output) -> Report:

@@ -1,0 +1,144 @@
+"""`familiar history export`: turns as a SillyTavern chat, or as plain JSON lines.
+
+A turn that came from a file of the same format goes out as the very line that came in.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.bootstrap.chats.plain import HEAD
+from familiar_cli.bootstrap.chats.sillytavern import CHARACTERS
+from familiar_cli.bootstrap.chats.types import PLAIN, SILLY_TAVERN
+from familiar_cli.bootstrap.json_text import dump_json
+from familiar_cli.clock import iso
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.history.selection import Span, imported_from, select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.history.selection import Kept
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author
+
+Format = Literal["sillytavern", "jsonl"]
+VERSION: Final = 1
+"""The version of the plain format."""
+
+
+def export_chat(
+    history: HistoryStore, channel_id: str | None, chat_format: Format, *, familiar_name: str
+) -> Iterator[str]:
+    """Return the lines of a channel, or of all channels, without their ends.
+
+    Args:
+        history: The history.
+        channel_id: The channel; None: the only one there is, or all of them as plain lines.
+        chat_format: As what.
+        familiar_name: What the familiar is called where the source does not say.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+        UsageError: There are several channels, and a SillyTavern chat holds one.
+    """
+    channels = [found.channel_id for found in history.channels()]
+    if not channels:
+        raise NotFoundError("Nothing was said yet", hint='Begin with `familiar ask "Hello"`.')
+    if channel_id is not None and channel_id not in channels:
+        raise NotFoundError(
+            f"Nothing was said in channel {channel_id!r}", hint="Run `familiar history ls`."
+        )
+    if chat_format == "jsonl":
+        return _plain(history, [channel_id] if channel_id is not None else sorted(channels))
+    if channel_id is None and len(channels) > 1:
+        raise UsageError(
+            f"There are {len(channels)} channels, and a SillyTavern chat holds one",
+            hint=f"Add `--channel {channels[0]}`, or `--format jsonl` for all.",
+        )
+    return _silly_tavern(history, channel_id or channels[0], familiar_name)
+
+
+def _silly_tavern(history: HistoryStore, channel_id: str, name: str) -> Iterator[str]:
+    heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
+    headless = heads and not heads[0]  # its file had no such line either
+    if not headless:
+        yield heads[0] if heads else dump_json(_head(history, channel_id, name), indent=None)
+    for kept in select(history, Span(channel_id)):
+        if kept.format == SILLY_TAVERN:
+            yield kept.raw
+        else:
+            yield dump_json(_message(kept.turn, name), indent=None)
+
+
+def _head(history: HistoryStore, channel_id: str, name: str) -> dict[str, Any]:
+    people = history.recent_distinct_authors(channel_id, 1)
+    first = next(select(history, Span(channel_id)), None)
+    return {
+        "user_name": people[0].label if people else "User",
+        "character_name": name,
+        "create_date": iso(first.turn.at) if first else "",
+        "chat_metadata": {},
+    }
+
+
+def _message(turn: Turn, name: str) -> dict[str, Any]:
+    """Return a turn that was not in a SillyTavern chat as one of its messages."""
+    person = turn.author is not None and turn.author.platform != CHARACTERS
+    speaker = name if turn.role == "assistant" else "System"
+    if turn.author is not None:
+        speaker = turn.author.label
+    extra = {"type": "narrator"} if turn.role == "system" else {}
+    return {
+        "name": speaker,
+        "is_user": person or (turn.role == "user" and turn.author is None),
+        "is_system": turn.hidden,
+        "send_date": iso(turn.at),
+        "mes": turn.content,
+        "extra": extra,
+    }
+
+
+def _plain(history: HistoryStore, channels: list[str]) -> Iterator[str]:
+    one = len(channels) == 1
+    where = {"channel": channels[0]} if one else {"channels": channels}
+    heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
+    about = json.loads(heads[0]) if one and heads else {}
+    yield dump_json({HEAD: VERSION} | about | where, indent=None)
+    for channel_id in channels:
+        for kept in select(history, Span(channel_id)):
+            yield dump_json(_line(kept, "" if one else channel_id), indent=None)
+
+
+def _line(kept: Kept, channel_id: str) -> dict[str, Any]:
+    where = {"channel": channel_id} if channel_id else {}
+    if kept.format == PLAIN:
+        return dict(json.loads(kept.raw)) | where
+    turn = kept.turn
+    line: dict[str, Any] = {"role": turn.role, "content": turn.content, "at": iso(turn.at)}
+    if turn.author is not None:
+        line["author"] = _author(turn.author)
+    if turn.hidden or turn.role == "system":
+        line["hidden"] = turn.hidden
+    if turn.modality != "text":
+        line["modality"] = turn.modality
+    line |= {key: True for key, said in _marks(kept) if said}
+    if kept.raw:
+        line["from"] = {"format": kept.format, "raw": json.loads(kept.raw)}
+    return line | {"source": turn.source} | where
+
+
+def _marks(kept: Kept) -> tuple[tuple[str, bool], ...]:
+    return ("partial", kept.turn.partial), ("at_estimated", kept.estimated)
+
+
+def _author(author: Author) -> dict[str, str]:
+    found = {
+        "platform": author.platform,
+        "user_id": author.user_id,
+        "username": author.username,
+        "display_name": author.display_name,
+    }
+    return {key: value for key, value in found.items() if value is not None}

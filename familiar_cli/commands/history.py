@@ -1,0 +1,207 @@
+"""`familiar history`: parse, call, render."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output
+
+if TYPE_CHECKING:
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.selection import Kept, Span
+
+app = group("Read, search, count and export what was said.")
+
+_Channel = Annotated[str | None, typer.Option(metavar="ID", help="Only this channel.")]
+_Since = Annotated[
+    str | None, typer.Option(metavar="WHEN", help="Said then or later: 2026-01-31, or 7d.")
+]
+_Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Said before then.")]
+
+
+@app.command()
+def ls(ctx: typer.Context) -> None:
+    """List the channels, with how much was said in each, and when.
+
+    \b
+    familiar history ls
+    """
+    from familiar_cli.history.statistics import channel_counts
+    from familiar_cli.ui.history_page import channels_page
+    from familiar_cli.ui.terminal import print_page
+
+    with familiar_of(ctx) as familiar:
+        found = channel_counts(familiar.history)
+        zone = familiar.zone
+    output(ctx).answer({"channels": found}, lambda: print_page(channels_page(found, zone)))
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    turn: Annotated[
+        int | None, typer.Argument(metavar="[TURN]", help="A turn, and what stands around it.")
+    ] = None,
+    *,
+    channel: _Channel = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The newest N turns; default 20.")
+    ] = None,
+    since: _Since = None,
+    until: _Until = None,
+) -> None:
+    """Read what was said, as it was said. Without options: the end of the last conversation.
+
+    \b
+    familiar history show --channel cli --last 50
+    familiar history show --since 2026-01-31 --until 2026-02-01
+    familiar history show 1204
+    """
+    from familiar_cli.ui.history_page import transcript_data, transcript_page
+    from familiar_cli.ui.terminal import print_page
+
+    with familiar_of(ctx) as familiar:
+        span = _span(familiar, channel, since, until)
+        shown = _around(familiar, turn) if turn is not None else _newest(familiar, span, last)
+        name, zone = familiar.name, familiar.zone
+    output(ctx).answer(
+        {"turns": transcript_data(shown)},
+        lambda: print_page(transcript_page(shown, name, zone, chosen=turn)),
+    )
+
+
+@app.command()
+def search(
+    ctx: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
+    *,
+    channel: _Channel = None,
+    since: _Since = None,
+    until: _Until = None,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Most turns to show.")] = 10,
+) -> None:
+    """Find turns by their words, the best of them grouped by day, with what stands around them.
+
+    \b
+    familiar history search "the red scarf"
+    familiar history search Kazahaya --channel cli --since 30d
+    """
+    from familiar_cli.history import fulltext
+    from familiar_cli.ui.history_page import found_data, found_page
+    from familiar_cli.ui.progress import counting
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar, counting(out, "adding to the search") as report:
+        found = fulltext.search(
+            familiar.history,
+            query,
+            _span(familiar, channel, since, until),
+            limit=k,
+            on_progress=lambda done, whole: report(f"{whole:,} turns", done),
+        )
+        name, zone = familiar.name, familiar.zone
+    out.answer(found_data(query, found), lambda: print_page(found_page(query, found, name, zone)))
+    if not found:
+        out.note("Nothing was found. `familiar history ls` lists what there is.")
+
+
+@app.command()
+def stats(ctx: typer.Context, *, channel: _Channel = None) -> None:
+    """Count turns by channel, person and month; tokens are an estimate from a sample.
+
+    \b
+    familiar history stats
+    """
+    from familiar_cli.history.statistics import statistics
+    from familiar_cli.ui.history_page import stats_page
+    from familiar_cli.ui.terminal import print_page
+
+    with familiar_of(ctx) as familiar:
+        found = statistics(familiar.history, familiar.counter.count, channel)
+        name, zone = familiar.name, familiar.zone
+    output(ctx).answer(found, lambda: print_page(stats_page(found, name, zone)))
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    *,
+    channel: _Channel = None,
+    chat_format: Annotated[
+        Literal["sillytavern", "jsonl"], typer.Option("--format", help="The kind of file.")
+    ] = "sillytavern",
+    out_file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")] = False,
+) -> None:
+    """Make a chat file of a channel. What was imported goes out as it came in.
+
+    \b
+    familiar history export --channel cli --out yuzu.jsonl
+    familiar history export --format jsonl > everything.jsonl
+    """
+    from familiar_cli.bootstrap.export_chat import export_chat
+    from familiar_cli.bootstrap.outside import write_lines
+    from familiar_cli.ui.emit import exact_lines
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        lines = export_chat(familiar.history, channel, chat_format, familiar_name=familiar.name)
+        if out_file is not None:
+            count = write_lines(out_file, lines, force=force)
+            data = {"format": chat_format, "lines": count, "path": str(out_file)}
+            out.answer(data, f"Wrote {out_file} ({count} lines)")
+        elif out.as_json:
+            listed = list(lines)
+            out.answer({"format": chat_format, "lines": len(listed), "text": listed}, "")
+        else:
+            exact_lines(lines)
+
+
+def _span(familiar: Familiar, channel: str | None, since: str | None, until: str | None) -> Span:
+    from familiar_cli.clock import now
+    from familiar_cli.history.selection import Span
+    from familiar_cli.history.when import read_when
+
+    present, zone = now(), familiar.zone
+    return Span(
+        channel,
+        read_when(since, present, zone) if since else None,
+        read_when(until, present, zone) if until else None,
+    )
+
+
+def _newest(familiar: Familiar, span: Span, last: int | None) -> list[Kept]:
+    """Return the turns that are meant; of the last conversation when none is named."""
+    from dataclasses import replace
+
+    from familiar_cli.errors import NotFoundError
+    from familiar_cli.history.selection import newest
+
+    timed = span.since is not None or span.until is not None
+    if span.channel_id is None and not timed:
+        newest_turn = next(iter(newest(familiar.history, span, 1)), None)
+        span = replace(span, channel_id=newest_turn.turn.channel_id if newest_turn else None)
+    found = newest(familiar.history, span, last or (1000 if timed else 20))
+    if not found:
+        where = f" in channel {span.channel_id!r}" if span.channel_id else ""
+        raise NotFoundError(
+            f"Nothing was said{where}{' in that time' if timed else ''}",
+            hint="Run `familiar history ls`.",
+        )
+    return found
+
+
+def _around(familiar: Familiar, turn_id: int) -> list[Kept]:
+    from familiar_cli.errors import NotFoundError
+    from familiar_cli.history.selection import around
+
+    turn = familiar.history.turn(turn_id)
+    if turn is None:
+        raise NotFoundError(f"There is no turn {turn_id}", hint="Run `familiar history show`.")
+    return around(familiar.history, turn, 3, 3)

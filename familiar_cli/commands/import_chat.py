@@ -1,0 +1,73 @@
+"""`familiar import-chat`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output
+
+app = App()
+
+
+@app.command()
+def import_chat(
+    ctx: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|DIR|-", help="A chat, or a directory of chats, or -.")
+    ],
+    *,
+    channel: Annotated[
+        str, typer.Option(metavar="ID", help="The channel; default: one named after the chat.")
+    ] = "",
+    as_: Annotated[
+        str | None,
+        typer.Option("--as", metavar="PLATFORM:ID", help="Who the person in the chat is."),
+    ] = None,
+    character: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Who in the chat is the familiar; may be repeated."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be imported, and write nothing.")
+    ] = False,
+) -> None:
+    """Bring chats from elsewhere into the history, with their times and authors.
+
+    SillyTavern chats, exports of ChatGPT and Claude, and plain JSON lines are read. What is there
+    already is not added again, so the same command takes what was said since.
+
+    \b
+    familiar import-chat "Yuzu - 2023-6-19 @14h 20m 05s 123ms.jsonl" --as discord:1234
+    familiar import-chat chats/ --dry-run
+    familiar import-chat conversations.json --json
+    """
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.chats.bringing import Wish
+    from familiar_cli.bootstrap.import_chat import import_chats
+    from familiar_cli.errors import PartialError
+    from familiar_cli.ui.import_chat_page import answer_data, imported_page
+    from familiar_cli.ui.progress import counting
+    from familiar_cli.ui.terminal import print_page
+
+    familiar, out = familiar_of(ctx), output(ctx)
+    reading = familiar.chat_reading(as_, tuple(character or ()))
+    path = None if file == "-" else Path(file).expanduser()
+    with familiar, counting(out, "reading") as report:
+        done = import_chats(familiar.history, path, Wish(reading, channel, dry_run), report)
+    data = answer_data(done, dry_run=dry_run)
+    problem = done.problem
+    if problem is None:
+        out.answer(data, lambda: print_page(imported_page(done, dry_run=dry_run)))
+        return
+    if not done.chats:
+        problem.data = data
+        raise problem
+    out.partial(
+        data,
+        [problem, *(f.error for f in done.failed)],
+        lambda: print_page(imported_page(done, dry_run=dry_run)),
+    )
+    raise typer.Exit(PartialError.exit_code)

@@ -1,0 +1,216 @@
+"""The pages of `familiar history`, and what they say with `--json`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Group
+
+from familiar_cli.clock import iso
+from familiar_cli.history.fulltext import marks
+from familiar_cli.text import harmless, one_line
+from familiar_cli.ui.bar import Bar
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime, tzinfo
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from familiar_cli.history.fulltext import Found
+    from familiar_cli.history.selection import Kept
+    from familiar_cli.history.statistics import ChannelCount, Statistics
+    from familiar_cli.history.types import Turn
+
+_MOST: Final = 24  # rows of one part of the statistics
+_EXCERPT_CHARS: Final = 200
+_CONTEXT_CHARS: Final = 100
+
+
+def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> RenderableType:
+    """Return the channels, the one that spoke last first."""
+    if not found:
+        return plain("Nothing was said yet.")
+    rows = [
+        [
+            plain(one_line(c.channel, 60), "bold"),
+            plain(f"{c.turns:,}"),
+            plain(f"{_day(c.first_at, zone)} – {_day(c.last_at, zone)}"),
+            plain(f"imported ({c.imported_from})" if c.imported_from else "", "dim"),
+        ]
+        for c in found
+    ]
+    return columns(rows, ("channel", "turns", "from – to", ""), right=(1,))
+
+
+def transcript_page(
+    shown: Sequence[Kept], name: str, zone: tzinfo | None, *, chosen: int | None = None
+) -> RenderableType:
+    """Return turns as people read them: by channel and day, with who said what when."""
+    parts: list[RenderableType] = []
+
+    def place(kept: Kept) -> tuple[str, str]:
+        return kept.turn.channel_id, _day(kept.turn.at, zone)
+
+    for (channel, day), members in groupby(shown, place):
+        parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
+        for kept in members:
+            parts.append(_said_by(kept, name, zone, chosen=kept.turn.id == chosen))
+            parts.append(plain(_indented(kept.turn.content)))
+    return Group(*parts)
+
+
+def transcript_data(shown: Iterable[Kept]) -> list[dict[str, Any]]:
+    """Return turns as `--json` prints them."""
+    return [_turn_data(kept) for kept in shown]
+
+
+def found_page(
+    query: str, found: Sequence[Found], name: str, zone: tzinfo | None
+) -> RenderableType:
+    """Return what was found, by day, the newest day first, with the words standing out."""
+    parts: list[RenderableType] = []
+    hits = sorted(found, key=lambda hit: hit.turn.id)
+
+    def place(hit: Found) -> tuple[str, str]:
+        return _day(hit.turn.at, zone), hit.turn.channel_id
+
+    for (day, channel), members in groupby(sorted(hits, key=place, reverse=True), place):
+        parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
+        parts.extend(_passage(query, list(members), name, zone))
+    return Group(*parts)
+
+
+def found_data(query: str, found: Sequence[Found]) -> dict[str, Any]:
+    """Return what was found as `--json` prints it, the best first."""
+    return {
+        "query": query,
+        "hits": [
+            _turn_data(next(kept for kept in hit.around if kept.turn.id == hit.turn.id))
+            | {
+                "score": round(hit.score, 4),
+                "marks": [list(span) for span in marks(query, hit.turn.content)],
+                "around": [_turn_data(k) for k in hit.around if k.turn.id != hit.turn.id],
+            }
+            for hit in found
+        ],
+    }
+
+
+def stats_page(found: Statistics, name: str, zone: tzinfo | None) -> RenderableType:
+    """Return how much was said, with a bar for each number."""
+    if not found.turns:
+        return plain("Nothing was said yet.")
+    authors = [(a.author.label if a.author else name, a.turns) for a in found.authors]
+    return Group(
+        plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
+        *_bars("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),
+        *_bars("by person", authors[:_MOST]),
+        *_bars("by month", [(m.month, m.turns) for m in found.months[-_MOST:]]),
+        plain(_span_line(found, zone), "dim"),
+    )
+
+
+def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[RenderableType]:
+    most = max((count for _, count in rows), default=1)
+    cells: list[list[RenderableType]] = [
+        [plain(f"  {one_line(label, 40)}"), plain(f"{count:,}"), Bar(count, most, even=True)]
+        for label, count in rows
+    ]
+    return [plain(title, "dim"), columns(cells, right=(1,))]
+
+
+def _span_line(found: Statistics, zone: tzinfo | None) -> str:
+    first = min(channel.first_at for channel in found.channels)
+    last = max(channel.last_at for channel in found.channels)
+    return f"from {_day(first, zone)} to {_day(last, zone)}; months are counted in UTC"
+
+
+def _passage(
+    query: str, hits: Sequence[Found], name: str, zone: tzinfo | None
+) -> list[RenderableType]:
+    """Return hits of one channel, and what was said around them, each turn once."""
+    chosen = {hit.turn.id for hit in hits}
+    shown = {kept.turn.id: kept for hit in hits for kept in hit.around}
+    parts: list[RenderableType] = []
+    for kept in (shown[turn_id] for turn_id in sorted(shown)):
+        if kept.turn.id in chosen:
+            parts.append(_said_by(kept, name, zone, chosen=True))
+            parts.append(_marked(query, kept.turn.content))
+        else:
+            who = f"    {_who(kept.turn, name)}: "
+            parts.append(plain(who + one_line(kept.turn.content, _CONTEXT_CHARS), "dim"))
+    return parts
+
+
+def _marked(query: str, text: str) -> Text:
+    """Return the part of `text` around its first mark, in one line, with all marks standing out."""
+    line = " ".join(harmless(text).split())
+    spans = list(marks(query, line))
+    start = max(spans[0][0] - _EXCERPT_CHARS // 3, 0) if spans else 0
+    end = min(start + _EXCERPT_CHARS, len(line))
+    shown = plain(
+        "    " + ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
+    )
+    before = 4 + bool(start) - start
+    for first, last in spans:
+        if first < end:
+            shown.stylize("bold yellow", first + before, min(last, end) + before)
+    return shown
+
+
+def _said_by(kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool) -> Text:
+    turn = kept.turn
+    flags = [flag for flag, said in _flags(kept) if said]
+    about = f" ({', '.join(flags)})" if flags else ""
+    line = plain(f"  {_time(turn.at, zone)} ", "dim")
+    line.append(harmless(_who(turn, name)), style="bold yellow" if chosen else "bold cyan")
+    line.append(f" #{turn.id}{about}", style="dim")
+    return line
+
+
+def _flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("hidden", kept.turn.hidden),
+        ("broke off", kept.turn.partial),
+        ("time estimated", kept.estimated),
+        ("voice", kept.turn.modality == "voice"),
+    )
+
+
+def _who(turn: Turn, name: str) -> str:
+    if turn.author:
+        return one_line(turn.author.label, 40)
+    return {"assistant": name, "user": "User"}.get(turn.role, "System")
+
+
+def _turn_data(kept: Kept) -> dict[str, Any]:
+    turn = kept.turn
+    return {
+        "turn": turn.id,
+        "channel": turn.channel_id,
+        "role": turn.role,
+        "author": turn.author,
+        "at": iso(turn.at),
+        "at_estimated": kept.estimated,
+        "content": turn.content,
+        "modality": turn.modality,
+        "source": turn.source,
+        "partial": turn.partial,
+        "hidden": turn.hidden,
+    }
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
+
+
+def _day(at: datetime, zone: tzinfo | None) -> str:
+    return at.astimezone(zone).strftime("%Y-%m-%d")
+
+
+def _time(at: datetime, zone: tzinfo | None) -> str:
+    return at.astimezone(zone).strftime("%H:%M")

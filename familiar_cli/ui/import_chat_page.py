@@ -1,0 +1,126 @@
+"""The page of `familiar import-chat`, and what it says with `--json`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Group
+
+from familiar_cli.bootstrap.chats.types import TITLES
+from familiar_cli.text import one_line
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from familiar_cli.bootstrap.chats.bringing import ImportedChat
+    from familiar_cli.bootstrap.import_chat import Imported
+
+_CHATS: Final = 20  # chats that are shown one by one
+_LINES: Final = 5  # lines that are named for each reason
+
+
+def imported_page(done: Imported, *, dry_run: bool) -> RenderableType:
+    """Return what became of each chat, and a sum where there are several."""
+    parts: list[RenderableType] = []
+    for chat in done.chats[:_CHATS]:
+        parts.append(plain(_headline(chat, dry_run=dry_run), "bold"))
+        parts.append(
+            columns([[plain(f"  {kind}", "dim"), plain(what)] for kind, what in _rows(chat)])
+        )
+    if len(done.chats) > 1:
+        parts.append(plain(_sum(done, dry_run=dry_run), "bold"))
+    return Group(*parts)
+
+
+def answer_data(done: Imported, *, dry_run: bool) -> dict[str, Any]:
+    """Return what `--json` prints."""
+    chats = [_chat_data(chat) for chat in done.chats]
+    channels = {chat.channel for chat in done.chats}
+    return {
+        "imported": sum(chat.imported for chat in done.chats),
+        "already_there": sum(chat.already_there for chat in done.chats),
+        "skipped": [line for chat in chats for line in chat["skipped"]],
+        "channel": channels.pop() if len(channels) == 1 else None,
+        "chats": chats,
+        "files": _files(done),
+        "dry_run": dry_run,
+    }
+
+
+def _chat_data(chat: ImportedChat) -> dict[str, Any]:
+    return {
+        "file": chat.file,
+        "name": chat.name,
+        "format": chat.format,
+        "channel": chat.channel,
+        "imported": chat.imported,
+        "already_there": chat.already_there,
+        "skipped": [{"line": s.line, "reason": s.reason} for s in chat.skipped],
+        "skipped_count": chat.skipped_count,
+        "estimated_times": chat.estimated_times,
+        "hidden": chat.hidden,
+        "other_branches": chat.aside,
+    }
+
+
+def _files(done: Imported) -> list[dict[str, Any]]:
+    """Return one entry for each file, failed ones with the reason."""
+    imported: Counter[str] = Counter()
+    for chat in done.chats:
+        imported[chat.file] += chat.imported
+    errors = {failed.file: str(failed.error) for failed in done.failed}
+    return [
+        {"file": file, "imported": imported[file], "error": errors.get(file)}
+        for file in sorted(imported.keys() | errors.keys())
+    ]
+
+
+def _headline(chat: ImportedChat, *, dry_run: bool) -> str:
+    deed = "Would import" if dry_run else "Imported"
+    name, kind = one_line(chat.name), TITLES[chat.format]
+    if not chat.imported:
+        return f"Nothing new in {name} ({kind}, channel {one_line(chat.channel)})"
+    return f"{deed} {_turns(chat.imported)} of {name} ({kind}) as channel {one_line(chat.channel)}"
+
+
+def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+    if chat.already_there:
+        yield "already there", _turns(chat.already_there)
+    if chat.hidden:
+        yield "hidden", f"{_turns(chat.hidden)}: kept, and no model is shown them"
+    if chat.estimated_times:
+        yield (
+            "no time",
+            f"{_turns(chat.estimated_times)}: the time is a guess from their neighbours",
+        )
+    if chat.aside:
+        yield "other branches", f"{chat.aside:,} messages: kept beside the turns"
+    by_reason: dict[str, list[int]] = {}
+    for skip in chat.skipped:
+        by_reason.setdefault(skip.reason, []).append(skip.line)
+    for reason, lines in by_reason.items():
+        yield "left out", f"{_named(lines)}: {reason}"
+    if chat.skipped_count > len(chat.skipped):
+        yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
+
+
+def _named(lines: list[int]) -> str:
+    named = ", ".join(map(str, lines[:_LINES]))
+    more = f" and {len(lines) - _LINES:,} more" if len(lines) > _LINES else ""
+    return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
+
+
+def _sum(done: Imported, *, dry_run: bool) -> str:
+    deed = "would be imported" if dry_run else "imported"
+    turns = sum(chat.imported for chat in done.chats)
+    hidden = len(done.chats) - _CHATS
+    more = f" ({hidden:,} chats are not shown; --json has all)" if hidden > 0 else ""
+    return f"{len(done.chats):,} chats: {_turns(turns)} {deed}{more}"
+
+
+def _turns(count: int) -> str:
+    return f"{count:,} turn{'' if count == 1 else 's'}"

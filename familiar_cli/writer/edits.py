@@ -1,0 +1,86 @@
+"""From accepted operations to the new text of a file, and whether that may go in unasked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.alias_section import with_alias
+from familiar_cli.memory.evidence import reference, turn_ids, without_references
+from familiar_cli.writer import sections
+from familiar_cli.writer.likeness import normal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.writer.types import Line, Operation
+
+# A part shorter than this may be replaced by a shorter one: "Likes tea." says all of "She said …".
+_LEAST_PART_CHARS: Final = 120
+_HALF: Final = 0.5
+
+
+def edited(text: str, operation: Operation, private_heading: str = "") -> str:
+    """Return `text` after one operation.
+
+    Args:
+        text: The file; at least its H1.
+        operation: What to do.
+        private_heading: Where it goes instead of its section, if it was said in private.
+    """
+    heading = private_heading or f"## {operation.section}"
+    match operation.op:
+        case "add_aliases":
+            for line in operation.lines:
+                text = with_alias(text, line.text)
+            return text
+        case "set_summary":
+            return sections.with_summary(text, _paragraphs(text, operation.lines))
+        case "replace_section":
+            return sections.with_section(text, heading, _rewritten(text, heading, operation.lines))
+        case _:
+            bullets = [_bullet(line.text, line.turns) for line in operation.lines]
+            return sections.with_bullets(text, heading, bullets)
+
+
+def shrinks(before: str, after: str, operation: Operation) -> bool:
+    """Return whether an operation takes away more than half of a file, or of a longer part."""
+    if _size(after) < _HALF * _size(before):
+        return True
+    match operation.op:
+        case "set_summary":
+            parts = sections.summary_of(before), sections.summary_of(after)
+        case "replace_section":
+            heading = f"## {operation.section}"
+            parts = tuple(sections.section_of(t, heading) or "" for t in (before, after))  # type: ignore[assignment]
+        case _:
+            return False
+    old, new = map(_size, parts)
+    return old >= _LEAST_PART_CHARS and new < _HALF * old
+
+
+def _size(text: str) -> int:
+    return len("".join(without_references(text).split()))
+
+
+def _bullet(text: str, turns: Sequence[int]) -> str:
+    return f"- {text} {reference(turns)}".rstrip()
+
+
+def _paragraphs(text: str, lines: Sequence[Line]) -> list[str]:
+    """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
+    old = turn_ids(sections.summary_of(text))
+    turns = {n for line in lines for n in line.turns} | set(old)
+    texts = [line.text for line in lines]
+    return [*texts[:-1], f"{texts[-1]} {reference(turns)}"]
+
+
+def _rewritten(text: str, heading: str, lines: Sequence[Line]) -> list[str]:
+    """Return the bullets of a section; one that was there keeps the turns that it rests on."""
+    body = sections.section_of(text, heading) or ""
+    old = {normal(line): line for line in body.splitlines() if normal(line)}
+    return [
+        _bullet(line.text, turn_ids(old[normal(line.text)]))
+        if normal(line.text) in old
+        else _bullet(line.text, line.turns)
+        for line in lines
+    ]

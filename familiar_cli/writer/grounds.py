@@ -1,0 +1,100 @@
+"""What a batch's operations are judged by: who was there, what was said, what was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.evidence import without_references
+from familiar_cli.memory.privacy import private_heading, visible_in
+from familiar_cli.writer.likeness import Known, scripts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from familiar_cli.history.types import Turn
+    from familiar_cli.writer.roster import Roster
+    from familiar_cli.writer.types import Batch
+
+TOPICS_DIR: Final = "topics"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A memory file as the model saw it.
+
+    Args:
+        rel_path: Which file.
+        text: All of it, as it stands on disk.
+        sha256: Of the file.
+        shown: What the model saw: without references, and without what belongs to other channels.
+        whole: The model saw all that it may change.
+    """
+
+    rel_path: str
+    text: str
+    sha256: str
+    shown: str
+    whole: bool
+
+
+def seen_of(text: str, private: str | None) -> str:
+    """Return what of a file may be shown with turns of a channel, None: with public ones."""
+    return without_references(visible_in(text, private))
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """All that a plan is held against.
+
+    Args:
+        batch: The turns.
+        roster: Who said them.
+        sessions: The session files of the batch, each with its turns.
+        shown: The memory files that the model saw, by path.
+        prompt_texts: The prompt's own instructions, and what makes the familiar who it is.
+        others: Gives the slugs of everyone who is known by a name.
+        name: The familiar's name.
+        channel_label: What the private channel is called; empty for public turns.
+    """
+
+    batch: Batch
+    roster: Roster
+    sessions: Mapping[str, tuple[int, ...]]
+    shown: Mapping[str, Shown]
+    prompt_texts: tuple[str, ...]
+    others: Callable[[str], tuple[str, ...]]
+    name: str
+    channel_label: str = ""
+
+    @cached_property
+    def turns(self) -> dict[int, Turn]:
+        """The turns by their ids."""
+        return {turn.id: turn for turn in self.batch.turns}
+
+    @cached_property
+    def instructions(self) -> Known:
+        """What the prompt itself says."""
+        return Known(self.prompt_texts)
+
+    @cached_property
+    def scripts(self) -> frozenset[str]:
+        """Every script that the people, the character or the shown memory write in."""
+        said = (turn.content for turn in self.batch.turns)
+        names = (name for person in self.roster.people for name in person.names)
+        return scripts_in([*said, *names, self.name, *(s.shown for s in self.shown.values())])
+
+    def recalled(self, rel_path: str) -> Known:
+        """Return what memory says in other files than `rel_path`."""
+        return Known(s.shown for s in self.shown.values() if s.rel_path != rel_path)
+
+    @property
+    def private_heading(self) -> str:
+        """The heading of what is learned from a private batch."""
+        assert self.batch.private is not None
+        return private_heading(self.channel_label or self.batch.private, self.batch.private)
+
+    def words_of(self, turn_ids: Iterable[int]) -> list[str]:
+        """Return what was said in these turns."""
+        return [self.turns[n].content for n in turn_ids if n in self.turns]

@@ -1,0 +1,375 @@
+"""`MemoryWriter`: reads what was said since it last looked, and writes down what matters of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.clock import iso, now
+from familiar_cli.errors import FamiliarError
+from familiar_cli.history import WRITER
+from familiar_cli.memory.aliases import PEOPLE_DIR, Aliases
+from familiar_cli.writer.asking import Asker
+from familiar_cli.writer.batches import by_privacy, steps
+from familiar_cli.writer.committing import Applied, Verdict, applied_to, commit
+from familiar_cli.writer.draft import Draft
+from familiar_cli.writer.marker import MARKER, marker_text, reconcile
+from familiar_cli.writer.pending import Pending, PendingFile, stage
+from familiar_cli.writer.questions import Questions
+from familiar_cli.writer.rails import judge
+from familiar_cli.writer.runs import new_run_id
+from familiar_cli.writer.settings import Who, WriterSettings
+from familiar_cli.writer.types import SOURCE, Report, Spent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime, tzinfo
+    from pathlib import Path
+
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.writer.pending import Why
+    from familiar_cli.writer.runs import Runs
+    from familiar_cli.writer.types import Batch, FileChange
+
+__all__ = ["MemoryWriter", "Mode", "Who", "WriterSettings"]
+
+Mode = Literal["apply", "review", "dry_run"]
+_PAGE: Final = 200
+
+
+class MemoryWriter:
+    """Turns history into memory. Each step is one transaction, and then done for ever.
+
+    Args:
+        store: The memory.
+        history: What was said.
+        model: Who is asked what to remember.
+        counter: What counts tokens.
+        runs: Where the records of passes go.
+        who: Who the familiar is.
+        settings: How to work.
+        zone: The familiar's timezone; None: the system's.
+        private: Gives the channels whose words stay there.
+        channel_context_lookup: Gives what a channel is called, e.g. `#general`; None: unknown.
+
+    Attributes:
+        report: What the pass under way, or the last one, has done.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        history: HistoryStore,
+        model: ChatModel,
+        counter: TokenCounter,
+        runs: Runs,
+        *,
+        who: Who,
+        settings: WriterSettings = WriterSettings(),  # noqa: B008  # frozen
+        zone: tzinfo | None = None,
+        private: Callable[[], frozenset[str]] = frozenset,
+        channel_context_lookup: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._history = history
+        self._model = model
+        self._count = counter.count
+        self._runs = runs
+        self._settings = settings
+        self._private = private
+        self._aliases = Aliases(store)
+        self._questions = Questions(
+            store,
+            model,
+            counter.count,
+            who,
+            settings,
+            zone,
+            channel_context_lookup,
+            self._aliases.called,
+        )
+        self._mode: Mode = "apply"
+        self._draft = Draft(store)
+        self._first_id = 0
+        self._may_move = True
+        self.report = Report("")
+        self._asker = self._new_asker()
+
+    async def run(
+        self,
+        mode: Mode = "apply",
+        *,
+        since: datetime | None = None,
+        again: bool = False,
+        most_steps: int | None = None,
+        on_step: Callable[[Report], None] = lambda _: None,
+    ) -> Report:
+        """Go through the turns that wait, and return what came of it.
+
+        What a step wrote stays when a later one fails or the pass is cancelled. A failure of the
+        model is not raised but stands in the report.
+
+        Args:
+            mode: `apply` writes; `review` keeps a plan for a person; `dry_run` changes nothing.
+            since: Only turns from then on, also those that were read before.
+            again: All turns, also those that were read before.
+            most_steps: End after so many steps.
+            on_step: Told after each step.
+
+        Raises:
+            ConfigError: The model reads too little for this work.
+            FamiliarError: The history, the memory or the record cannot be used.
+        """
+        self._begin(mode)
+        if mode != "dry_run" and reconcile(self._store, self._history):
+            self.report.notices.append("A pass had been cut short right after it wrote; noted.")
+        try:
+            turns = self._turns(since, again=again)
+            await self._go(turns, most_steps, on_step)
+        except asyncio.CancelledError:
+            self.report.interrupted = True
+            raise
+        finally:
+            self._end()
+        return self.report
+
+    def estimate(self, *, since: datetime | None = None, again: bool = False) -> dict[str, Any]:
+        """Return what a pass would ask, without asking: turns, batches, and tokens of prompts."""
+        self._begin("dry_run")
+        batches = turns = tokens = 0
+        waiting = self._turns(since, again=again)
+        for piece in steps(waiting, self._questions.caps, self._questions.cost):
+            turns += len(piece)
+            for batch in self._batches(piece):
+                asked = self._questions.about(batch, self._draft)
+                batches += 1
+                tokens += self._count(asked.system) + self._count(asked.user)
+        self._aliases.close()
+        most = batches * self._settings.reply_tokens
+        per_turn = round(tokens / turns, 1) if turns else None
+        return {
+            "turns": turns,
+            "batches": batches,
+            "estimated_tokens": tokens,
+            "estimated_tokens_per_turn": per_turn,
+            "most_reply_tokens": most,
+        }
+
+    def _begin(self, mode: Mode) -> None:
+        self._mode = mode
+        self._draft = Draft(self._store)
+        self._first_id, self._may_move = 0, True
+        self.report = Report(new_run_id())
+        self._asker = self._new_asker()
+        _ = self._questions.caps  # a model that is too small is told of before anything is asked
+        self._aliases.refresh(thorough=True)
+
+    def _end(self) -> None:
+        report = self.report
+        report.spent = self._asker.spent
+        report.quarantined = self._asker.quarantined
+        if self._mode == "apply" and any(f.startswith(f"{PEOPLE_DIR}/") for f in report.files):
+            try:
+                report.notices += self._aliases.publish()
+            except FamiliarError as error:  # derived: it is made again whenever it is wanted
+                report.notices.append(f"The index of names was not renewed: {error}")
+        self._aliases.close()
+        report.remaining = self._history.unsummarised_count()
+        if self._mode != "apply":
+            report.diff = self._draft.diff()
+        report.outcome = _outcome(report, self._mode)
+        if report.batches or report.error or self._asker.spent.calls:
+            self._note({"end": iso(now()), **_told(report)})
+
+    def _new_asker(self) -> Asker:
+        asked: list[Path] = []
+
+        def keep(text: str) -> Path:
+            asked.append(self._runs.keep_reply(self.report.run, len(asked) + 1, text))
+            return asked[-1]
+
+        set_to = self._settings
+        return Asker(
+            self._model,
+            self._count,
+            keep,
+            reply_tokens=set_to.reply_tokens,
+            temperature=set_to.temperature,
+            structured=set_to.structured,
+            spent=Spent(),
+            quarantined=[],
+        )
+
+    async def _go(
+        self, turns: Iterator[Turn], most: int | None, on_step: Callable[[Report], None]
+    ) -> None:
+        for number, piece in enumerate(steps(turns, self._questions.caps, self._questions.cost)):
+            if most is not None and number >= most:
+                break
+            if number == 0:
+                self._first_id = piece[0].id
+                self._note({"start": iso(now()), "mode": self._mode, "model": self._model.name})
+            try:
+                await self._step(piece)
+            except FamiliarError as error:
+                self.report.error = error
+                self._note({"turns": [piece[0].id, piece[-1].id], "failed": str(error)})
+                break
+            on_step(self.report)
+            await asyncio.sleep(0)  # a place to be interrupted at, however fast the model is
+
+    def _turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
+        """Yield what is to be read, a page at a time.
+
+        Turns that are left out before ones that are read go on waiting, so the watermark stays.
+        """
+        waiting_from = self._history.watermark(WRITER)
+        after = 0 if again else waiting_from
+        if since is not None:
+            first = self._history.first_since(since)
+            if first is None:
+                return
+            after = first - 1
+            self._may_move = after <= waiting_from
+        while page := self._history.after(after, _PAGE):
+            after = page[-1].id
+            for turn in page:
+                if since is None or turn.at >= since:
+                    yield turn
+                elif turn.id > waiting_from:
+                    self._may_move = False
+
+    async def _step(self, piece: Sequence[Turn]) -> None:
+        """Ask about some turns, and make what comes of it durable together with the watermark."""
+        verdicts = [await self._ask(batch) for batch in self._batches(piece)]
+        if self._mode == "apply":
+            applied = self._commit(piece, verdicts)
+        else:
+            limit = self._store.limits.max_file_bytes
+            applied = applied_to(self._draft.copy(), verdicts, limit)
+            self._draft = applied.held if self._mode == "review" else applied.draft
+            if self._mode == "review":
+                self._keep_plan(piece)
+        self._tell(piece, verdicts, applied)
+
+    def _batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
+        """Return the batches of a step. What is hidden is covered, and shown to nobody."""
+        private = frozenset() if self._settings.share_private else self._private()
+        return by_privacy([turn for turn in piece if not turn.hidden], private.__contains__)
+
+    async def _ask(self, batch: Batch) -> Verdict:
+        asked = self._questions.about(batch, self._draft)
+        self.report.notices += [
+            f"Turn {n} is longer than this model can read; its end was left out."
+            for n in asked.cut_turns
+        ]
+        parsed = await self._asker.ask(asked.system, asked.user, asked.schema)
+        self.report.batches += 1
+        judged = judge(parsed.operations, asked.grounds)
+        refused = (*parsed.malformed, *judged.refused)
+        return Verdict(asked.grounds, judged.accepted, refused)
+
+    def _commit(self, piece: Sequence[Turn], verdicts: Sequence[Verdict]) -> Applied:
+        def also(tx: Transaction, applied: Applied) -> None:
+            if self._may_move:
+                tx.write(MARKER, marker_text(self.report.run, piece[-1]))
+            if applied.has_held:
+                stage(tx, self._held_plan(piece, applied))
+
+        message = f"turns {piece[0].id}-{piece[-1].id}, run {self.report.run}"
+        applied = commit(self._store, verdicts, message, also)
+        self._move(piece)
+        return applied
+
+    def _keep_plan(self, piece: Sequence[Turn]) -> None:
+        """Keep the plan of the whole pass so far, so that its turns are done with."""
+        if self._draft:
+            files = tuple(PendingFile(f.rel_path, f.before, f.after) for f in self._draft)
+            plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
+            with self._store.transaction(SOURCE, f"plan {plan.id}") as tx:
+                stage(tx, plan)
+                if self._may_move:
+                    tx.write(MARKER, marker_text(self.report.run, piece[-1]))
+            self.report.pending = plan.id
+        self._move(piece)
+
+    def _held_plan(self, piece: Sequence[Turn], applied: Applied) -> Pending:
+        made = {file.rel_path: file.after for file in applied.draft}
+        files = tuple(
+            PendingFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
+            for f in applied.held
+            if f.after != made.get(f.rel_path, f.before)
+        )
+        name = f"{self.report.run}-{piece[0].id}"
+        self.report.pending = name
+        self.report.held += [f.rel_path for f in files if f.rel_path not in self.report.held]
+        return self._plan(name, "held", (piece[0].id, piece[-1].id), files)
+
+    def _plan(
+        self, name: str, why: Why, turns: tuple[int, int], files: tuple[PendingFile, ...]
+    ) -> Pending:
+        at = iso(now())
+        return Pending(name, self.report.run, at, why, self._model.name, turns, files)
+
+    def _move(self, piece: Sequence[Turn]) -> None:
+        if self._may_move:
+            self._history.move_watermark(WRITER, piece[-1].id)
+
+    def _tell(self, piece: Sequence[Turn], verdicts: Sequence[Verdict], applied: Applied) -> None:
+        """Add a step to the report and to the record."""
+        report = self.report
+        refused = [r for verdict in verdicts for r in verdict.refused] + applied.refused
+        changes = [file.change for file in applied.draft]
+        report.turns_covered += len(piece)
+        report.refused += refused
+        if self._mode == "apply":
+            for change in changes:
+                report.files[change.rel_path] = _sum(report.files.get(change.rel_path), change)
+        else:
+            report.files = {file.rel_path: file.change for file in self._draft}
+        self._note(
+            {
+                "turns": [piece[0].id, piece[-1].id],
+                "count": len(piece),
+                "batches": len(verdicts),
+                "files": changes,
+                "refused": refused,
+                "calls": self._asker.spent.calls,
+            }
+        )
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        if self._mode != "dry_run":
+            self._runs.note(self.report.run, entry)
+
+
+def _outcome(report: Report, mode: Mode) -> Any:  # noqa: ANN401
+    if report.error and not report.turns_covered:
+        return "failed"
+    if mode == "review" and report.pending:
+        return "review"
+    if report.files:
+        return "wrote"
+    if report.error:
+        return "failed"
+    return "review" if report.pending else "nothing"
+
+
+def _sum(known: FileChange | None, new: FileChange) -> FileChange:
+    if known is None:
+        return new
+    return replace(known, added=known.added + new.added, removed=known.removed + new.removed)
+
+
+def _told(report: Report) -> dict[str, Any]:
+    """Return the end of a record: the report without what its steps told already."""
+    told = report.to_json()
+    for key in ("refused", "diff", "files"):
+        told.pop(key)
+    return {**told, "error": str(report.error) if report.error else None}

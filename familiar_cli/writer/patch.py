@@ -1,0 +1,99 @@
+"""Changes of a text in pieces that can be taken one by one, also when the text has moved on."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_CONTEXT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One piece of a change.
+
+    Args:
+        above: The lines just before it.
+        removed: The lines that go.
+        added: The lines that come.
+        below: The lines just after it.
+        at: Where it begins in the old text, in lines from 0.
+    """
+
+    above: tuple[str, ...]
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    below: tuple[str, ...]
+    at: int
+
+    @property
+    def text(self) -> str:
+        """The piece as a diff shows it."""
+        marked = [f"{mark}{line}" for mark, lines in self._parts for line in lines]
+        return "".join(line if line.endswith("\n") else line + "\n" for line in marked)
+
+    @property
+    def _parts(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return ((" ", self.above), ("-", self.removed), ("+", self.added), (" ", self.below))
+
+
+def hunks(before: str, after: str) -> tuple[Hunk, ...]:
+    """Return the pieces that make `after` of `before`, in order."""
+    old, new = lines_of(before), lines_of(after)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return tuple(
+        Hunk(
+            above=tuple(old[max(0, a - _CONTEXT) : a]),
+            removed=tuple(old[a:b]),
+            added=tuple(new[c:d]),
+            below=tuple(old[b : b + _CONTEXT]),
+            at=a,
+        )
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    )
+
+
+def apply(text: str, chosen: Iterable[Hunk]) -> str | None:
+    """Return `text` with these pieces changed; None when one of them has no place in it any more.
+
+    A piece whose surroundings stand elsewhere now is changed there, if there is one such place.
+    """
+    lines = lines_of(text)
+    moved = 0
+    for hunk in sorted(chosen, key=lambda h: h.at):
+        place = _place(lines, hunk, hunk.at + moved)
+        if place is None:
+            return None
+        if place and hunk.added and not lines[place - 1].endswith("\n"):
+            lines[place - 1] += "\n"
+        lines[place : place + len(hunk.removed)] = hunk.added
+        moved = place - hunk.at + len(hunk.added) - len(hunk.removed)
+    return "".join(lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of `text`, each with its newline."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _place(lines: Sequence[str], hunk: Hunk, usual: int) -> int | None:
+    """Return the line at which `hunk` begins."""
+    wanted = (*hunk.above, *hunk.removed, *hunk.below)
+    start = usual - len(hunk.above)
+    if start >= 0 and tuple(lines[start : start + len(wanted)]) == wanted:
+        return usual
+    if not wanted:
+        return None
+    places = [
+        n
+        for n in range(len(lines) - len(wanted) + 1)
+        if tuple(lines[n : n + len(wanted)]) == wanted
+    ]
+    return places[0] + len(hunk.above) if len(places) == 1 else None

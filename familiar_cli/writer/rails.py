@@ -1,0 +1,314 @@
+"""The rules that every operation must pass before it may become a change. Pure: values in and out.
+
+Each rule has a name, which stands in the run's record and in `--json`. See
+docs/reference/memory-writer.md for what each of them is there for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import UsageError
+from familiar_cli.memory.alias_section import checked
+from familiar_cli.memory.mentions import key_of
+from familiar_cli.text import fold, harmless, one_line, slugify
+from familiar_cli.writer.grounds import TOPICS_DIR
+from familiar_cli.writer.likeness import main_script, normal, normal_lines
+from familiar_cli.writer.types import REWRITES, Line, Operation, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.writer.grounds import Grounds
+
+MOST_LINE_CHARS: Final = 600
+MOST_SUMMARY_CHARS: Final = 4_000
+MOST_LINES: Final = 40
+_SHOWN_CHARS: Final = 200
+_PEOPLE: Final = "people/"
+_SESSIONS: Final = "sessions/"
+_TOPICS: Final = f"{TOPICS_DIR}/"
+_PLAIN: Final = re.compile(r"[\w -]+(?:\.md)?")
+_MARKER: Final = re.compile(r"^\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)+")
+_BLOCK: Final = re.compile(r"^(#{1,6}(?=\s|$)|>|```|~~~|[-*_=]{3,}\s*$|\|)")
+_DEFAULT_SECTION: Final = {
+    _PEOPLE: {"said": "Facts", "play": "Play", "felt": "Feelings"},
+    _TOPICS: {"said": "Notes", "play": "Play", "felt": "Feelings"},
+    _SESSIONS: {"said": "Highlights", "play": "Highlights", "felt": "Highlights"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the rules let through, and what they did not."""
+
+    accepted: tuple[Operation, ...]
+    refused: tuple[Refusal, ...]
+
+
+class _NoError(Exception):
+    """A rule says no to a whole operation."""
+
+    def __init__(self, rail: str, reason: str) -> None:
+        super().__init__(reason)
+        self.rail = rail
+
+
+def judge(operations: Sequence[Operation], grounds: Grounds) -> Judged:
+    """Return which of `operations` may be made, with their lines tidied, and what was refused."""
+    accepted: list[Operation] = []
+    refused: list[Refusal] = []
+    for proposed in operations:
+        try:
+            operation = _placed(_named(proposed, grounds), grounds)
+            kept, lost = _lines(operation, grounds, accepted)
+        except _NoError as no:
+            refused.append(_refusal(proposed, no.rail, str(no)))
+            continue
+        refused += lost
+        if kept.lines:
+            accepted.append(kept)
+    return Judged(tuple(accepted), tuple(refused))
+
+
+def _named(operation: Operation, grounds: Grounds) -> Operation:
+    """Return the operation with the path that it means."""
+    rel_path = operation.rel_path
+    directory, _, rest = rel_path.partition("/")
+    if f"{directory}/" not in _DEFAULT_SECTION or not rest:
+        raise _NoError("path", "only files in people/, topics/ and sessions/ are written")
+    if directory == TOPICS_DIR:
+        stem = slugify(rest.removesuffix(".md"))
+        if not _PLAIN.fullmatch(rest) or not stem:
+            raise _NoError("path", "that is no name of a topic")
+        _no_private(grounds)
+        return replace(operation, rel_path=f"{_TOPICS}{stem}.md")
+    if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
+        raise _NoError("path", "that is no file of a person or a session")
+    if rel_path.startswith(_PEOPLE) and grounds.roster.at(rel_path) is None:
+        raise _NoError("unknown_person", "nobody with that id took part in these turns")
+    if rel_path.startswith(_SESSIONS):
+        _no_private(grounds)
+        if rel_path not in grounds.sessions:
+            raise _NoError("session_slot", "none of these turns was said in that session")
+    return operation
+
+
+def _no_private(grounds: Grounds) -> None:
+    if grounds.batch.private is not None:
+        raise _NoError("private", "what was said in private is kept with the person alone")
+
+
+def _placed(operation: Operation, grounds: Grounds) -> Operation:
+    """Return the operation as it would be made: which section, and whether it may rewrite."""
+    if not any(line.text.strip() for line in operation.lines):
+        raise _NoError("blank", "there is nothing in it")
+    if len(operation.lines) > MOST_LINES:
+        raise _NoError("size", f"it has more than {MOST_LINES} lines")
+    if grounds.batch.private is not None:
+        return _in_private(operation)
+    shown = grounds.shown.get(operation.rel_path)
+    if fold(operation.section).strip(" :*_") == "aliases" and operation.op != "set_summary":
+        operation = replace(operation, op="add_aliases", section="")
+    if operation.op == "add_aliases":
+        return _of_a_person(operation)
+    section = "" if operation.op == "set_summary" else _section(operation)
+    if operation.op in REWRITES and shown is not None and not shown.whole:
+        raise _NoError(
+            "not_shown", "the model had not seen the whole file that it wants to rewrite"
+        )
+    return replace(operation, section=section)
+
+
+def _in_private(operation: Operation) -> Operation:
+    """Return the operation as an addition to the person's private section, or refuse it."""
+    if operation.op in {"add_aliases", "replace_section"}:
+        raise _NoError("private", "only additions are learned from a private channel")
+    return replace(operation, op="add_bullets", section="", title="")
+
+
+def _of_a_person(operation: Operation) -> Operation:
+    if not operation.rel_path.startswith(_PEOPLE):
+        raise _NoError("form", "only people have aliases")
+    return operation
+
+
+def _section(operation: Operation) -> str:
+    directory = operation.rel_path.partition("/")[0] + "/"
+    usual = _DEFAULT_SECTION[directory][operation.kind]
+    title = re.sub(r"<!--.*?(?:-->|$)", "", operation.section).strip()
+    return title or usual
+
+
+def _lines(
+    operation: Operation, grounds: Grounds, before: Sequence[Operation]
+) -> tuple[Operation, list[Refusal]]:
+    """Return the operation with the lines that pass; a rewrite passes as a whole or not at all."""
+    kept: list[Line] = []
+    refused: list[Refusal] = []
+    for line in operation.lines:
+        tidy = replace(line, text=_tidy(line.text))
+        try:
+            kept.append(_checked(tidy, operation, grounds, [*kept, *_same(operation, before)]))
+        except _NoError as no:
+            if operation.op in REWRITES:
+                raise
+            refused.append(_refusal(operation, no.rail, str(no), line))
+    return replace(operation, lines=tuple(kept)), refused
+
+
+def _same(operation: Operation, before: Sequence[Operation]) -> list[Line]:
+    return [line for o in before if o.rel_path == operation.rel_path for line in o.lines]
+
+
+def _checked(line: Line, operation: Operation, grounds: Grounds, before: Sequence[Line]) -> Line:
+    """Return a line as it is to be written.
+
+    Raises:
+        _NoError: A rule says no.
+    """
+    line = _with_evidence(line, grounds)
+    if operation.op == "add_aliases":
+        return _alias(line, operation, grounds)
+    for rule in _RULES:
+        rule(line, operation, grounds)
+    if operation.op not in REWRITES:
+        _not_there_already(line, operation, grounds, before)
+    return _attributed(line, operation, grounds)
+
+
+def _with_evidence(line: Line, grounds: Grounds) -> Line:
+    known = tuple(n for n in line.turns if n in grounds.turns)
+    if not known:
+        why = "none of the turns it names is in this batch" if line.turns else "it names no turn"
+        raise _NoError("evidence", why)
+    return replace(line, turns=known)
+
+
+def _not_blank(line: Line, operation: Operation, grounds: Grounds) -> None:
+    del operation, grounds
+    if not normal(line.text):
+        raise _NoError("blank", "there is nothing in it")
+
+
+def _not_too_long(line: Line, operation: Operation, grounds: Grounds) -> None:
+    del grounds
+    most = MOST_SUMMARY_CHARS if operation.op == "set_summary" else MOST_LINE_CHARS
+    if len(line.text) > most:
+        raise _NoError("size", f"a line has more than {most} characters")
+
+
+def _in_their_language(line: Line, operation: Operation, grounds: Grounds) -> None:
+    del operation
+    script = main_script(line.text)
+    if script is not None and script not in grounds.scripts:
+        raise _NoError("language", f"nobody here writes in {script.capitalize()} letters")
+
+
+def _not_the_prompt(line: Line, operation: Operation, grounds: Grounds) -> None:
+    del operation
+    if grounds.instructions.has(line.text):
+        raise _NoError("instructions", "it repeats what the prompt says, which nobody said")
+
+
+def _not_recalled(line: Line, operation: Operation, grounds: Grounds) -> None:
+    if operation.op not in REWRITES and grounds.recalled(operation.rel_path).has(line.text):
+        raise _NoError("recalled", "it repeats what memory says elsewhere")
+
+
+_RULES: Final[tuple[Callable[[Line, Operation, Grounds], None], ...]] = (
+    _not_blank,
+    _not_too_long,
+    _in_their_language,
+    _not_the_prompt,
+    _not_recalled,
+)
+
+
+def _not_there_already(
+    line: Line, operation: Operation, grounds: Grounds, before: Sequence[Line]
+) -> None:
+    shown = grounds.shown.get(operation.rel_path)
+    there = normal_lines(shown.text) if shown else frozenset()
+    if normal(line.text) in there | {normal(known.text) for known in before}:
+        raise _NoError("duplicate", "the file says so already")
+
+
+def _attributed(line: Line, operation: Operation, grounds: Grounds) -> Line:
+    """Return a line that says who says so. What is felt is the familiar's own.
+
+    Raises:
+        _NoError: Nobody but the familiar said so about a person.
+    """
+    subject = grounds.roster.at(operation.rel_path)
+    speakers = grounds.roster.who_said(line.turns)
+    if operation.kind == "felt":
+        return line
+    if subject and not speakers:
+        raise _NoError("claim", "no person said so in these turns, only the familiar")
+    if subject and operation.op == "set_summary" and subject not in speakers:
+        raise _NoError("claim", "who somebody is rests on their own words")
+    text = _as_play(line.text) if operation.kind == "play" else line.text
+    if operation.op in {*REWRITES, "create"} or any(_names(text, p.names) for p in speakers):
+        return replace(line, text=text)
+    who = ", ".join(p.label for p in speakers) or grounds.name
+    return replace(line, text=text if not speakers and _names(text, (who,)) else f"{text} ({who})")
+
+
+def _as_play(text: str) -> str:
+    return (
+        text if fold(text).startswith(("in play", "(play", "in the game")) else f"In play: {text}"
+    )
+
+
+def _names(text: str, names: Sequence[str]) -> bool:
+    words = f" {normal(text)} "
+    return any(
+        f" {normal(name)} " in words or (not name.isascii() and normal(name) in words)
+        for name in names
+        if normal(name)
+    )
+
+
+def _alias(line: Line, operation: Operation, grounds: Grounds) -> Line:
+    """Return a name that somebody goes by.
+
+    Raises:
+        _NoError: It is no name, nobody said it, or it is another person's.
+    """
+    person = grounds.roster.at(operation.rel_path)
+    assert person is not None
+    try:
+        name = checked(line.text)
+    except UsageError as error:
+        raise _NoError("form", "it can be no name") from error
+    key = key_of(name)
+    if key in {key_of(known) for known in person.names}:
+        raise _NoError("duplicate", "the file says so already")
+    others = [p.slug for p in grounds.roster.people if p != person and _goes_by(p.names, key)]
+    others += [slug for slug in grounds.others(name) if slug != person.slug]
+    if others or key == key_of(grounds.name):
+        raise _NoError("identity", "somebody else goes by that name; only an id tells who is who")
+    if not any(key in fold(words) for words in grounds.words_of(line.turns)):
+        raise _NoError("evidence", "that name was not said in the turns it names")
+    return replace(line, text=name)
+
+
+def _goes_by(names: Sequence[str], key: str) -> bool:
+    return key in {key_of(name) for name in names}
+
+
+def _tidy(text: str) -> str:
+    """Return `text` as one line that cannot change the structure of a Markdown file."""
+    line = " ".join(harmless(text).replace("<!--", "‹!--").replace("-->", "--›").split())
+    line = _MARKER.sub("", line)
+    return _BLOCK.sub(lambda found: "\\" + found[0], line)
+
+
+def _refusal(operation: Operation, rail: str, reason: str, line: Line | None = None) -> Refusal:
+    lines = [line] if line else operation.lines
+    text = one_line(" / ".join(entry.text for entry in lines), _SHOWN_CHARS)
+    turns = tuple(sorted({n for entry in lines for n in entry.turns}))
+    return Refusal(one_line(operation.rel_path, _SHOWN_CHARS), rail, reason, text, turns)

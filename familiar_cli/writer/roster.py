@@ -1,0 +1,97 @@
+"""Who took part in a batch. The platform's id tells who is who; nothing that was said does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import UsageError
+from familiar_cli.memory.alias_section import checked
+from familiar_cli.memory.aliases import people_path
+from familiar_cli.memory.mentions import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author
+
+_MOST_NAMES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Someone who took part.
+
+    Args:
+        slug: Who.
+        label: The best name there is.
+        seen: The names that the platform gave, in this batch.
+        names: These, and the names in their file.
+        turns: The ids of what they said.
+    """
+
+    slug: str
+    label: str
+    seen: tuple[str, ...]
+    names: tuple[str, ...]
+    turns: frozenset[int]
+
+    @property
+    def rel_path(self) -> str:
+        """Their file."""
+        return people_path(self.slug)
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Everyone who took part in a batch, the most talkative first."""
+
+    people: tuple[Person, ...]
+
+    def at(self, rel_path: str) -> Person | None:
+        """Return whose file `rel_path` is, or None."""
+        return next((p for p in self.people if p.rel_path == rel_path), None)
+
+    def who_said(self, turn_ids: Iterable[int]) -> tuple[Person, ...]:
+        """Return who said any of these turns; the familiar is not among them."""
+        wanted = set(turn_ids)
+        return tuple(p for p in self.people if p.turns & wanted)
+
+
+def roster_of(turns: Iterable[Turn], names_in: Callable[[str], tuple[str, ...]]) -> Roster:
+    """Return who wrote `turns`.
+
+    Args:
+        turns: A batch.
+        names_in: Gives the names in a person's file, by its path.
+    """
+    authors: dict[str, list[Author]] = {}
+    said: dict[str, set[int]] = {}
+    for turn in turns:
+        if turn.author:
+            authors.setdefault(turn.author.slug, []).append(turn.author)
+            said.setdefault(turn.author.slug, set()).add(turn.id)
+    found = [_person(slug, authors[slug], said[slug], names_in) for slug in authors]
+    return Roster(tuple(sorted(found, key=lambda p: -len(p.turns))))
+
+
+def _person(
+    slug: str, seen: list[Author], said: set[int], names_in: Callable[[str], tuple[str, ...]]
+) -> Person:
+    given = [name for a in reversed(seen) for name in (a.display_name, a.username) if name]
+    names = _distinct(given)
+    label = names[0] if names else seen[-1].label
+    every = _distinct([label, *names, *names_in(people_path(slug))])
+    return Person(slug, label, names, every, frozenset(said))
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    by_key: dict[str, str] = {}
+    for name in names:
+        try:
+            shown = checked(name)
+        except UsageError:  # a name of emoji only, or of a hundred words
+            continue
+        by_key.setdefault(key_of(shown), shown)
+    return tuple(by_key.values())[:_MOST_NAMES]

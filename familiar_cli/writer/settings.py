@@ -1,0 +1,43 @@
+"""What the writer is told about its work and about the familiar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How the writer works.
+
+    Args:
+        batch_turns: Most turns of one question.
+        batch_tokens: Most tokens of turns in one question; a small model gets fewer.
+        quiet_gap_s: A silence this long ends a conversation.
+        share_private: What was said in private may be remembered everywhere.
+        reply_tokens: Most tokens of a reply.
+        temperature: How freely words are chosen; None: as the model's settings say.
+        structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
+    """
+
+    batch_turns: int = 60
+    batch_tokens: int = 4000
+    quiet_gap_s: float = 1800.0
+    share_private: bool = False
+    reply_tokens: int = 1024
+    temperature: float | None = None
+    structured: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who the familiar is, as far as the writer needs it.
+
+    Args:
+        name: What it is called.
+        voice: How it is, in a few sentences.
+        texts: All that makes it who it is. What repeats it is no memory.
+    """
+
+    name: str
+    voice: str = ""
+    texts: tuple[str, ...] = ()
