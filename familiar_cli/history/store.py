@@ -227,9 +227,10 @@ class HistoryStore:
 
         For the rest of this room: what leaves it is turns and summaries, not SQL.
         """
-        from familiar_cli.history.schema import opened, translated  # noqa: PLC0415  # loads sqlite3
+        from familiar_cli.history.schema import opened, opened_to_read, translated  # noqa: PLC0415  # loads sqlite3
 
         with self._lock, translated(self.path):
             if self._connection is None and (create or self.path.exists()):
-                self._connection = opened(self.path, self._busy_timeout_s)
+                open_it = opened if create else opened_to_read
+                self._connection = open_it(self.path, self._busy_timeout_s)
             yield self._connection
