@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.modes import OF_MODALITY
 
@@ -46,10 +46,16 @@ if TYPE_CHECKING:
     from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
+    from familiar_cli.writer.memory_writer import MemoryWriter, Mode, WriterSettings
+    from familiar_cli.writer.runs import Runs
+    from familiar_cli.writer.types import Report
 
     OnText = Callable[[str], None]
 
 _NO_NOTE = "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
+WRITER_SLOT = "memory_writer"
+_PLAN_TOKENS = 4096  # of a reply that says what to remember, where nobody said otherwise
+_PLAN_TEMPERATURE = 0.2  # it is to be faithful, not inventive
 _TITLE_TOKENS = 30  # what says that a summary is one
 
 
@@ -540,6 +546,117 @@ class Familiar:
             notice=notice,
             source=said.source,
         )
+
+    def memory_writer(self, *, on_wait: OnText | None = None) -> MemoryWriter:
+        """Return what turns the history into memory.
+
+        Raises:
+            ConfigError: Something is missing to talk to its model.
+        """
+        from familiar_cli.llm.slots import check_usable
+        from familiar_cli.writer.memory_writer import MemoryWriter, Who
+
+        slot = self.slot(WRITER_SLOT)
+        check_usable(slot)
+        character = self.character.read(self.paths.id)
+        texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
+        voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
+        return MemoryWriter(
+            self.memory,
+            self.history,
+            self.model(WRITER_SLOT, on_wait=on_wait),
+            self.counter,
+            self.runs,
+            who=Who(character.name, voice.strip(), (self.config.system_prompt, *texts.values())),
+            settings=self._writer_settings(slot),
+            zone=self.zone,
+            private=self.channels.private,
+            channel_context_lookup=self.channel_label,
+        )
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What is kept of each pass of the memory writer."""
+        from familiar_cli.writer.runs import Runs
+
+        return Runs(self.paths.runs, self.paths.quarantine)
+
+    def _writer_settings(self, slot: ResolvedSlot) -> WriterSettings:
+        """Return how the writer works. A reply that is a plan is longer than one in a chat."""
+        from familiar_cli.config.schema import SlotSettings
+        from familiar_cli.writer.memory_writer import WriterSettings
+
+        set_to = self.config.memory_writer
+        own = WRITER_SLOT in self.config.llm.slots
+        reply_tokens, temperature = slot.max_tokens, None
+        if not own and not self.config.llm.max_tokens:
+            reply_tokens = max(reply_tokens, min(_PLAN_TOKENS, slot.context_tokens // 4))
+        if not own and slot.temperature == SlotSettings().temperature:
+            temperature = _PLAN_TEMPERATURE
+        return WriterSettings(
+            batch_turns=set_to.batch_turns,
+            batch_tokens=set_to.batch_tokens,
+            quiet_gap_s=set_to.idle_timeout,
+            share_private=set_to.dm == "share",
+            reply_tokens=reply_tokens,
+            temperature=temperature,
+            structured=set_to.structured,
+        )
+
+    async def write_memory(
+        self,
+        writer: MemoryWriter,
+        mode: Mode = "apply",
+        *,
+        wait_s: float = 0.0,
+        on_wait: OnText = lambda _: None,
+        **which: Any,  # noqa: ANN401  # as `MemoryWriter.run` takes it
+    ) -> Report:
+        """Make one pass, while no other process does.
+
+        Args:
+            writer: As `memory_writer` returned it.
+            mode: `apply`, `review` or `dry_run`.
+            wait_s: Longest wait for another process.
+            on_wait: Told whom it waits for.
+            **which: Which turns; see `MemoryWriter.run`.
+
+        Raises:
+            LockedError: Another process is still at it.
+            FamiliarError: As `MemoryWriter.run`.
+        """
+        from familiar_cli.writer.turnstile import one_at_a_time
+
+        if mode == "dry_run":
+            return await writer.run(mode, **which)
+        async with one_at_a_time(self.paths.writer_lock, wait_s, on_wait):
+            return await writer.run(mode, **which)
+
+    def remember_later(self) -> int:
+        """Take on a pass of the memory writer if one is due; return how many turns wait for it.
+
+        Raises:
+            FamiliarError: The history could not be read.
+        """
+        from familiar_cli.writer.after_reply import due_turns
+
+        set_to = self.config.memory_writer
+        waiting = due_turns(
+            self.history,
+            turn_threshold=set_to.turn_threshold,
+            idle_timeout=set_to.idle_timeout,
+            switch=set_to.auto,
+            is_local=self.slot(WRITER_SLOT).preset == "local",
+            failed_at=self.runs.failed_at(),
+        )
+        if not waiting or not self.jobs.add(WRITER_SLOT, self._write_after_reply):
+            return 0
+        return waiting
+
+    async def _write_after_reply(self) -> None:
+        report = await self.write_memory(self.memory_writer())
+        if report.error:
+            raise report.error
 
     def close(self) -> None:
         """End the models that were started and let go of the history."""

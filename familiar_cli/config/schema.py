@@ -38,6 +38,7 @@ LAYERS = (
 ROLES = ("system", "user", "assistant")
 NOTE_PLACES = ("depth", "scenario")
 SWITCH = ("auto", "on", "off")
+PRIVACY = ("private", "share")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
 # server never reaches another.
 OF_PRESET = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
@@ -207,6 +208,35 @@ class EmbeddingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryWriterSettings:
+    """`[memory_writer]`: how what was said becomes memory."""
+
+    auto: str = _set(
+        "auto",
+        "Whether memory is written after a reply; auto: with preset local at the threshold only",
+        choices=SWITCH,
+    )
+    turn_threshold: int = _set(50, "So many turns that wait are written at once", minimum=1)
+    idle_timeout: float = _set(
+        1800.0, "After so long a silence, in seconds, what waits is written", minimum=1
+    )
+    batch_turns: int = _set(60, "Most turns of one question to the model", minimum=1)
+    batch_tokens: int = _set(
+        4000, "Most tokens of turns in one question; a small model gets fewer", minimum=100
+    )
+    dm: str = _set(
+        "private",
+        "Whether what is learned in a direct message stays there, or is shared everywhere",
+        choices=PRIVACY,
+    )
+    structured: str = _set(
+        "auto",
+        "Whether the server is asked to constrain replies to the schema; auto: until it refuses",
+        choices=SWITCH,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -225,6 +255,7 @@ class CharacterConfig:
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}
     )
