@@ -363,6 +363,7 @@ class Familiar:
             self.history,
             self.names,
             self.counter,
+            share_private=self.config.memory_writer.dm == "share",
             deadline_s=self.config.context.provider_deadline_s,
         )
 
