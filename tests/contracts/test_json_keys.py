@@ -32,6 +32,11 @@ def root():
         ("status", []),
         ("doctor", []),
         ("context", ["--last"]),
+        ("people ls", []),
+        ("people alias", ["cli:anna", "Anna", "--dry-run"]),
+        ("channel ls", []),
+        ("channel show", ["cli"]),
+        ("channel set", ["cli", "--name", "x"]),
         ("config show", []),
         ("config show", ["llm.preset"]),
         ("config get", ["llm.preset"]),
@@ -78,8 +83,10 @@ def test_status(root) -> None:
         "unsummarised_turns",
         "unindexed_files",
         "last_turn",
+        "summary",
     }
     assert set(found) >= wanted
+    assert set(found["summary"]) >= {"last_turn", "behind", "cut", "failed", "failed_at", "private"}
     assert set(found["last_turn"]) >= {"id", "at", "channel", "role", "author", "partial"}
 
 
@@ -111,6 +118,28 @@ def test_list(root) -> None:
     found = data("list")
     assert set(found) >= {"home", "familiars"}
     assert set(found["familiars"][0]) >= {"id", "name", "turns", "memory_files", "chosen"}
+
+
+def test_people(root) -> None:
+    done = data("people", "alias", "cli:anna", "Anna")
+    assert set(done) >= {"slug", "rel_path", "name", "changed", "diff", "collisions", "notices"}
+    found = data("people", "ls")
+    assert set(found) >= {"people", "collisions"}
+    keys = {"slug", "name", "aliases", "turns", "last_seen", "size_bytes"}
+    assert set(found["people"][0]) >= keys
+    shown = data("people", "show", "anna")
+    assert set(shown) >= {"slug", "rel_path", "text", "sha256", "names", "collisions"}
+
+
+def test_channels(root) -> None:
+    keys = {"id", "label", "kind", "mode", "private", "turns", "last_at", "subscribed", "problem"}
+    assert set(data("channel", "ls")["channels"][0]) >= keys
+    shown = data("channel", "show", "cli")
+    assert set(shown) >= {*keys, "path", "budget", "settings"}
+    assert set(shown["budget"]) >= {"total", "layers"}
+    assert set(shown["settings"][0]) >= {"key", "value", "source"}
+    done = data("channel", "set", "cli", "--name", "x")
+    assert set(done) >= {"channel", "changed", "diff", "subscribed"}
 
 
 def test_config(root) -> None:
