@@ -30,6 +30,10 @@ VERSION: Final = 1
 WATERMARK: Final = f"fulltext-{VERSION}"
 """The watermark up to which turns are in the table."""
 
+MOST_RANKED: Final = 10_000
+"""A word that stands in more turns than this is common."""
+
+_COLUMNS: Final = ", ".join(f"turns.{name}" for name in SELECTED.split(", "))
 _PAGE: Final = 5000  # turns that are added in one transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
@@ -144,20 +148,47 @@ def _body(row: tuple[int, object]) -> tuple[int, str]:
 def _ranked(
     connection: sqlite3.Connection, wanted: str, span: Span, limit: int
 ) -> list[tuple[Any, ...]]:
+    wanted, oldest = _affordable(connection, wanted)
     where, values = span.where()
-    columns = ", ".join(f"turns.{name.strip()}" for name in SELECTED.split(","))
-    if where:
-        sql = (
-            f"SELECT {columns}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
-            f"WHERE turns_fts MATCH ?{where} ORDER BY rank LIMIT ?"
-        )
-        return connection.execute(sql, (wanted, *values, limit)).fetchall()
     sql = (
-        f"SELECT {columns}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
-        "WHERE turns_fts MATCH ? ORDER BY rank LIMIT ?) JOIN turns ON turns.id = found "
-        "ORDER BY score"
+        f"SELECT {_COLUMNS}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
+        f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY rank LIMIT ?"
     )
-    return connection.execute(sql, (wanted, limit)).fetchall()
+    if where:
+        return connection.execute(sql, (wanted, oldest, *values, limit)).fetchall()
+    sql = (  # ranked before turns are read: a turn is a hundred times larger than its rank
+        f"SELECT {_COLUMNS}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
+        "WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?) "
+        "JOIN turns ON turns.id = found ORDER BY score, turns.id DESC"
+    )
+    return connection.execute(sql, (wanted, oldest, limit)).fetchall()
+
+
+def _affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int]:
+    """Return a query that ranks at most about `MOST_RANKED` turns a word, and the oldest of them.
+
+    Turns that hold none but common words are ranked only when there is no rarer word; then only
+    the newest of them.
+    """
+    terms = wanted.split(" OR ")
+    rare = [term for term in terms if not _is_common(connection, term)]
+    if len(rare) == len(terms):
+        return wanted, 0
+    if any(_is_known(connection, term) for term in rare):
+        return f"({' OR '.join(rare)}) AND ({wanted})", 0
+    sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+    oldest = connection.execute(sql, (wanted, MOST_RANKED)).fetchone()
+    return wanted, oldest[0] if oldest else 0
+
+
+def _is_common(connection: sqlite3.Connection, term: str) -> bool:
+    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1 OFFSET ?"
+    return connection.execute(sql, (term, MOST_RANKED)).fetchone() is not None
+
+
+def _is_known(connection: sqlite3.Connection, term: str) -> bool:
+    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1"
+    return connection.execute(sql, (term,)).fetchone() is not None
 
 
 def marks(query: str, text: str) -> Iterator[tuple[int, int]]:
