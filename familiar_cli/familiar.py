@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from familiar_cli.config.modes import OF_MODALITY
 
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
-    from familiar_cli.writer.memory_writer import MemoryWriter, Mode, WriterSettings
+    from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
     from familiar_cli.writer.runs import Runs
-    from familiar_cli.writer.types import Report
 
     OnText = Callable[[str], None]
 
@@ -603,61 +602,6 @@ class Familiar:
             temperature=temperature,
             structured=set_to.structured,
         )
-
-    async def write_memory(
-        self,
-        writer: MemoryWriter,
-        mode: Mode = "apply",
-        *,
-        wait_s: float = 0.0,
-        on_wait: OnText = lambda _: None,
-        **which: Any,  # noqa: ANN401  # as `MemoryWriter.run` takes it
-    ) -> Report:
-        """Make one pass, while no other process does.
-
-        Args:
-            writer: As `memory_writer` returned it.
-            mode: `apply`, `review` or `dry_run`.
-            wait_s: Longest wait for another process.
-            on_wait: Told whom it waits for.
-            **which: Which turns; see `MemoryWriter.run`.
-
-        Raises:
-            LockedError: Another process is still at it.
-            FamiliarError: As `MemoryWriter.run`.
-        """
-        from familiar_cli.writer.turnstile import one_at_a_time
-
-        if mode == "dry_run":
-            return await writer.run(mode, **which)
-        async with one_at_a_time(self.paths.writer_lock, wait_s, on_wait):
-            return await writer.run(mode, **which)
-
-    def remember_later(self) -> int:
-        """Take on a pass of the memory writer if one is due; return how many turns wait for it.
-
-        Raises:
-            FamiliarError: The history could not be read.
-        """
-        from familiar_cli.writer.after_reply import due_turns
-
-        set_to = self.config.memory_writer
-        waiting = due_turns(
-            self.history,
-            turn_threshold=set_to.turn_threshold,
-            idle_timeout=set_to.idle_timeout,
-            switch=set_to.auto,
-            is_local=self.slot(WRITER_SLOT).preset == "local",
-            failed_at=self.runs.failed_at(),
-        )
-        if not waiting or not self.jobs.add(WRITER_SLOT, self._write_after_reply):
-            return 0
-        return waiting
-
-    async def _write_after_reply(self) -> None:
-        report = await self.write_memory(self.memory_writer())
-        if report.error:
-            raise report.error
 
     def close(self) -> None:
         """End the models that were started and let go of the history."""

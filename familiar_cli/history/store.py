@@ -131,6 +131,10 @@ class HistoryStore:
             return next(iter(self.recent(channel_id, 1)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
+    def newest_id(self) -> int:
+        """Return the highest id of a turn; 0: nothing was said."""
+        return self._number("SELECT coalesce(max(id), 0) FROM turns")
+
     def count(self) -> int:
         """Return how many turns there are."""
         return self._number("SELECT count(*) FROM turns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.errors import ModelError
+from familiar_cli.errors import FamiliarError, ModelError
 
 if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
@@ -164,7 +164,7 @@ class Report:
     notices: list[str] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
     diff: str = ""
-    error: Exception | None = None
+    error: FamiliarError | None = None
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:

@@ -53,6 +53,18 @@ async def watch(
         await scheduler.close()
 
 
+async def until(stop: asyncio.Event, scheduler: MemoryWriterScheduler) -> None:
+    """Make one pass over all that waits; `stop` breaks it off between two steps."""
+    working = asyncio.ensure_future(scheduler.flush())
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()
+        await scheduler.close()
+
+
 @contextmanager
 def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
     """Let Ctrl-C and a polite request to end set `stop`."""
