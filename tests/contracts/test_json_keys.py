@@ -37,6 +37,11 @@ def root():
         ("channel ls", []),
         ("channel show", ["cli"]),
         ("channel set", ["cli", "--name", "x"]),
+        ("history ls", []),
+        ("history show", []),
+        ("history search", ["hi"]),
+        ("history stats", []),
+        ("history export", []),
         ("config show", []),
         ("config show", ["llm.preset"]),
         ("config get", ["llm.preset"]),
@@ -148,3 +153,20 @@ def test_config(root) -> None:
     assert set(data("config", "show")["settings"][0]) >= keys
     assert set(data("config", "set", "name", "b")) >= {"key", "path", "changed", "diff"}
     assert set(data("config", "path")) >= {"path", "exists"}
+
+
+def test_history(root) -> None:
+    turn = {"turn", "channel", "role", "author", "at", "content", "source", "partial", "hidden"}
+    assert set(data("history", "ls")["channels"][0]) >= {"channel", "turns", "first_at", "last_at"}
+    assert set(data("history", "show")["turns"][0]) >= turn
+    assert set(data("history", "search", "hi")["hits"][0]) >= turn | {"score", "marks", "around"}
+    assert set(data("history", "stats")) >= {"turns", "tokens", "channels", "authors", "months"}
+    assert set(data("history", "export")) >= {"format", "lines", "text"}
+
+
+def test_import_chat(root, tmp_path) -> None:
+    chat = tmp_path / "c.jsonl"
+    chat.write_text('{"role": "user", "content": "Hi"}\n[]\n', "utf-8")
+    found = data("import-chat", str(chat), code=7)
+    assert set(found) >= {"imported", "already_there", "skipped", "channel", "chats", "files"}
+    assert set(found["skipped"][0]) == {"line", "reason"}
