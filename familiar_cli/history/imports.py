@@ -102,7 +102,8 @@ def channel_of(
     with history.use(create=False) as connection:
         if connection is None:
             return next(iter(candidates))
-        known = connection.execute("SELECT channel_id FROM chats WHERE key = ?", (key,)).fetchone()
+        sql = "SELECT channel_id FROM chats WHERE key = ?"
+        known = connection.execute(sql, (pack(key),)).fetchone()
         if known:
             return unpack(known[0])
         return next(c for c in candidates if _may_be(connection, c, sample))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 
@@ -183,3 +184,36 @@ def test_another_programs_database_exits_5(root, chat) -> None:
 
 def test_without_a_familiar_it_exits_4(tmp_path) -> None:
     assert bring(save(tmp_path / "c.jsonl", *talk(2))).exit_code == 4
+
+
+def test_ctrl_c_says_how_to_go_on(chat, monkeypatch) -> None:
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("familiar_cli.bootstrap.chats.bringing.Bringing.run", interrupt)
+    result = bring(chat)
+    assert result.exit_code == 130
+    assert "What was imported stays" in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read_is_named(root, tmp_path) -> None:
+    save(tmp_path / "good.jsonl", HEAD, *talk(2))
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    try:
+        result = bring(tmp_path)
+    finally:
+        closed.chmod(0o700)
+    assert result.exit_code == 7
+    assert "closed" in result.stderr
+
+
+def test_a_file_name_that_is_no_unicode_stops_nothing(root, tmp_path) -> None:
+    name = os.fsdecode(b"caf\xe9.jsonl") if os.name == "posix" else "caf\u00e9.jsonl"
+    try:
+        path = save(tmp_path / name, HEAD, *talk(2))
+    except OSError:
+        pytest.skip("this file system has only names in Unicode")
+    assert data("import-chat", str(path.parent))["imported"] == 2
+    assert data("import-chat", str(path.parent))["already_there"] == 2

@@ -96,7 +96,7 @@ def _elements(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip
 
 def _whole(source: Source) -> dict[str, Any] | None:
     """Return the one object that a file of many lines holds."""
-    if source.path.stat().st_size > MAX_ELEMENT_BYTES:
+    if source.size_bytes > MAX_ELEMENT_BYTES:
         return None
     with source.open() as stream:
         found = read_object(1, stream.read())
