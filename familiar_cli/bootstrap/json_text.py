@@ -13,7 +13,7 @@ from familiar_cli.errors import BadInputError
 
 MAX_DEPTH: Final = 128  # no known card nests deeper than twenty
 OWN_DEPTH: Final = MAX_DEPTH + 8  # of our own files, which put foreign values into frames
-_MAX_DIGITS: Final = 4000  # just below what Python itself refuses
+MAX_DIGITS: Final = 4000  # just below what Python itself refuses
 _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -99,7 +99,7 @@ def _children(item: object) -> list[Any]:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
+    if len(digits) > MAX_DIGITS:
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
 
