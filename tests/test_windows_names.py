@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from familiar_cli.bootstrap.cards import card_of
 from familiar_cli.bootstrap.create_familiar import id_for
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
+from familiar_cli.config.channel import ChannelConfigs, file_stem
 from familiar_cli.errors import UnsafePathError, UsageError
 from familiar_cli.identity import Author, check_familiar_id
 from familiar_cli.memory.store import MemoryStore
@@ -104,6 +105,23 @@ def test_a_familiars_id_is_a_directory_everywhere(name) -> None:
 def test_a_persons_file_is_one_everywhere(user_id) -> None:
     user_id = user_id.encode("utf-8", "replace").decode()
     assert holds(Author("discord", user_id).slug[:200] + ".md")
+
+
+@given(names, names)
+def test_a_channels_file_is_one_everywhere_and_its_own(one, other) -> None:
+    try:
+        stems = [file_stem(channel_id) for channel_id in (one, other)]
+    except UsageError:
+        return
+    assert all(holds(f"{stem}.toml") for stem in stems)
+    assert (stems[0].casefold() == stems[1].casefold()) == (one == other)
+
+
+@pytest.mark.parametrize("stem", ["%ff", "%", "A" * 150, "%ED%A0", "a b", "con", "é"])
+def test_a_channel_file_named_by_a_person_is_nobodys(stem, tmp_path) -> None:
+    (tmp_path / f"{stem}.toml").write_text("private = true\n")
+    (tmp_path / "cli.toml").write_text("")
+    assert list(ChannelConfigs(tmp_path).known()) == ["cli"]
 
 
 @settings(max_examples=25, deadline=None)
