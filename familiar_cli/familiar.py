@@ -405,15 +405,17 @@ class Familiar:
     def _summariser(self) -> Summariser:
         from familiar_cli.config.zone import zone_of
         from familiar_cli.context.past import SLOT
-        from familiar_cli.context.summarising import Limits, Summariser
+        from familiar_cli.context.summarising import LOCAL_STEPS, MOST_STEPS, Limits, Summariser
         from familiar_cli.llm.slots import check_usable
 
-        check_usable(self.slot(SLOT))
+        slot = self.slot(SLOT)
+        check_usable(slot)
+        steps = LOCAL_STEPS if slot.preset == "local" else MOST_STEPS
         return Summariser(
             self.summaries,
             self.model(SLOT),
             self.counter,
-            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens),
+            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens, steps),
             name=self.character.read(self.paths.id).name,
             label=self.channel_label,
             zone=zone_of(self.config.timezone),

@@ -148,7 +148,7 @@ class ContextSettings:
         1000, "How many turns' traces are kept, newest first; 0 keeps all", minimum=0
     )
     jobs_limit_s: float = _set(
-        120.0, "Longest time for work after a reply before a command ends, in seconds", minimum=0
+        60.0, "Longest time for work after a reply before a command ends, in seconds", minimum=0
     )
 
 
