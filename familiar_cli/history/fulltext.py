@@ -6,7 +6,6 @@ date, page by page, before a search.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from familiar_cli.history.selection import Span, around
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
@@ -189,37 +188,3 @@ def _is_common(connection: sqlite3.Connection, term: str) -> bool:
 def _is_known(connection: sqlite3.Connection, term: str) -> bool:
     sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1"
     return connection.execute(sql, (term,)).fetchone() is not None
-
-
-def marks(query: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where in `text` words of `query` stand, as start and end."""
-    import sqlite3  # noqa: PLC0415
-
-    wanted = fts.match_any(query)
-    if wanted is None:
-        return
-    spans = [match.span() for match in re.finditer(r"[^\W_]+", text)]
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute(_TABLE)
-        bodies = ((n, fts.indexable(text[a:b])) for n, (a, b) in enumerate(spans, start=1))
-        connection.executemany("INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", bodies)
-        sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid"
-        found = connection.execute(sql, (wanted,)).fetchall()
-    finally:
-        connection.close()
-    for (number,) in found:
-        yield from _narrowed(query, text, *spans[number - 1])
-
-
-def _narrowed(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a run that are words of `query`; all of it where scripts have spaces."""
-    run = text[start:end]
-    if not fts.is_unspaced(run):
-        yield start, end
-        return
-    pieces = {word for word in fts.content_words(query) if word}
-    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
-    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
-    for match in re.finditer(pattern, run.casefold()):
-        yield start + match.start(), start + match.end()

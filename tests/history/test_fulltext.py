@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore, fulltext
-from familiar_cli.history.fulltext import marks, search
+from familiar_cli.history.fulltext import search
+from familiar_cli.history.marks import marks
 from familiar_cli.history.selection import Span
 
 
