@@ -99,6 +99,7 @@ def limits() -> str:
         ("files in one archive", f"{bounds.MAX_MEMBERS:,}", "refused"),
         ("all files of one archive, unpacked", _size(bounds.MAX_TOTAL_BYTES), "refused"),
         ("nesting of JSON and YAML", f"{json_text.MAX_DEPTH} levels", "refused"),
+        ("lists and objects in JSON", f"{json_text.MAX_CONTAINERS:,}", "refused"),
         ("digits of a number in JSON", f"{json_text.MAX_DIGITS:,}", "refused"),
         ("entries of a lorebook", f"{MAX_ENTRIES:,}", "refused"),
         ("`character.toml`", _size(config_bounds.MAX_CONFIG_BYTES), "not read"),

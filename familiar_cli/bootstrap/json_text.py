@@ -12,6 +12,7 @@ from typing import Any, Final
 from familiar_cli.errors import BadInputError
 
 MAX_DEPTH: Final = 128  # no known card nests deeper than twenty
+MAX_CONTAINERS: Final = 1_000_000  # lists and objects; each takes far more room than its two signs
 OWN_DEPTH: Final = MAX_DEPTH + 8  # of our own files, which put foreign values into frames
 MAX_DIGITS: Final = 4000  # just below what Python itself refuses
 _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
@@ -42,8 +43,10 @@ def read_json(
         return made
 
     try:
+        text = decoded(raw)
+        _check_count(text)
         value = json.loads(
-            decoded(raw),
+            text,
             object_pairs_hook=pairs,
             parse_float=finite,
             parse_int=_whole,
@@ -90,6 +93,12 @@ def dump_json(value: object, *, indent: int | None = 2) -> str:
     """Return `value` as JSON that UTF-8 can hold: readable, lone surrogates escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
+
+
+def _check_count(text: str) -> None:
+    """Raise `ValueError` when what `text` describes would take far more room than the text."""
+    if text.count("[") + text.count("{") > MAX_CONTAINERS:
+        raise ValueError(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
 
 
 def _children(item: object) -> list[Any]:
