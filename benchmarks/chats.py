@@ -30,11 +30,12 @@ from familiar_cli.history.fulltext import search
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WORDS = (
-    "the a of and she he they likes hates plays said about again never maybe tea coffee garden "
-    "music guitar concert rainy evening game tired happy Alice Bob Carol mountain river letter "
-    "umbrella platform winter morning kitchen window promise secret singing lantern harbour"
-).split()  # noqa: SIM905  # easier to read
+WORDS = [
+    *("the", "a", "of", "and", "she", "he", "they", "likes", "hates", "plays", "said", "about"),
+    *("again", "never", "maybe", "tea", "coffee", "garden", "music", "guitar", "concert", "rainy"),
+    *("evening", "game", "tired", "happy", "Alice", "Bob", "Carol", "mountain", "river", "letter"),
+    *("umbrella", "platform", "winter", "kitchen", "window", "promise", "lantern", "harbour"),
+]
 RARE = [f"word{number}" for number in range(20_000)]
 QUERIES = {
     "rare word": "zanzibar",

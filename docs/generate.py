@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from familiar_cli import cli
+from familiar_cli.bootstrap import bounds, json_text
+from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES
+from familiar_cli.config import bounds as config_bounds
 from familiar_cli.config.modes import MODES
 from familiar_cli.config.settings import all_settings
 from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
+from familiar_cli.llm.streaming import MAX_REPLY_CHARS
+from familiar_cli.memory import paths
+from familiar_cli.memory.files import MAX_READ_BYTES
+from familiar_cli.memory.grep import MAX_PATTERN_CHARS
+from familiar_cli.memory.types import Limits
 
 if TYPE_CHECKING:
     from familiar_cli.config.settings import Setting
@@ -79,6 +87,39 @@ def layers() -> str:
         for layer, percent in PERCENT.items()
     ]
     return "\n".join([head, "|---" * (len(names) + 3) + "|", *rows])
+
+
+def limits() -> str:
+    """Return what is accepted from outside, as the page on hostile input shows it."""
+    kept = Limits()
+    rows = (
+        ("any file from outside", _size(bounds.MAX_FILE_BYTES), "refused"),
+        ("a card's JSON, unpacked; in a PNG all texts together", _size(bounds.MAX_CARD_BYTES), ""),
+        ("a card in YAML", _size(bounds.MAX_YAML_BYTES), "refused; so are aliases"),
+        ("files in one archive", f"{bounds.MAX_MEMBERS:,}", "refused"),
+        ("all files of one archive, unpacked", _size(bounds.MAX_TOTAL_BYTES), "refused"),
+        ("nesting of JSON and YAML", f"{json_text.MAX_DEPTH} levels", "refused"),
+        ("lists and objects in JSON", f"{json_text.MAX_CONTAINERS:,}", "refused"),
+        ("digits of a number in JSON", f"{json_text.MAX_DIGITS:,}", "refused"),
+        ("entries of a lorebook", f"{MAX_ENTRIES:,}", "refused"),
+        ("`character.toml`", _size(config_bounds.MAX_CONFIG_BYTES), "not read"),
+        ("parts of a key in it", f"{config_bounds.MAX_KEY_PARTS}", "not read"),
+        ("a memory file that is written", _size(kept.max_file_bytes), "`memory.max_file_bytes`"),
+        ("a memory file that is read", _size(MAX_READ_BYTES), "named, and left out of searches"),
+        ("files in one memory directory", f"{kept.max_dir_files:,}", "`memory.max_dir_files`"),
+        ("results of one search", f"{kept.max_results:,}", "`memory.max_results`"),
+        ("time of one search", f"{kept.grep_timeout_s:g} s", "stopped with an error"),
+        ("length of a search pattern", f"{MAX_PATTERN_CHARS:,} characters", "refused"),
+        ("a name in a path", f"{paths.MAX_NAME_BYTES} bytes", "refused"),
+        ("a path", f"{paths.MAX_PATH_BYTES:,} bytes", "refused"),
+        ("a reply of a model", f"{MAX_REPLY_CHARS:,} characters", "the rest is not read"),
+    )
+    head = "| what | at most | beyond |\n|---|---|---|"
+    return "\n".join([head, *(f"| {w} | {most} | {so or 'refused'} |" for w, most, so in rows)])
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes // 1024**2} MiB" if size_bytes >= 1024**2 else f"{size_bytes // 1024} KiB"
 
 
 def _switch(on: bool) -> str:  # noqa: FBT001

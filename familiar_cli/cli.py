@@ -32,6 +32,10 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep": {
         "memory": ("memory", "Read and change the memory directory."),
+        "write-memory": ("write_memory", "Write down what matters of what was said."),
+        "review": ("review", "Take or reject changes of memory that wait for a yes."),
+        "search": ("search", "Find memories, by words and by meaning."),
+        "index": ("index", "Build, look at and delete the index that search uses."),
         "people": ("people", "See whom the familiar knows, and what they are called."),
         "card": ("card", "Look into, check and export character cards."),
         "import-lorebook": ("import_lorebook", "Turn a lorebook into Markdown files."),
@@ -40,6 +44,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("history", "Read, search, count and export what was said."),
     },
     "Set up": {
+        "daemon": ("daemon", "Stay, and write memory while others talk."),
         "config": ("config", "Show and change settings."),
         "channel": ("channel", "List channels, and set how one talks in each."),
         "model": ("model", "Fetch, list, test and remove model files."),

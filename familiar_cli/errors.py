@@ -24,6 +24,7 @@ FamiliarError (1, failed)
         RateLimitError (rate_limit)                 too many requests
         CutOffError (cut_off)                       the reply broke off
         BadReplyError (bad_reply)                   the server's words make no sense
+        UnusableReplyError (unusable_reply)         the model's words are no plan
     PartialError (7, partial)           some of it was done; the details say which
 """
 
@@ -203,6 +204,12 @@ class BadReplyError(ModelError):
     """The server answered with something that is no reply."""
 
     code = "bad_reply"
+
+
+class UnusableReplyError(ModelError):
+    """A model's reply is no plan; nothing was written, and it is tried again the next time."""
+
+    code = "unusable_reply"
 
 
 class PartialError(FamiliarError):

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextRequest, Said, Spoken
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
+    from familiar_cli.index.build import EmbeddingIndex
+    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.types import Options, SearchResult
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
@@ -45,10 +48,15 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
+    from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
+    from familiar_cli.writer.runs import Runs
 
     OnText = Callable[[str], None]
 
 _NO_NOTE = "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
+WRITER_SLOT = "memory_writer"
+_PLAN_TOKENS = 4096  # of a reply that says what to remember, where nobody said otherwise
+_PLAN_TEMPERATURE = 0.2  # it is to be faithful, not inventive
 _TITLE_TOKENS = 30  # what says that a summary is one
 
 
@@ -139,18 +147,44 @@ class Familiar:
 
     @cached_property
     def memory(self) -> MemoryStore:
-        """The memory directory."""
+        """The memory directory; what is written there can be searched at once."""
+        from familiar_cli.index.store import IndexingMemoryStore
         from familiar_cli.memory.store import Limits, MemoryStore
 
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
-        return MemoryStore(
+        store = MemoryStore(
             self.paths.memory,
             limits=limits,
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
             journal=self.journal,
         )
+        there = self.paths.memory / ".index"
+        return IndexingMemoryStore(store, lambda: self.index if there.is_dir() else None)
+
+    @cached_property
+    def index(self) -> EmbeddingIndex:
+        """What finds memories by words and by meaning. Its files are made at the first search."""
+        from familiar_cli.index.build import EmbeddingIndex
+
+        return EmbeddingIndex(self.memory)
+
+    @cached_property
+    def embedder(self) -> Opened:
+        """The model that finds by meaning, or why there is none."""
+        from familiar_cli.config.home import cache_dir
+        from familiar_cli.index.embedder import open_embedder
+
+        return open_embedder(self.config.embedding.model, cache_dir())
+
+    def search(
+        self, query: str, options: Options, progress: Callable[[str, int, int], None] | None = None
+    ) -> SearchResult:
+        """Return what the memory holds about `query`. See `index.search.search`."""
+        from familiar_cli.index.search import search
+
+        return search(self.index, query, options, self.embedder, progress)
 
     @cached_property
     def journal(self) -> GitJournal:
@@ -350,6 +384,7 @@ class Familiar:
             self.history,
             self.names,
             self.counter,
+            share_private=self.config.memory_writer.dm == "share",
             deadline_s=self.config.context.provider_deadline_s,
         )
 
@@ -392,15 +427,17 @@ class Familiar:
     def _summariser(self) -> Summariser:
         from familiar_cli.config.zone import zone_of
         from familiar_cli.context.past import SLOT
-        from familiar_cli.context.summarising import Limits, Summariser
+        from familiar_cli.context.summarising import LOCAL_STEPS, MOST_STEPS, Limits, Summariser
         from familiar_cli.llm.slots import check_usable
 
-        check_usable(self.slot(SLOT))
+        slot = self.slot(SLOT)
+        check_usable(slot)
+        steps = LOCAL_STEPS if slot.preset == "local" else MOST_STEPS
         return Summariser(
             self.summaries,
             self.model(SLOT),
             self.counter,
-            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens),
+            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens, steps),
             name=self.character.read(self.paths.id).name,
             label=self.channel_label,
             zone=zone_of(self.config.timezone),
@@ -532,6 +569,62 @@ class Familiar:
             keep_traces=self.config.context.keep_traces,
             notice=notice,
             source=said.source,
+        )
+
+    def memory_writer(self, *, on_wait: OnText | None = None) -> MemoryWriter:
+        """Return what turns the history into memory.
+
+        Raises:
+            ConfigError: Something is missing to talk to its model.
+        """
+        from familiar_cli.llm.slots import check_usable
+        from familiar_cli.writer.memory_writer import MemoryWriter, Who
+
+        slot = self.slot(WRITER_SLOT)
+        check_usable(slot)
+        character = self.character.read(self.paths.id)
+        texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
+        voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
+        return MemoryWriter(
+            self.memory,
+            self.history,
+            self.model(WRITER_SLOT, on_wait=on_wait),
+            self.counter,
+            self.runs,
+            who=Who(character.name, voice.strip(), (self.config.system_prompt, *texts.values())),
+            settings=self._writer_settings(slot),
+            zone=self.zone,
+            private=self.channels.private,
+            channel_context_lookup=self.channel_label,
+        )
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What is kept of each pass of the memory writer."""
+        from familiar_cli.writer.runs import Runs
+
+        return Runs(self.paths.runs, self.paths.quarantine)
+
+    def _writer_settings(self, slot: ResolvedSlot) -> WriterSettings:
+        """Return how the writer works. A reply that is a plan is longer than one in a chat."""
+        from familiar_cli.config.schema import SlotSettings
+        from familiar_cli.writer.memory_writer import WriterSettings
+
+        set_to = self.config.memory_writer
+        own = WRITER_SLOT in self.config.llm.slots
+        reply_tokens, temperature = slot.max_tokens, None
+        if not own and not self.config.llm.max_tokens:
+            reply_tokens = max(reply_tokens, min(_PLAN_TOKENS, slot.context_tokens // 4))
+        if not own and slot.temperature == SlotSettings().temperature:
+            temperature = _PLAN_TEMPERATURE
+        return WriterSettings(
+            batch_turns=set_to.batch_turns,
+            batch_tokens=set_to.batch_tokens,
+            quiet_gap_s=set_to.idle_timeout,
+            share_private=set_to.dm == "share",
+            reply_tokens=reply_tokens,
+            temperature=temperature,
+            structured=set_to.structured,
         )
 
     def close(self) -> None:

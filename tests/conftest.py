@@ -24,6 +24,7 @@ def _own_world(tmp_path_factory, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_CACHE", str(world / "cache"))
     monkeypatch.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
     monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
+    monkeypatch.setenv("FAMILIAR_LLM_THREADS", "1")  # threads that wait for each other crawl in CI
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
 

@@ -10,7 +10,7 @@ from familiar_cli.bootstrap.card_json import FILE_FIELDS, storable
 from familiar_cli.bootstrap.cards import V2_SPEC, V3_SPEC
 from familiar_cli.bootstrap.containers import SUFFIXES
 from familiar_cli.bootstrap.export_lorebook import export_book
-from familiar_cli.bootstrap.json_text import dump_json, read_json
+from familiar_cli.bootstrap.json_text import OWN_DEPTH, dump_json, read_json
 from familiar_cli.bootstrap.packing import Carried, pack_charx, pack_json, pack_png
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.self_files import CARD_JSON, ORIGINAL_STEM, SELF_DIR, field_text, self_file
@@ -90,10 +90,11 @@ def _kept(store: MemoryStore) -> dict[str, Any]:
                 hint="Write `self/description.md`, or begin with `familiar init`.",
             )
         return {}
-    kept, _ = read_json(store.read_bytes(CARD_JSON), origin=CARD_JSON)
+    kept, _ = read_json(store.read_bytes(CARD_JSON), origin=CARD_JSON, max_depth=OWN_DEPTH)
     parts = ("data", "top_level", "repeated")
-    if isinstance(kept, dict) and all(isinstance(kept.get(p, {}), dict) for p in parts):
-        return kept
+    objects = isinstance(kept, dict) and all(isinstance(kept.get(p, {}), dict) for p in parts)
+    if objects and all(isinstance(field, str) for field in kept.get("repeated", {}).values()):
+        return dict(kept)
     raise BadInputError(
         f"{CARD_JSON!r} is not what it should be: an object with the object 'data' in it",
         hint="Unpack the card again with `familiar init --from-card FILE --overwrite`.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from familiar_cli.bootstrap.chats.bringing import Bringing, ImportedChat, Wish
@@ -22,7 +24,6 @@ from familiar_cli.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from familiar_cli.bootstrap.chats.bringing import OnProgress
     from familiar_cli.bootstrap.chats.sources import Source
@@ -87,7 +88,7 @@ def import_chats(
         UsageError: All chats of a directory were to go into one channel.
         FamiliarError: The history cannot be used.
     """
-    files = _files(path)
+    files, closed = _files(path)
     if wish.channel and path is not None and path.is_dir():
         raise UsageError(
             "With a directory, each chat gets a channel of its own",
@@ -95,6 +96,7 @@ def import_chats(
         )
     with ExitStack() as stack:
         chats, failed = _find(files, wish.reading, stack)
+        failed.extend(closed)
         if wish.channel and len(chats) > 1:
             raise UsageError(
                 f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
@@ -127,15 +129,23 @@ def _bring_in(
     return Imported(tuple(done), tuple(failed))
 
 
-def _files(path: Path | None) -> list[Path | None]:
+def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
+    """Return the files that are meant, and the directories that cannot be looked into."""
     if path is None or not path.is_dir():
-        return [path]
-    found = sorted(f for f in path.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file())
-    if not found:
+        return [path], []
+    closed: list[NotImported] = []
+
+    def note(error: OSError) -> None:
+        reason = FamiliarError(f"{error.filename!r} cannot be read: {error.strerror}")
+        closed.append(NotImported(str(error.filename), reason))
+
+    found = [Path(here, name) for here, _, names in os.walk(path, onerror=note) for name in names]
+    chats = sorted(file for file in found if file.suffix.lower() in SUFFIXES)
+    if not chats and not closed:
         raise NotFoundError(
             f"There is no chat below {str(path)!r}: no file ends in {', '.join(sorted(SUFFIXES))}"
         )
-    return [*found]
+    return [*chats], closed
 
 
 def _find(

@@ -12,7 +12,9 @@ from typing import Any, Final
 from familiar_cli.errors import BadInputError
 
 MAX_DEPTH: Final = 128  # no known card nests deeper than twenty
-_MAX_DIGITS: Final = 4000  # just below what Python itself refuses
+MAX_CONTAINERS: Final = 1_000_000  # lists and objects; each takes far more room than its two signs
+OWN_DEPTH: Final = MAX_DEPTH + 8  # of our own files, which put foreign values into frames
+MAX_DIGITS: Final = 4000  # just below what Python itself refuses
 _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -22,7 +24,9 @@ _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def read_json(raw: bytes | str, *, origin: str) -> tuple[Any, tuple[str, ...]]:
+def read_json(
+    raw: bytes | str, *, origin: str, max_depth: int = MAX_DEPTH
+) -> tuple[Any, tuple[str, ...]]:
     """Return the value that `raw` holds, and what is odd about how it is written.
 
     A byte order mark may lead. Lone surrogates stay as they are; `dump_json` writes them back.
@@ -39,12 +43,14 @@ def read_json(raw: bytes | str, *, origin: str) -> tuple[Any, tuple[str, ...]]:
         return made
 
     try:
+        text = decoded(raw)
+        _check_count(text)
         value = json.loads(
-            decoded(raw),
+            text,
             object_pairs_hook=pairs,
-            parse_float=_finite,
+            parse_float=finite,
             parse_int=_whole,
-            parse_constant=_no_constant,
+            parse_constant=no_constant,
         )
     except RecursionError as error:
         raise BadInputError(f"{origin!r} nests too deeply to be read") from error
@@ -52,7 +58,7 @@ def read_json(raw: bytes | str, *, origin: str) -> tuple[Any, tuple[str, ...]]:
         raise BadInputError(
             f"{origin!r} is not readable as JSON: {error}", hint="Is it the file you meant?"
         ) from error
-    check_depth(value, origin=origin)
+    check_depth(value, origin=origin, max_depth=max_depth)
     notes = (f"{key!r:.60} stands twice in one object; the last one is used" for key in repeated)
     return value, tuple(dict.fromkeys(notes))
 
@@ -69,24 +75,30 @@ def decoded(raw: bytes | str) -> str:
     return raw.removeprefix("\ufeff")
 
 
-def check_depth(value: object, *, origin: str) -> None:
-    """Refuse a value that nests deeper than `MAX_DEPTH`.
+def check_depth(value: object, *, origin: str, max_depth: int = MAX_DEPTH) -> None:
+    """Refuse a value that nests deeper than `max_depth`.
 
     Raises:
         BadInputError: It does.
     """
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(max_depth):
         level = [child for item in level for child in _children(item)]
         if not level:
             return
-    raise BadInputError(f"{origin!r} nests deeper than {MAX_DEPTH} levels")
+    raise BadInputError(f"{origin!r} nests deeper than {max_depth} levels")
 
 
 def dump_json(value: object, *, indent: int | None = 2) -> str:
     """Return `value` as JSON that UTF-8 can hold: readable, lone surrogates escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
+
+
+def _check_count(text: str) -> None:
+    """Raise `ValueError` when what `text` describes would take far more room than the text."""
+    if text.count("[") + text.count("{") > MAX_CONTAINERS:
+        raise ValueError(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
 
 
 def _children(item: object) -> list[Any]:
@@ -96,17 +108,19 @@ def _children(item: object) -> list[Any]:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
+    if len(digits) > MAX_DIGITS:
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def finite(digits: str) -> float:
+    """Read a number, as `json.loads` asks for it; raises `ValueError` when it is too large."""
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError(f"the number {digits[:20]} is too large")
     return number
 
 
-def _no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
+def no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
+    """Refuse what `json.loads` would read although JSON does not have it."""
     raise ValueError(f"{name} is no number in JSON")

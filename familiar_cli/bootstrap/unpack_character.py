@@ -9,7 +9,7 @@ from familiar_cli.bootstrap.card_fields import is_text
 from familiar_cli.bootstrap.card_json import FILE_FIELDS, dump_kept, kept_of, storable, unmapped
 from familiar_cli.bootstrap.containers import SUFFIXES
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
-from familiar_cli.bootstrap.json_text import read_json
+from familiar_cli.bootstrap.json_text import OWN_DEPTH, read_json
 from familiar_cli.errors import BadInputError, RefusedError
 from familiar_cli.memory.self_files import (
     CARD_JSON,
@@ -129,7 +129,10 @@ def _equal(rel_path: str, there: bytes, new: bytes) -> bool:
     if there == new or rel_path != CARD_JSON:
         return there == new
     try:
-        return bool(read_json(there, origin=rel_path)[0] == read_json(new, origin=rel_path)[0])
+        old, made = (
+            read_json(content, origin=rel_path, max_depth=OWN_DEPTH)[0] for content in (there, new)
+        )
+        return bool(old == made)
     except BadInputError:
         return False
 

@@ -55,8 +55,12 @@ def import_chat(
     familiar, out = familiar_of(ctx), output(ctx)
     reading = familiar.chat_reading(as_, tuple(character or ()))
     path = None if file == "-" else Path(file).expanduser()
-    with familiar, counting(out, "reading") as report:
-        done = import_chats(familiar.history, path, Wish(reading, channel, dry_run), report)
+    try:
+        with familiar, counting(out, "reading") as report:
+            done = import_chats(familiar.history, path, Wish(reading, channel, dry_run), report)
+    except KeyboardInterrupt:
+        out.note("Interrupted. What was imported stays; the same command goes on from there.")
+        raise
     data = answer_data(done, dry_run=dry_run)
     problem = done.problem
     if problem is None:

@@ -208,6 +208,37 @@ def mv(
     _change(ctx, f"mv {old} {new}", lambda tx: tx.move(old, new), dry_run)
 
 
+@app.command()
+def links(
+    ctx: typer.Context,
+    path: File,
+    *,
+    depth: Annotated[int, typer.Option(min=1, help="How many links away at most.")] = 1,
+) -> None:
+    """Show what a file is linked with: Markdown links both ways, and people and topics named.
+
+    \b
+    familiar memory links people/alice.md
+    familiar memory links notes.md --depth 2
+    """
+    from familiar_cli.memory import paths
+    from familiar_cli.memory.links import graph
+    from familiar_cli.ui import links_page as page
+    from familiar_cli.ui.terminal import print_page
+
+    out, path = output(ctx), paths.parse(path)
+    found = graph(familiar_of(ctx).memory)
+    steps = found.around(path, depth)
+    _tell_skipped(out, found.skipped)
+    if not steps:
+        out.note("Nothing links there. Link files with `[name](people/alice.md)`.")
+    broken = [link for link in found.broken if link.source == path]
+    for link in broken:
+        out.warn(f"{link.source} links to {link.target}, which is not there")
+    data = {"rel_path": path, "depth": depth, "steps": steps, "broken": broken}
+    out.answer(data, lambda: print_page(page.links_page(steps)) if steps else None)
+
+
 _memory_past.add_to(app)
 
 

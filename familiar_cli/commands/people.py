@@ -50,14 +50,16 @@ def show(ctx: typer.Context, person: Person) -> None:
     familiar people show discord:42
     familiar people show Anna
     """
+    import sys
+
     from familiar_cli.inspection.people import show_person
-    from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.emit import exact, say
     from familiar_cli.ui.people_page import shared_line
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         found = show_person(familiar, person)
-    out.answer(found, lambda: exact(found.text))
+    out.answer(found, lambda: say(found.text) if sys.stdout.isatty() else exact(found.text))
     called = ", ".join(found.names) or "nothing: the file has neither an H1 nor aliases"
     out.note(f"{found.slug} is called {called}")
     for named in found.collisions:

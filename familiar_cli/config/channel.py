@@ -62,9 +62,8 @@ class ChannelConfigs:
         except OSError as error:
             raise ConfigError(f"{str(self.directory)!r} cannot be read: {error}") from error
         for path in found:
-            channel_id = unquote(path.name.removesuffix(SUFFIX), errors="surrogatepass")
-            # A file that a person named otherwise is nobody's.
-            if channel_id and self.path(channel_id).name == path.name:
+            channel_id = _id_of(path.name.removesuffix(SUFFIX))
+            if channel_id is not None:
                 yield channel_id
 
     def private(self) -> frozenset[str]:
@@ -101,6 +100,15 @@ class ChannelConfigs:
             return self.read(channel_id).settings.private
         except ConfigError:
             return True
+
+
+def _id_of(stem: str) -> str | None:
+    """Return the id that `file_stem` was given; None for a file that a person named otherwise."""
+    try:
+        channel_id = unquote(stem, errors="surrogatepass")
+        return channel_id if file_stem(channel_id) == stem else None
+    except (UnicodeError, UsageError):
+        return None
 
 
 def file_stem(channel_id: str) -> str:

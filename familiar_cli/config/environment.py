@@ -19,6 +19,8 @@ BASE_URL = "FAMILIAR_LLM_BASE_URL"
 MODEL = "FAMILIAR_LLM_MODEL"
 KEYS = "FAMILIAR_KEYS"
 OFFLINE = "FAMILIAR_OFFLINE"
+THREADS = "FAMILIAR_LLM_THREADS"
+_MOST_THREADS = 512
 
 
 def llm_base_url() -> str:
@@ -29,6 +31,23 @@ def llm_base_url() -> str:
 def llm_model() -> str:
     """Return the name that overrides `[llm] model`, or an empty string."""
     return os.environ.get(MODEL, "").strip()
+
+
+def llm_threads() -> int | None:
+    """Return how many threads the model inside the program may use; None: as many as there are.
+
+    Raises:
+        ConfigError: `FAMILIAR_LLM_THREADS` is no number above 0.
+    """
+    given = os.environ.get(THREADS, "").strip()
+    if not given:
+        return None
+    if not given.isdecimal() or not 0 < int(given) <= _MOST_THREADS:
+        raise ConfigError(
+            f"{THREADS} is {given!r}, but must be a number from 1 to {_MOST_THREADS}",
+            hint=f"Leave {THREADS} out to use all processors.",
+        )
+    return int(given)
 
 
 def offline() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,21 @@ class FamiliarPaths:
     def traces(self) -> Path:
         """One JSON file per turn: what was sent and why."""
         return self.root / "traces"
+
+    @property
+    def runs(self) -> Path:
+        """One record for each pass of the memory writer."""
+        return self.root / "runs"
+
+    @property
+    def quarantine(self) -> Path:
+        """Replies of models that could not be used, word for word."""
+        return self.root / "quarantine"
+
+    @property
+    def writer_lock(self) -> Path:
+        """The lock that a pass of the memory writer holds."""
+        return self.root / ".writer.lock"
 
     @property
     def lock(self) -> Path:
@@ -175,7 +191,8 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
         temporary.write_text(name + "\n", encoding="utf-8", newline="\n")
         temporary.replace(home / CHOSEN_FILE)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise _unusable(home, "written to", error) from error
     return paths
 

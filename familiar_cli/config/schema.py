@@ -25,6 +25,7 @@ SLOTS = (
     "recast",
     "consolidation",
 )
+EMBEDDERS = ("auto", "none", "bge-small-en-v1.5", "bge-base-en-v1.5", "minilm-l6-v2")
 LAYERS = (
     "core",
     "character",
@@ -37,6 +38,7 @@ LAYERS = (
 ROLES = ("system", "user", "assistant")
 NOTE_PLACES = ("depth", "scenario")
 SWITCH = ("auto", "on", "off")
+PRIVACY = ("private", "share")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
 # server never reaches another.
 OF_PRESET = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
@@ -146,7 +148,7 @@ class ContextSettings:
         1000, "How many turns' traces are kept, newest first; 0 keeps all", minimum=0
     )
     jobs_limit_s: float = _set(
-        120.0, "Longest time for work after a reply before a command ends, in seconds", minimum=0
+        60.0, "Longest time for work after a reply before a command ends, in seconds", minimum=0
     )
 
 
@@ -195,6 +197,46 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """`[embedding]`: how memories are found by meaning."""
+
+    model: str = _set(
+        "auto",
+        "The model that reads them; auto: bge-small, else MiniLM, if on disk; none: words alone",
+        choices=EMBEDDERS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWriterSettings:
+    """`[memory_writer]`: how what was said becomes memory."""
+
+    auto: str = _set(
+        "auto",
+        "Whether memory is written after a reply; auto: with preset local at the threshold only",
+        choices=SWITCH,
+    )
+    turn_threshold: int = _set(50, "So many turns that wait are written at once", minimum=1)
+    idle_timeout: float = _set(
+        1800.0, "After so long a silence, in seconds, what waits is written", minimum=1
+    )
+    batch_turns: int = _set(60, "Most turns of one question to the model", minimum=1)
+    batch_tokens: int = _set(
+        4000, "Most tokens of turns in one question; a small model gets fewer", minimum=100
+    )
+    dm: str = _set(
+        "private",
+        "Whether what is learned in a direct message stays there, or is shared everywhere",
+        choices=PRIVACY,
+    )
+    structured: str = _set(
+        "auto",
+        "Whether the server is asked to constrain replies to the schema; auto: until it refuses",
+        choices=SWITCH,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -212,6 +254,8 @@ class CharacterConfig:
     author_note: NoteSettings = field(default_factory=NoteSettings)
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}
     )

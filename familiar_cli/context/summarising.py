@@ -31,8 +31,11 @@ RATIO: Final = 10
 LEAST_TOKENS: Final = 80
 """A summary may always have as many; fewer say nothing."""
 
-MOST_STEPS: Final = 8
+MOST_STEPS: Final = 4
 """Steps of one refresh. A long backlog is caught up with over several, each after a reply."""
+
+LOCAL_STEPS: Final = 1
+"""The same for the model inside the program, of which each step takes ten seconds and more."""
 
 TURNS_AT_ONCE: Final = 400
 _SHRINK: Final = 3  # a summary that loses more than two thirds of itself has lost its past
@@ -47,10 +50,12 @@ class Limits:
     Args:
         summary_tokens: Most tokens of a summary.
         batch_tokens: Most tokens of turns in one step.
+        steps: Most steps of one refresh.
     """
 
     summary_tokens: int
     batch_tokens: int
+    steps: int = MOST_STEPS
 
 
 class Summariser:
@@ -106,14 +111,14 @@ class Summariser:
         """
         if self._summaries.latest(scope, private) is None:
             self._summaries.forget(scope)  # what it was made of has become private since
-        for step in range(MOST_STEPS):
+        for step in range(self._limits.steps):
             old = self._summaries.latest(scope)
             after_id = old.last_turn_id if old else 0
             turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, private)
             if not turns or not before_step():
                 return step
             await self._step(scope, old, turns)
-        return MOST_STEPS
+        return self._limits.steps
 
     async def _step(self, scope: str, old: Summary | None, turns: list[Turn]) -> None:
         before = old.text if old else ""

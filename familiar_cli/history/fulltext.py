@@ -6,7 +6,6 @@ date, page by page, before a search.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from familiar_cli.history.selection import Span, around
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
@@ -30,6 +29,10 @@ VERSION: Final = 1
 WATERMARK: Final = f"fulltext-{VERSION}"
 """The watermark up to which turns are in the table."""
 
+MOST_RANKED: Final = 10_000
+"""A word that stands in more turns than this is common."""
+
+_COLUMNS: Final = ", ".join(f"turns.{name}" for name in SELECTED.split(", "))
 _PAGE: Final = 5000  # turns that are added in one transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
@@ -144,51 +147,44 @@ def _body(row: tuple[int, object]) -> tuple[int, str]:
 def _ranked(
     connection: sqlite3.Connection, wanted: str, span: Span, limit: int
 ) -> list[tuple[Any, ...]]:
+    wanted, oldest = _affordable(connection, wanted)
     where, values = span.where()
-    columns = ", ".join(f"turns.{name.strip()}" for name in SELECTED.split(","))
-    if where:
-        sql = (
-            f"SELECT {columns}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
-            f"WHERE turns_fts MATCH ?{where} ORDER BY rank LIMIT ?"
-        )
-        return connection.execute(sql, (wanted, *values, limit)).fetchall()
     sql = (
-        f"SELECT {columns}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
-        "WHERE turns_fts MATCH ? ORDER BY rank LIMIT ?) JOIN turns ON turns.id = found "
-        "ORDER BY score"
+        f"SELECT {_COLUMNS}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
+        f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY rank LIMIT ?"
     )
-    return connection.execute(sql, (wanted, limit)).fetchall()
+    if where:
+        return connection.execute(sql, (wanted, oldest, *values, limit)).fetchall()
+    sql = (  # ranked before turns are read: a turn is a hundred times larger than its rank
+        f"SELECT {_COLUMNS}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
+        "WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?) "
+        "JOIN turns ON turns.id = found ORDER BY score, turns.id DESC"
+    )
+    return connection.execute(sql, (wanted, oldest, limit)).fetchall()
 
 
-def marks(query: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where in `text` words of `query` stand, as start and end."""
-    import sqlite3  # noqa: PLC0415
+def _affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int]:
+    """Return a query that ranks at most about `MOST_RANKED` turns a word, and the oldest of them.
 
-    wanted = fts.match_any(query)
-    if wanted is None:
-        return
-    spans = [match.span() for match in re.finditer(r"[^\W_]+", text)]
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute(_TABLE)
-        bodies = ((n, fts.indexable(text[a:b])) for n, (a, b) in enumerate(spans, start=1))
-        connection.executemany("INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", bodies)
-        sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid"
-        found = connection.execute(sql, (wanted,)).fetchall()
-    finally:
-        connection.close()
-    for (number,) in found:
-        yield from _narrowed(query, text, *spans[number - 1])
+    Turns that hold none but common words are ranked only when there is no rarer word; then only
+    the newest of them.
+    """
+    terms = wanted.split(" OR ")
+    rare = [term for term in terms if not _is_common(connection, term)]
+    if len(rare) == len(terms):
+        return wanted, 0
+    if any(_is_known(connection, term) for term in rare):
+        return f"({' OR '.join(rare)}) AND ({wanted})", 0
+    sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+    oldest = connection.execute(sql, (wanted, MOST_RANKED)).fetchone()
+    return wanted, oldest[0] if oldest else 0
 
 
-def _narrowed(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a run that are words of `query`; all of it where scripts have spaces."""
-    run = text[start:end]
-    if not fts.is_unspaced(run):
-        yield start, end
-        return
-    pieces = {word for word in fts.content_words(query) if word}
-    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
-    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
-    for match in re.finditer(pattern, run.casefold()):
-        yield start + match.start(), start + match.end()
+def _is_common(connection: sqlite3.Connection, term: str) -> bool:
+    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1 OFFSET ?"
+    return connection.execute(sql, (term, MOST_RANKED)).fetchone() is not None
+
+
+def _is_known(connection: sqlite3.Connection, term: str) -> bool:
+    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1"
+    return connection.execute(sql, (term,)).fetchone() is not None

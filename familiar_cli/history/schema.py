@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_UNWRITABLE: Final = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
 
 VERSION_1: Final = (
@@ -93,6 +94,38 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     return connection
 
 
+def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Return a connection to the history at `path`, also on a disk that takes no writing.
+
+    Raises:
+        As `opened`.
+    """
+    try:
+        return opened(path, busy_timeout_s)
+    except sqlite3.Error as error:
+        if _code_of(error) not in _UNWRITABLE or _has_unmerged_turns(path):
+            raise
+    fixed = f"{path.absolute().as_uri()}?immutable=1"
+    connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
+    try:
+        if _checked_version(connection, path) == len(MIGRATIONS):
+            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise RefusedError(
+        f"The history {str(path)!r} is of an earlier version, and its disk is read-only",
+        hint="Copy the familiar to a disk that can be written to.",
+    )
+
+
+def _has_unmerged_turns(path: Path) -> bool:
+    """Tell whether the newest turns still stand in SQLite's log beside the file."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turn SQLite's and the system's errors into ours."""
@@ -145,7 +178,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
-    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    code = _code_of(error)
     if code in _BUSY:
         return LockedError(
             f"Another process is writing to {str(path)!r}; nothing was changed",
@@ -155,6 +188,10 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
     if code in _DAMAGED or "decode to UTF-8" in str(error):
         return _damaged(path, error)
     return FamiliarError(f"The history {str(path)!r} cannot be used: {error}")
+
+
+def _code_of(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY
 
 
 def _damaged(path: Path, error: Exception) -> BadInputError:

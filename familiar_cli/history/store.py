@@ -131,6 +131,10 @@ class HistoryStore:
             return next(iter(self.recent(channel_id, 1)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
+    def newest_id(self) -> int:
+        """Return the highest id of a turn; 0: nothing was said."""
+        return self._number("SELECT coalesce(max(id), 0) FROM turns")
+
     def count(self) -> int:
         """Return how many turns there are."""
         return self._number("SELECT count(*) FROM turns")
@@ -227,9 +231,10 @@ class HistoryStore:
 
         For the rest of this room: what leaves it is turns and summaries, not SQL.
         """
-        from familiar_cli.history.schema import opened, translated  # noqa: PLC0415  # loads sqlite3
+        from familiar_cli.history.schema import opened, opened_to_read, translated  # noqa: PLC0415  # loads sqlite3
 
         with self._lock, translated(self.path):
             if self._connection is None and (create or self.path.exists()):
-                self._connection = opened(self.path, self._busy_timeout_s)
+                open_it = opened if create else opened_to_read
+                self._connection = open_it(self.path, self._busy_timeout_s)
             yield self._connection

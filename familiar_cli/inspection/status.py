@@ -118,11 +118,21 @@ def status_of(familiar: Familiar) -> Status:
         skipped=len(walk.skipped),
         turns=turns,
         unsummarised_turns=unsummarised,
-        # There is no index yet, so none of them is in it.
-        unindexed_files=sum(entry.rel_path.endswith(".md") for entry in walk.files),
+        unindexed_files=_unindexed(familiar, walk),
         last_turn=_last(last),
         summary=_summary_of(familiar),
     )
+
+
+def _unindexed(familiar: Familiar, walk: Walk) -> int:
+    """Return how many files the index does not hold as they are."""
+    try:
+        index = familiar.index.status()
+    except FamiliarError:
+        index = None  # `familiar index status` says what is wrong with it
+    if index is not None and index.exists:
+        return index.stale_files
+    return sum(entry.rel_path.endswith(".md") for entry in walk.files)
 
 
 def walk_of(store: MemoryStore) -> Walk:

@@ -75,7 +75,7 @@ def why(familiar: Familiar, trace: Trace, asked: str) -> Why:
         UnsafePathError: The path leads outside the memory.
     """
     subject = _subject(asked)
-    pieces = _pieces(trace, subject)
+    pieces = _pieces(familiar, trace, subject)
     if pieces:
         return _offered(familiar, trace, subject, pieces)
     _check_exists(familiar, subject)
@@ -103,14 +103,24 @@ def _name(subject: Subject) -> str:
     return subject.rel_path or f"turn:{subject.turn_id}"
 
 
-def _pieces(trace: Trace, subject: Subject) -> list[TracedContribution]:
-    def belongs(piece: TracedContribution) -> bool:
-        if subject.rel_path is not None:
-            return piece.rel_path == subject.rel_path
-        own = piece.source == "utterance" and subject.turn_id == trace.turn
-        return own or piece.turn_id == subject.turn_id
+def _pieces(familiar: Familiar, trace: Trace, subject: Subject) -> list[TracedContribution]:
+    if subject.rel_path is not None:
+        return [piece for piece in trace.contributions if piece.rel_path == subject.rel_path]
+    sources = _without_number(familiar, trace, subject)
+    return [
+        piece
+        for piece in trace.contributions
+        if piece.turn_id == subject.turn_id or (piece.turn_id is None and piece.source in sources)
+    ]
 
-    return [piece for piece in trace.contributions if belongs(piece)]
+
+def _without_number(familiar: Familiar, trace: Trace, subject: Subject) -> set[str]:
+    """Return as which sources a turn is there that had no number yet when it was offered."""
+    if subject.turn_id == trace.turn:
+        return {"utterance"}
+    turn = familiar.history.turn(subject.turn_id or 0)
+    opened = turn and turn.source == "greeting" and turn.channel_id == trace.channel_id
+    return {"history.greeting"} if opened else set()
 
 
 def _offered(

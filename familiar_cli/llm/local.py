@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.config.environment import llm_threads
 from familiar_cli.errors import ModelError, ModelUnknownError
 from familiar_cli.llm.client import LLMClient
 from familiar_cli.models.catalog import CATALOG
@@ -161,6 +162,9 @@ def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # 
     settings.warmup = False
     settings.verbosity = -1
     settings.sampling.penalty_repeat = _REPEAT_PENALTY
+    threads = llm_threads()
+    if threads:
+        settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     try:
         return xllamacpp.Server(settings)
     except RuntimeError as error:

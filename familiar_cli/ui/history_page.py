@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Group
 
 from familiar_cli.clock import iso
-from familiar_cli.history.fulltext import marks
+from familiar_cli.history.marks import marks
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.bar import Bar
 from familiar_cli.ui.terminal import columns, plain

@@ -28,9 +28,8 @@ def imported_page(done: Imported, *, dry_run: bool) -> RenderableType:
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_headline(chat, dry_run=dry_run), "bold"))
-        parts.append(
-            columns([[plain(f"  {kind}", "dim"), plain(what)] for kind, what in _rows(chat)])
-        )
+        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in _rows(chat)]
+        parts.extend([columns(rows)] if rows else [])
     if len(done.chats) > 1:
         parts.append(plain(_sum(done, dry_run=dry_run), "bold"))
     return Group(*parts)

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import RequestRefusedError
+from familiar_cli.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.types import Usage
 from familiar_cli.writer.parsing import parse_reply
 from familiar_cli.writer.prompts import messages
-from familiar_cli.writer.types import Spent, UnusableReplyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.writer.parsing import Parsed
+    from familiar_cli.writer.types import Spent
 
 
 N = TypeVar("N", int, float)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.alias_section import with_alias
 from familiar_cli.memory.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.likeness import normal
 from familiar_cli.writer import sections
-from familiar_cli.writer.likeness import normal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.evidence import without_references
+from familiar_cli.memory.likeness import Known, scripts_in
 from familiar_cli.memory.privacy import private_heading, visible_in
-from familiar_cli.writer.likeness import Known, scripts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -7,30 +7,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.errors import UnusableReplyError
+from familiar_cli.llm.json_in import values_in
 from familiar_cli.text import fold, harmless, one_line
-from familiar_cli.writer.types import (
-    KINDS,
-    OPS,
-    Kind,
-    Line,
-    Op,
-    Operation,
-    Refusal,
-    UnusableReplyError,
-)
+from familiar_cli.writer.types import KINDS, OPS, Kind, Line, Op, Operation, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.llm.types import Completion
 
-_THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCED: Final = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
-_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _TURNS: Final = re.compile(r"(\d{1,15})(?:\s*(?:-|–|to)\s*#?(\d{1,15}))?")
 _MOST_IN_RANGE: Final = 500
-_OPENING: Final = re.compile(r"[{\[]")
-_MOST_LOST: Final = 5  # values that begin and do not end are passed over
 _SHOWN_CHARS: Final = 200
 _PATH_CHARS: Final = 200
 _TITLE_CHARS: Final = 80
@@ -67,7 +53,7 @@ def parse_reply(completion: Completion) -> Parsed:
         raise UnusableReplyError("it was cut off at the token limit")
     if not text.strip():
         raise UnusableReplyError("it is empty")
-    found = _operations_in(_THINKING.sub("", text).replace("\ufeff", ""))
+    found = _operations_in(text)
     read = [_operation(value) for value in found]
     operations = tuple(value for value in read if isinstance(value, Operation))
     malformed = tuple(value for value in read if isinstance(value, Refusal))
@@ -79,8 +65,7 @@ def parse_reply(completion: Completion) -> Parsed:
 def _operations_in(text: str) -> list[Any]:
     """Return the list of operations in the first piece of `text` that holds one."""
     broken = False
-    for piece in _candidates(text):
-        value = _loaded(piece)
+    for value in values_in(text):
         if isinstance(value, dict) and isinstance(value.get("operations"), list):
             return list(value["operations"])
         if isinstance(value, list) and value and all(_looks_like_one(v) for v in value):
@@ -89,52 +74,6 @@ def _operations_in(text: str) -> list[Any]:
     if not broken and "{" not in text:
         raise UnusableReplyError("it holds no JSON")
     raise UnusableReplyError('it holds no whole JSON object with the key "operations"')
-
-
-def _candidates(text: str) -> Iterator[str]:
-    yield text.strip()
-    for found in _FENCED.finditer(text):
-        yield found[1].strip()
-    start, lost = _next_start(text, 0), 0
-    while start >= 0 and lost < _MOST_LOST:
-        end = _end_of(text, start)
-        if end is not None:
-            yield text[start:end]
-        lost += end is None
-        start = _next_start(text, start + 1 if end is None else end)
-
-
-def _next_start(text: str, at: int) -> int:
-    found = _OPENING.search(text, at)
-    return found.start() if found else -1
-
-
-def _end_of(text: str, start: int) -> int | None:
-    """Return where the JSON value that begins at `start` ends, or None when it does not."""
-    depth, inside, escaped = 0, False, False
-    for at in range(start, len(text)):
-        char = text[at]
-        if inside:
-            inside = escaped or char != '"'
-            escaped = not escaped and char == "\\"
-        elif char == '"':
-            inside = True
-        elif char in "{[":
-            depth += 1
-        elif char in "}]":
-            depth -= 1
-            if depth == 0:
-                return at + 1
-    return None
-
-
-def _loaded(piece: str) -> Any:  # noqa: ANN401
-    for attempt in (piece, _COMMA.sub(lambda found: found[1] or "", piece)):
-        try:
-            return json.loads(attempt, strict=False)
-        except (ValueError, RecursionError):
-            continue
-    return None
 
 
 def _looks_like_one(value: object) -> bool:

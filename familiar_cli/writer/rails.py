@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.alias_section import checked
+from familiar_cli.memory.likeness import main_script, normal, normal_lines
 from familiar_cli.memory.mentions import key_of
 from familiar_cli.text import fold, harmless, one_line, slugify
 from familiar_cli.writer.grounds import TOPICS_DIR
-from familiar_cli.writer.likeness import main_script, normal, normal_lines
 from familiar_cli.writer.types import REWRITES, Line, Operation, Refusal
 
 if TYPE_CHECKING:

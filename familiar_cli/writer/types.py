@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.errors import ModelError
-
 if TYPE_CHECKING:
+    from familiar_cli.errors import FamiliarError
     from familiar_cli.history.types import Turn
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "add_aliases", "create"]
@@ -19,12 +18,6 @@ REWRITES: Final = frozenset({"set_summary", "replace_section"})
 
 SOURCE: Final = "memory_writer"
 """Who changes the memory, as the journal notes it."""
-
-
-class UnusableReplyError(ModelError):
-    """A model's reply is no plan; nothing was written, and the turns wait for the next pass."""
-
-    code = "unusable_reply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +157,7 @@ class Report:
     notices: list[str] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
     diff: str = ""
-    error: Exception | None = None
+    error: FamiliarError | None = None
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:

@@ -164,6 +164,16 @@ def test_what_is_said_now_is_a_turn_too(root) -> None:
     assert data("context", "7", "--why", "turn:7")["verdict"] == "kept"
 
 
+def test_the_greeting_that_was_offered_before_it_had_a_number_is_a_turn_too(root) -> None:
+    store = HistoryStore(root / "history.db")
+    opened = store.begin("porch", "Ahoy.")
+    store.close()
+    offered = piece("history.greeting", layer=Layer.recent_history)
+    write_trace(root / "traces", made(channel_id="porch", contributions=(offered,)))
+    assert data("context", "7", "--why", f"turn:{opened.id}")["verdict"] == "kept"
+    assert data("context", "7", "--why", "turn:1")["verdict"] == "absent"
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "words"),
     [

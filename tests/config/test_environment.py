@@ -79,3 +79,18 @@ def test_without_the_variable_keys_live_in_the_users_configuration(monkeypatch) 
 def test_offline_is_a_switch(value, offline, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_OFFLINE", value)
     assert environment.offline() is offline
+
+
+@pytest.mark.parametrize(("given", "threads"), [("", None), ("1", 1), (" 8 ", 8)])
+def test_the_threads_of_the_model_are_all_or_as_many_as_are_named(
+    monkeypatch, given, threads
+) -> None:
+    monkeypatch.setenv("FAMILIAR_LLM_THREADS", given)
+    assert environment.llm_threads() == threads
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5", "9999"])
+def test_a_number_of_threads_that_cannot_be_is_refused(monkeypatch, given) -> None:
+    monkeypatch.setenv("FAMILIAR_LLM_THREADS", given)
+    with pytest.raises(ConfigError, match="FAMILIAR_LLM_THREADS"):
+        environment.llm_threads()

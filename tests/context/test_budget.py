@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
+from familiar_cli.config.modes import ChannelMode
+from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
+from familiar_cli.context.limits import allowance
 from familiar_cli.context.render import render
 from familiar_cli.context.types import Contribution, Fit, Layer, Line, Place
 from familiar_cli.errors import LimitError
@@ -54,6 +57,29 @@ def test_no_budget_is_ever_exceeded(offered, total, layer) -> None:
     messages = render(filled.fragments)
     cost = sum(COUNTER.count(m["content"]) + MESSAGE_TOKENS for m in messages) + PROMPT_TOKENS
     assert cost <= total
+
+
+modes = st.sampled_from(list(ChannelMode))
+presets = st.sampled_from(["local", "openai"])
+sizes = st.lists(st.tuples(st.sampled_from(list(Layer)), st.integers(1, 700)), max_size=12)
+
+
+@settings(max_examples=60)
+@given(modes, presets, sizes)
+def test_no_mode_s_budget_is_ever_exceeded(mode, preset, sizes) -> None:
+    given_tokens = allowance(
+        BudgetSettings(), mode=mode, preset=preset, context_tokens=100_000, max_tokens=1000
+    )
+    offered = [
+        piece("word " * words, layer=layer, fit=Fit.cut, priority=words % 3)
+        for layer, words in sizes
+    ]
+
+    filled = BUDGETER.fill(offered, given_tokens.layers, given_tokens.total)
+
+    assert sum(use.used_tokens for use in filled.layers) <= given_tokens.total
+    for use in filled.layers:
+        assert use.used_tokens <= use.budget_tokens == given_tokens.layers[Layer(use.name)]
 
 
 @settings(max_examples=150)

@@ -19,6 +19,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.memory.aliases import Aliases
+from familiar_cli.memory.privacy import private_heading
 from familiar_cli.memory.store import MemoryStore
 from tests.context.support import ANNA, request
 
@@ -276,3 +277,23 @@ def test_the_text_stands_in_the_prompt_with_its_headings(world) -> None:
     messages = asyncio.run(pipeline.assemble(request("hi"))).messages
     assert messages[0]["role"] == "system"
     assert "## Likes\n\n- tea" in messages[0]["content"]
+
+
+def test_what_was_said_in_private_is_shown_in_that_channel_only(world) -> None:
+    world.person(ANNA, "Keeps bees. <!-- turns 3-4 -->")
+    path = f"people/{ANNA.slug}.md"
+    heading = private_heading("DM:anna", "dm")
+    world.store.append_file(path, f"\n{heading}\n\n- She is ill. <!-- turns 5 -->\n")
+
+    elsewhere, there = (world.offers(channel_id=channel)[0] for channel in ("cli", "dm"))
+
+    assert "ill" not in elsewhere.text
+    assert "without what was said in private" in elsewhere.shortened
+    assert "- She is ill.\n" in there.text + "\n"
+    assert "turns" not in elsewhere.text + there.text
+    assert (
+        "She is ill"
+        in world.make(share_private=True)
+        ._people._piece(world.store.read_head(path, 9999), "speaks", "cli")
+        .text
+    )

@@ -122,6 +122,14 @@ def test_a_backlog_is_not_caught_up_with_all_at_once(store) -> None:
     assert latest(store).last_turn_id < 200
 
 
+def test_a_slow_model_takes_one_step_at_a_time(store) -> None:
+    talk(store, 60, words=50)
+    model = ScriptedModel(["So far."] * 9)
+
+    assert refresh(store, model, batch_tokens=500, steps=1) == 1
+    assert len(model.requests) == 1
+
+
 def test_a_turn_longer_than_a_step_is_read_from_its_beginning(store) -> None:
     talk(store, 1, words=5000)
     talk(store, 1)

@@ -32,6 +32,16 @@ def root():
         ("status", []),
         ("doctor", []),
         ("context", ["--last"]),
+        ("people ls", []),
+        ("people alias", ["cli:anna", "Anna", "--dry-run"]),
+        ("channel ls", []),
+        ("channel show", ["cli"]),
+        ("channel set", ["cli", "--name", "x"]),
+        ("history ls", []),
+        ("history show", []),
+        ("history search", ["hi"]),
+        ("history stats", []),
+        ("history export", []),
         ("config show", []),
         ("config show", ["llm.preset"]),
         ("config get", ["llm.preset"]),
@@ -78,8 +88,10 @@ def test_status(root) -> None:
         "unsummarised_turns",
         "unindexed_files",
         "last_turn",
+        "summary",
     }
     assert set(found) >= wanted
+    assert set(found["summary"]) >= {"last_turn", "behind", "cut", "failed", "failed_at", "private"}
     assert set(found["last_turn"]) >= {"id", "at", "channel", "role", "author", "partial"}
 
 
@@ -113,6 +125,28 @@ def test_list(root) -> None:
     assert set(found["familiars"][0]) >= {"id", "name", "turns", "memory_files", "chosen"}
 
 
+def test_people(root) -> None:
+    done = data("people", "alias", "cli:anna", "Anna")
+    assert set(done) >= {"slug", "rel_path", "name", "changed", "diff", "collisions", "notices"}
+    found = data("people", "ls")
+    assert set(found) >= {"people", "collisions"}
+    keys = {"slug", "name", "aliases", "turns", "last_seen", "size_bytes"}
+    assert set(found["people"][0]) >= keys
+    shown = data("people", "show", "anna")
+    assert set(shown) >= {"slug", "rel_path", "text", "sha256", "names", "collisions"}
+
+
+def test_channels(root) -> None:
+    keys = {"id", "label", "kind", "mode", "private", "turns", "last_at", "subscribed", "problem"}
+    assert set(data("channel", "ls")["channels"][0]) >= keys
+    shown = data("channel", "show", "cli")
+    assert set(shown) >= {*keys, "path", "budget", "settings"}
+    assert set(shown["budget"]) >= {"total", "layers"}
+    assert set(shown["settings"][0]) >= {"key", "value", "source"}
+    done = data("channel", "set", "cli", "--name", "x")
+    assert set(done) >= {"channel", "changed", "diff", "subscribed"}
+
+
 def test_config(root) -> None:
     keys = {"key", "value", "source", "default", "allowed", "meaning"}
     assert set(data("config", "get", "llm.preset")) >= keys
@@ -138,3 +172,20 @@ def test_the_memorys_past(root) -> None:
     assert set(data("memory", "restore", "notes.md", "--at", newest["id"])) >= changed
     packed = {"objects", "bytes_before", "bytes_after", "dry_run"}
     assert set(data("memory", "compact", "--dry-run")) >= packed
+
+
+def test_history(root) -> None:
+    turn = {"turn", "channel", "role", "author", "at", "content", "source", "partial", "hidden"}
+    assert set(data("history", "ls")["channels"][0]) >= {"channel", "turns", "first_at", "last_at"}
+    assert set(data("history", "show")["turns"][0]) >= turn
+    assert set(data("history", "search", "hi")["hits"][0]) >= turn | {"score", "marks", "around"}
+    assert set(data("history", "stats")) >= {"turns", "tokens", "channels", "authors", "months"}
+    assert set(data("history", "export")) >= {"format", "lines", "text"}
+
+
+def test_import_chat(root, tmp_path) -> None:
+    chat = tmp_path / "c.jsonl"
+    chat.write_text('{"role": "user", "content": "Hi"}\n[]\n', "utf-8")
+    found = data("import-chat", str(chat), code=7)
+    assert set(found) >= {"imported", "already_there", "skipped", "channel", "chats", "files"}
+    assert set(found["skipped"][0]) == {"line", "reason"}

@@ -228,3 +228,8 @@ def test_the_first_turn_since_a_moment_is_found_by_its_own_time(store) -> None:
 
     assert store.first_since(late) == newest.id
     assert store.first_since(late + timedelta(days=1)) is None
+
+
+def test_the_newest_id_is_that_of_the_turn_written_last(store) -> None:
+    assert store.newest_id() == 0
+    assert store.append("a", "user", "x").id == store.newest_id()

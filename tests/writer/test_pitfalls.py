@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.errors import ModelTimeoutError
+from familiar_cli.errors import ModelTimeoutError, UnusableReplyError
 from familiar_cli.identity import Author
-from familiar_cli.writer.types import UnusableReplyError
 from tests.writer.support import (
     ANNA,
     ANNAS,

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import Message, Reading, Skip
 from familiar_cli.errors import BadInputError
-from familiar_cli.history.imports import (
-    SOURCE,
-    Appender,
-    Incoming,
-    Origin,
-    Verdict,
-    channel_of,
-    survey,
-)
+from familiar_cli.history.imports import SOURCE, Appender, Origin, channel_of, survey
+from familiar_cli.history.matching import Incoming, Verdict
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:

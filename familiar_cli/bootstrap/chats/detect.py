@@ -71,16 +71,21 @@ def channel_names(source: Source) -> tuple[str, ...]:
 
 def _first_object(source: Source, *, is_array: bool) -> dict[str, Any]:
     """Return the first object that tells anything: a line, an element, or the whole file."""
-    found = list(islice(_elements(source) if is_array else json_lines(source), _FIRST))
-    values = [line[2] for line in found if not isinstance(line, Skip)]
-    value = values[0] if values else None
-    if found and isinstance(found[0], Skip) and not is_array:
-        value = _whole(source) or value
+    if is_array:
+        value = _first(islice(_elements(source), _FIRST))
+    else:
+        lines = list(islice(json_lines(source), _FIRST))
+        whole = _whole(source) if lines and isinstance(lines[0], Skip) else None
+        value = whole or _first(iter(lines))
     if value is None:
         raise BadInputError(
             f"{source.name!r} cannot be read as JSON: it is damaged, or no chat", hint=_HINT
         )
     return value
+
+
+def _first(found: Iterator[tuple[int, str, dict[str, Any]] | Skip]) -> dict[str, Any] | None:
+    return next((line[2] for line in found if not isinstance(line, Skip)), None)
 
 
 def _elements(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
@@ -91,7 +96,7 @@ def _elements(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip
 
 def _whole(source: Source) -> dict[str, Any] | None:
     """Return the one object that a file of many lines holds."""
-    if source.path.stat().st_size > MAX_ELEMENT_BYTES:
+    if source.size_bytes > MAX_ELEMENT_BYTES:
         return None
     with source.open() as stream:
         found = read_object(1, stream.read())

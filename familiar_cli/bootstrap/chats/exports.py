@@ -61,7 +61,7 @@ def read_chats(
     """Yield the conversations in `source`, in its order; what is none is a `Skip`."""
     with source.open() as stream:
         start = stream.tell()
-        found = spans(source) if is_array else iter([Span(start, source.path.stat().st_size)])
+        found = spans(source) if is_array else iter([Span(start, source.size_bytes)])
         for number, span in enumerate(found, start=1):
             read = read_object(number, span.read(stream))
             yield read if isinstance(read, Skip) else _chat(source, span, read[2], reading, service)

@@ -19,6 +19,7 @@ from familiar_cli.clock import to_ms
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
 MAX_LINE_BYTES: Final = 16 * MIB
@@ -53,7 +54,12 @@ class Source:
     @property
     def changed(self) -> datetime:
         """When it was last changed."""
-        return to_ms(datetime.fromtimestamp(self.path.stat().st_mtime, UTC))
+        return to_ms(datetime.fromtimestamp(self._stat().st_mtime, UTC))
+
+    @property
+    def size_bytes(self) -> int:
+        """How large it is."""
+        return self._stat().st_size
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -64,20 +70,27 @@ class Source:
             BadInputError: It is a directory.
             FamiliarError: The system would not let it be read.
         """
-        try:
-            with self.path.open("rb") as stream:
-                if stream.read(3) != codecs.BOM_UTF8:
-                    stream.seek(0)
-                yield stream
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"There is no file {self.name!r}", hint="Look for it with `ls`."
-            ) from error
-        except IsADirectoryError as error:
-            raise BadInputError(f"{self.name!r} is a directory, not a file") from error
-        except OSError as error:
-            reason = error.strerror or error
-            raise FamiliarError(f"{self.name!r} cannot be read: {reason}") from error
+        with _readable(self.name), self.path.open("rb") as stream:
+            if stream.read(3) != codecs.BOM_UTF8:
+                stream.seek(0)
+            yield stream
+
+    def _stat(self) -> os.stat_result:
+        with _readable(self.name):
+            return self.path.stat()
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn the system's errors into ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no file {name!r}", hint="Look for it with `ls`.") from error
+    except IsADirectoryError as error:
+        raise BadInputError(f"{name!r} is a directory, not a file") from error
+    except OSError as error:
+        raise FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -110,7 +123,7 @@ def _scratch() -> Iterator[Path]:
 @contextmanager
 def _spooled() -> Iterator[Path]:
     with _scratch() as directory:
-        with (directory / "stdin").open("wb") as copy:
+        with _readable("stdin"), (directory / "stdin").open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         yield directory / "stdin"
 

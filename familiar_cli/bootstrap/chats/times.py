@@ -20,6 +20,7 @@ MAX_UNDATED: Final = 10_000
 
 _STEP: Final = timedelta(seconds=1)  # between lines that have a neighbour on one side only
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _MONTHS: Final = (
     "jan",
@@ -93,8 +94,10 @@ def dated(lines: Iterable[Message | Skip], start: datetime) -> Iterator[Message 
     undated = 0
     for line in lines:
         if isinstance(line, Message) and line.at is not None:
-            yield from _spread(waiting, undated, before, line.at)
-            waiting, undated, before = [], 0, line.at
+            if waiting:
+                yield from _spread(waiting, undated, before, line.at)
+                waiting, undated = [], 0
+            before = line.at
             yield line
         elif isinstance(line, Message) or waiting:
             waiting.append(line)
@@ -105,7 +108,8 @@ def dated(lines: Iterable[Message | Skip], start: datetime) -> Iterator[Message 
                 waiting, undated = [], 0
         else:
             yield line
-    yield from _spread(waiting, undated, before or start, None)
+    if waiting:
+        yield from _spread(waiting, undated, before or start, None)
 
 
 def _spread(
@@ -130,9 +134,9 @@ def _spread(
 def _counted(number: float) -> datetime | None:
     if not number or not math.isfinite(number):
         return None
-    seconds = number / 1000 if abs(number) >= _MILLISECONDS_FROM else number
+    milliseconds = number if abs(number) >= _MILLISECONDS_FROM else number * 1000
     try:
-        return to_ms(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds))
+        return _EPOCH + timedelta(milliseconds=math.floor(milliseconds))
     except OverflowError:
         return None
 

@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from familiar_cli.bootstrap.json_text import finite, no_constant
 from familiar_cli.bootstrap.lorebooks.types import KEYS, LoreEntry, Shape
 from familiar_cli.errors import BadInputError
 
@@ -101,7 +102,8 @@ def load(store: MemoryStore, directory: str) -> Shelf:
     if not store.exists(path):
         return Shelf()
     try:
-        return _parse(json.loads(store.read_bytes(path)))
+        text = store.read_bytes(path)
+        return _parse(json.loads(text, parse_float=finite, parse_constant=no_constant))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadInputError(
             f"{path!r}, which keeps the settings of the lorebooks there, is damaged; "

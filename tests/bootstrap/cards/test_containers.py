@@ -302,3 +302,9 @@ def test_any_bytes_give_a_card_or_one_of_our_errors(raw) -> None:
         read_card(raw, origin="noise.yaml")
     except FamiliarError:
         return
+
+
+def test_json_of_millions_of_objects_is_refused_before_they_are_built() -> None:
+    raw = as_json(v2()).replace(b'"clock"', b"[],[{}]," * 400_000 + b'"clock"')
+    with pytest.raises(BadInputError, match="more than 1,000,000 lists and objects"):
+        read_card(raw, origin="x.json")

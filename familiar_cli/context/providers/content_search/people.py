@@ -17,6 +17,8 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.aliases import ALIASES_JSON, people_path, slug_in
+from familiar_cli.memory.evidence import without_references
+from familiar_cli.memory.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +35,7 @@ PRIORITY: Final = 85
 FILE_TOKENS: Final = 800
 RECENT_AUTHORS: Final = 5
 MOST_NAMED: Final = 20  # files of people who are named; a prompt has no room for more
+_CUT: Final = f"only its beginning: a file may have {FILE_TOKENS} tokens"
 _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 
 
@@ -53,6 +56,7 @@ class People:
         aliases: Opens who is called what; it is closed after each use.
         counter: What counts tokens.
         recent_author_limit: How many of those who spoke last are remembered.
+        share_private: What was said in private is shown everywhere.
         limit_s: After this much time, what was found by then is offered.
     """
 
@@ -64,6 +68,7 @@ class People:
         counter: TokenCounter,
         *,
         recent_author_limit: int,
+        share_private: bool,
         limit_s: float,
     ) -> None:
         self._store = store
@@ -71,6 +76,7 @@ class People:
         self._aliases = aliases
         self._counter = counter
         self._recent_author_limit = recent_author_limit
+        self._share_private = share_private
         self._limit_s = limit_s
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
@@ -118,14 +124,14 @@ class People:
 
     def _take_present(self, request: ContextRequest, gathered: _Gathered) -> None:
         for slug, cause in self._present(request):
-            self._take(slug, cause, gathered)
+            self._take(slug, cause, request.channel_id, gathered)
 
     def _take_named(self, request: ContextRequest, gathered: _Gathered) -> None:
         named, notices = self._named(request)
         gathered.problems += [_problem(ALIASES_JSON, notice) for notice in notices]
         causes = list(_causes(named))
         for slug, cause in causes[:MOST_NAMED]:
-            self._take(slug, cause, gathered)
+            self._take(slug, cause, request.channel_id, gathered)
         if causes[MOST_NAMED:]:
             more = len(causes) - MOST_NAMED
             gathered.problems.append(_problem(None, f"{more} more people are named; none is read"))
@@ -158,7 +164,7 @@ class People:
         ]
         return found, [*notices, *told]
 
-    def _take(self, slug: str, cause: str, gathered: _Gathered) -> None:
+    def _take(self, slug: str, cause: str, channel_id: str, gathered: _Gathered) -> None:
         rel_path = people_path(slug)
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
@@ -167,16 +173,19 @@ class People:
         except FamiliarError as error:
             gathered.problems.append(_problem(rel_path, str(error)))
         else:
-            gathered.pieces.append(self._piece(head, cause))
+            gathered.pieces.append(self._piece(head, cause, channel_id))
             if not head.is_whole:
                 why = f"has {head.size_bytes:,} bytes, more than memory.max_file_bytes allows"
                 gathered.problems.append(_problem(rel_path, f"{why}; only its beginning is read"))
 
-    def _piece(self, head: MemoryHead, cause: str) -> Contribution:
-        whole = head.text.removeprefix("\ufeff").rstrip()
+    def _piece(self, head: MemoryHead, cause: str, channel_id: str) -> Contribution:
+        # What was said in private is shown where it was said; which turns a line rests on, nowhere.
+        seen = head.text if self._share_private else visible_in(head.text, channel_id)
+        whole = without_references(seen).removeprefix("\ufeff").rstrip()
         fits = len(whole) <= FILE_TOKENS or self._counter.count(whole) <= FILE_TOKENS
         text = whole if fits else cut_to(whole, FILE_TOKENS, self._counter)
         is_all = len(text) == len(whole) and head.is_whole
+        kept_back = "" if seen == head.text else "without what was said in private elsewhere"
         return Contribution(
             layer=Layer.content,
             priority=PRIORITY,
@@ -188,7 +197,7 @@ class People:
             lines=(1, 1 + text.count("\n")),
             sha256=head.sha256,
             cause=cause,
-            shortened="" if is_all else f"only its beginning: a file may have {FILE_TOKENS} tokens",
+            shortened=kept_back if is_all else _CUT,
         )
 
 

@@ -28,6 +28,7 @@ class ContentSearchProvider:
         aliases: Opens who is called what; it is closed after each use.
         counter: What counts tokens.
         recent_author_limit: How many of those who spoke last in the channel are remembered.
+        share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take.
     """
 
@@ -42,6 +43,7 @@ class ContentSearchProvider:
         counter: TokenCounter,
         *,
         recent_author_limit: int = RECENT_AUTHORS,
+        share_private: bool = False,
         deadline_s: float = 2.0,
     ) -> None:
         self.deadline_s = deadline_s
@@ -51,6 +53,7 @@ class ContentSearchProvider:
             aliases,
             counter,
             recent_author_limit=recent_author_limit,
+            share_private=share_private,
             limit_s=_SHARE * deadline_s,
         )
 

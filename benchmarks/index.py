@@ -1,0 +1,241 @@
+"""What the index costs, as ratios to the bare libraries on the same machine.
+
+`python -m benchmarks.index [--sizes 1000,10000,100000] [--files 10000] [--model minilm] [--json]`
+
+- build: texts a second through the program's own build, to the bare model given the same texts in
+  the same order and batches (at least 0.9).
+- refresh: looking at unchanged files, to a bare walk that takes the `stat` of each (at most 3).
+- query: one search in this process (without the refresh, which is measured above), to one numpy
+  product of all vectors plus one bare FTS5 query over the same pieces (at most 3).
+- process: a whole `familiar search` by words, to `python -c "import typer"` (at most 4).
+
+Pairs are timed in turn, A B A B, and medians taken, so that a machine that drifts disturbs both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.startup import measure as measure_process
+from familiar_cli import fts
+from familiar_cli.config.home import cache_dir
+from familiar_cli.index import schema, vectors
+from familiar_cli.index.build import EmbeddingIndex
+from familiar_cli.index.embedder import BATCH, Opened, Spec, open_embedder
+from familiar_cli.index.search import search
+from familiar_cli.index.types import Options
+from familiar_cli.memory.store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.index.embedder import Embedder, Matrix
+
+LIMITS = {"build": 0.9, "refresh": 3.0, "query": 3.0, "process": 4.0}
+DIMENSION = 384
+TURNS_A_FILE = 40
+
+
+class Chance:
+    """An embedder that costs nothing: random vectors, so that a query's own cost shows."""
+
+    model = "chance"
+    dimension = DIMENSION
+    spec = Spec("chance", "chance", DIMENSION, 256)
+
+    def passages(self, texts: Sequence[str]) -> Matrix:
+        """Return a random vector for each text."""
+        rows = np.random.default_rng(0).standard_normal((len(texts), DIMENSION), np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    queries = passages
+
+
+def prose() -> list[str]:
+    """Return English sentences: those of the manual that comes with Python."""
+    from pydoc_data.topics import topics
+
+    text = " ".join(" ".join(page.split()) for page in topics.values())
+    return [s for s in re.split(r"(?<=[.!?]) ", text) if 40 < len(s) < 200 and s.isascii()]
+
+
+def fill(root: Path, files: int, turns: int) -> None:
+    """Write conversations of `turns` turns each."""
+    chance, sentences = random.Random(1), prose()
+    for number in range(files):
+        path = root / "sessions" / f"{number // 1000:03}" / f"{number:06}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        said = (
+            f"**{'Ada' if n % 2 else 'Bo'}:** {chance.choice(sentences)}\n" for n in range(turns)
+        )
+        path.write_text(f"# Talk {number}\n\n" + "\n".join(said), encoding="utf-8")
+
+
+def pairs(one: Callable[[], object], two: Callable[[], object], runs: int) -> dict[str, float]:
+    """Return the medians of both in ms, and the median of the paired ratios."""
+    one(), two()
+    taken = [(seconds(one), seconds(two)) for _ in range(runs)]
+    return {
+        "ms": round(statistics.median(a for a, _ in taken) * 1000, 2),
+        "bare_ms": round(statistics.median(b for _, b in taken) * 1000, 2),
+        "ratio": round(statistics.median(a / b for a, b in taken), 2),
+    }
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def build(embedder: Embedder, directory: Path) -> dict[str, float]:
+    """Compare our build with the bare model on the same texts."""
+    fill(directory / "memory", 8, TURNS_A_FILE)
+    embedder.passages(["warm"])
+    read: list[list[str]] = []
+    given = embedder.passages
+
+    def listen(texts: Sequence[str]) -> Matrix:
+        read.append(list(texts))
+        return given(texts)
+
+    embedder.passages = listen  # type: ignore[method-assign]
+    index = EmbeddingIndex(MemoryStore(directory / "memory"))
+    ours = seconds(lambda: index.build_if_stale(embedder))
+    embedder.passages = given  # type: ignore[method-assign]
+    model = load(embedder)
+    bare = seconds(lambda: [list(model.embed(batch, batch_size=BATCH)) for batch in read])
+    count = sum(len(batch) for batch in read)
+    return {
+        "texts": count,
+        "per_second": round(count / ours, 1),
+        "bare_per_second": round(count / bare, 1),
+        "ratio": round(bare / ours, 3),
+    }
+
+
+def load(embedder: Any) -> Any:  # noqa: ANN401  # fastembed's own model
+    from familiar_cli.index import embedder as room
+
+    return room._load(embedder.spec, embedder._directory)  # noqa: SLF001
+
+
+def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:
+    """Compare a look at unchanged files with a bare walk."""
+    root = directory / "memory"
+    fill(root, files, 1)
+    then = time.time() - 100
+    for path in root.rglob("*.md"):
+        os.utime(path, (then, then))
+    index = EmbeddingIndex(MemoryStore(root))
+    index.refresh()
+    time.sleep(2.5)  # until their times are old enough to be trusted
+    index.refresh()
+    assert index.refresh().unchanged == files
+
+    def bare() -> None:
+        for folder, _, names in os.walk(root):
+            for name in names:
+                os.stat(f"{folder}/{name}")  # noqa: PTH116  # the barest there is
+
+    return {"files": files, **pairs(index.refresh, bare, runs)}
+
+
+def query(directory: Path, pieces: int, runs: int) -> dict[str, float]:
+    """Compare one search with one product and one full-text query over as many pieces."""
+    root = directory / f"memory-{pieces}"
+    per_file = TURNS_A_FILE * 3 // 2
+    fill(root, max(1, pieces // per_file), TURNS_A_FILE)
+    index = EmbeddingIndex(MemoryStore(root))
+    opened = Opened(Chance())
+    index.build_if_stale(opened.embedder)
+    with sqlite3.connect(index.directory / schema.FILE) as db:
+        matrix = np.concatenate([rows for _, rows in vectors.load(db, index.directory).parts])
+        rows = db.execute("SELECT id, heading_path, text FROM chunks").fetchall()
+    db.close()
+    plain = sqlite3.connect(":memory:")
+    plain.execute(f'CREATE VIRTUAL TABLE t USING fts5 (title, body, tokenize = "{fts.TOKENIZER}")')
+    plain.executemany("INSERT INTO t (rowid, title, body) VALUES (?, ?, ?)", rows)
+    asked = "What did Ada say about the names of keyword arguments in a function call?"
+    vector = Chance().queries([asked])[0]
+    matched = "SELECT rowid, rank FROM t WHERE t MATCH ? ORDER BY rank LIMIT 200"
+
+    def bare() -> None:
+        scores = matrix @ vector
+        scores.argmax()
+        plain.execute(matched, (fts.match_any(asked),)).fetchall()
+
+    def ours() -> None:
+        search(index, asked, Options(k=10, refresh=False), opened)
+
+    found = pairs(ours, bare, runs)
+    plain.close()
+    return {"pieces": len(rows), **found, "peak_mb": peak_mb()}
+
+
+def peak_mb() -> float:
+    """Return the most memory this process has held so far, in MB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)
+
+
+def process(directory: Path, runs: int) -> dict[str, float]:
+    """Compare a whole search by words with `import typer`."""
+    fill(directory / "ada" / "memory", 50, 4)
+    env = {**os.environ, "FAMILIAR_HOME": str(directory)}
+    argv = [
+        sys.executable,
+        "-m",
+        "familiar_cli",
+        "search",
+        "keyword arguments",
+        "--method",
+        "lexical",
+    ]
+    return measure_process(argv, runs, env)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
+    parser.add_argument("--sizes", default="1000,10000,100000", help="pieces in the index")
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--model", choices=("minilm", "none"), default="none")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        if given.model == "minilm":
+            opened = open_embedder("minilm-l6-v2", cache_dir())
+            if opened.embedder is None:
+                sys.exit(f"{opened.reason}: run `{opened.hint}`.")
+            found["build"] = build(opened.embedder, Path(directory, "build"))
+        found["refresh"] = refresh(Path(directory, "refresh"), given.files, given.runs)
+        for size in map(int, given.sizes.split(",")):
+            found[f"query {size}"] = query(Path(directory, "query"), size, given.runs)
+        found["process"] = process(Path(directory, "process"), given.runs)
+    if given.json:
+        print(json.dumps(found))
+        return
+    for name, row in found.items():
+        limit = LIMITS[name.split()[0]]
+        bound = "at least" if name == "build" else "at most"
+        print(f"{name:14} {'  '.join(f'{k} {v:,.2f}' for k, v in row.items())}  ({bound} {limit})")
+
+
+if __name__ == "__main__":
+    main()

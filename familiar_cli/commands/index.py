@@ -1,0 +1,65 @@
+"""`familiar index`: parse, call, render."""
+
+from __future__ import annotations
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output
+
+app = group("Build, look at and delete the index that search uses.")
+
+
+@app.command()
+def build(ctx: typer.Context) -> None:
+    """Bring the index up to date: words always, vectors when a model is on disk.
+
+    It can be stopped at any time and goes on where it was.
+
+    \b
+    familiar index build
+    """
+    from familiar_cli.ui.index_page import built_text
+    from familiar_cli.ui.steps import steps
+
+    out, familiar = output(ctx), familiar_of(ctx)
+    with steps(out) as report:
+        built = familiar.index.build_if_stale(familiar.embedder.embedder, report)
+    if familiar.embedder.embedder is None:
+        out.note(f"Words only: {familiar.embedder.reason}.")
+        if familiar.embedder.hint:
+            out.note(f"hint: run `{familiar.embedder.hint}`, then `familiar index build`")
+    out.answer(built, built_text(built))
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Show how the index is: what it holds, and what waits.
+
+    \b
+    familiar index status
+    familiar index status --json
+    """
+    from familiar_cli.ui.index_page import status_page
+    from familiar_cli.ui.terminal import print_page
+
+    familiar = familiar_of(ctx)
+    found = familiar.index.status()
+    data = {"status": found, "model_on_disk": _model(familiar.embedder)}
+    output(ctx).answer(data, lambda: print_page(status_page(found, familiar.embedder)))
+
+
+@app.command()
+def clear(ctx: typer.Context) -> None:
+    """Delete the index. Memory is untouched, and the next search makes the index again.
+
+    \b
+    familiar index clear
+    """
+    out = output(ctx)
+    there = familiar_of(ctx).index.clear()
+    out.answer({"cleared": there}, "deleted the index" if there else "there was no index")
+
+
+def _model(opened: object) -> str:
+    embedder = getattr(opened, "embedder", None)
+    return embedder.model if embedder else ""

@@ -1,0 +1,107 @@
+"""`familiar write-memory`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output
+
+if TYPE_CHECKING:
+    from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.memory_writer import Mode
+    from familiar_cli.writer.types import Report
+
+app = App()
+
+
+@app.command("write-memory")
+def write_memory(
+    ctx: typer.Context,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask the model, show the diff, and change nothing.")
+    ] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Tell what a pass would ask; ask nobody.")
+    ] = False,
+    review: Annotated[
+        bool, typer.Option("--review", help="Keep the changes as a plan for `familiar review`.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--all", help="Read all turns, also those that were read before.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only turns since a date, a time, or 7d, 12h, 90m."),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="End after N steps; the rest goes on waiting."),
+    ] = None,
+) -> None:
+    """Write down what matters of what was said since the last time.
+
+    The model is asked once for each batch of turns. Ends with 0 when something was written or there
+    was nothing to write, with 6 when the model failed or its reply was of no use, and with 7 when
+    some of it was written before that. What fails is tried again the next time; no turn is lost.
+
+    \b
+    familiar write-memory
+    familiar write-memory --dry-run
+    familiar write-memory --estimate --json
+    familiar write-memory --review
+    familiar write-memory --since 7d
+    """
+    from familiar_cli.clock import now
+    from familiar_cli.errors import UsageError
+    from familiar_cli.history.when import read_when
+    from familiar_cli.remembering import write_now
+    from familiar_cli.ui import writer_page as page
+
+    out = output(ctx)
+    if dry_run + estimate + review > 1:
+        raise UsageError("--dry-run, --estimate and --review exclude each other")
+    with familiar_of(ctx) as familiar:
+        moment = read_when(since, now(), familiar.zone) if since else None
+        if estimate:
+            told = familiar.memory_writer().estimate(since=moment, again=again)
+            return out.answer(told, page.estimate_text(told))
+        mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
+        with page.progress(out) as on_step:
+            report = write_now(
+                familiar,
+                mode,
+                on_wait=out.note,
+                on_step=on_step,
+                since=moment,
+                again=again,
+                most_steps=steps,
+            )
+    return _answer(out, report, dry_run=dry_run)
+
+
+def _answer(out: Output, report: Report, *, dry_run: bool) -> None:
+    from familiar_cli.errors import PartialError
+    from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.writer_page import report_text, told_after
+
+    def render() -> None:
+        exact(report.diff if dry_run else report_text(report))
+
+    data = report.to_json()
+    for note in told_after(report, dry_run=dry_run):
+        out.note(note)
+    error = report.error
+    if report.interrupted:
+        told = PartialError("Interrupted; what was written stays, and the rest goes on waiting")
+        out.partial(data, [told], render)
+        raise typer.Exit(130)
+    if error is None:
+        return out.answer(data, render)
+    if not report.turns_covered:
+        error.data = data
+        raise error
+    out.partial(data, [error], render)
+    raise typer.Exit(PartialError.exit_code)

@@ -1,0 +1,1 @@
+"""The index: finding memories by words and by meaning. Derived; it can be deleted at any time."""

@@ -1,0 +1,376 @@
+"""`EmbeddingIndex`: keeps the index of one memory directory in step with its files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.index import rows, scan, schema, vectors
+from familiar_cli.index.chunking import embedding_text, label
+from familiar_cli.index.dates import day_in
+from familiar_cli.index.embedder import BATCH
+from familiar_cli.memory.links import SUFFIXES
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from familiar_cli.index.embedder import Embedder
+    from familiar_cli.index.scan import Stamp
+    from familiar_cli.index.vectors import Vectors
+    from familiar_cli.memory.store import MemoryStore
+
+    # Called with what is done, how many of it are, and how many there will be.
+    Progress = Callable[[str, int, int], None]
+
+T = TypeVar("T")
+
+DIRECTORY: Final = ".index"
+SOME: Final = 4 * BATCH
+"""How many pieces a search reads for the next one, after it has answered: about a second."""
+_FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a comparison with the files changed in the index.
+
+    Args:
+        changed: Files that were new, or had other content.
+        removed: Files that were gone.
+        unchanged: How many were as before.
+        rebuilt: Why the index was made anew, or an empty string.
+    """
+
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    rebuilt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How many pieces got a vector, how many still wait, and whose vectors were thrown away.
+
+    `busy` says that another process is at it, so nothing was done here.
+    """
+
+    done: int = 0
+    waiting: int = 0
+    replaced_model: str = ""
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What `build_if_stale` did."""
+
+    refreshed: Refreshed
+    embedded: Embedded
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that cannot be searched, and why."""
+
+    rel_path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How the index is."""
+
+    exists: bool
+    files: int = 0
+    stale_files: int = 0
+    passages: int = 0
+    lines: int = 0
+    vectors: int = 0
+    waiting: int = 0
+    model: str = ""
+    size_bytes: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+class EmbeddingIndex:
+    """The index of one memory directory. Threads and processes may use it at once.
+
+    Args:
+        store: The memory that is indexed.
+        directory: Where the index lives; `.index` in the memory when not given.
+    """
+
+    def __init__(self, store: MemoryStore, directory: Path | None = None) -> None:
+        self.store = store
+        self.directory = directory or store.root / DIRECTORY
+        self._cached: tuple[tuple[str, str, str], Vectors] | None = None
+
+    def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `action` does with a connection. See `schema.using`."""
+        fresh = not self.directory.is_dir()
+        answer = schema.using(self.directory, action)
+        if fresh:
+            with contextlib.suppress(OSError):
+                (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
+        return answer
+
+    def refresh(self, progress: Progress | None = None) -> Refreshed:
+        """Make words, links and places in the index agree with the files; no model is needed.
+
+        Raises:
+            IndexUnusableError: The index cannot be written; the memory is untouched.
+        """
+        if not self.store.root.is_dir():
+            return Refreshed()
+        return self.use(lambda connection: self._refresh(connection, progress))
+
+    def touch(self, rel_paths: Iterable[str]) -> None:
+        """Look again at files that were just changed, and at no other."""
+        paths = [path for path in rel_paths if path.lower().endswith(SUFFIXES)]
+        if paths and self.store.root.is_dir():
+            self.use(lambda connection: self._touch(connection, paths))
+
+    def embed_waiting(
+        self,
+        embedder: Embedder,
+        *,
+        at_most: int | None = None,
+        progress: Progress | None = None,
+    ) -> Embedded:
+        """Give vectors to pieces that wait for one, a batch at a time; each batch is kept.
+
+        Vectors of another model are thrown away first.
+
+        Raises:
+            IndexUnusableError: The index cannot be written.
+            EmbedderError: The model does not work; what has a vector keeps it.
+        """
+        from filelock import FileLock, Timeout  # noqa: PLC0415  # only where vectors are made
+
+        if not self.directory.is_dir():
+            return Embedded()
+        try:
+            with FileLock(self.directory / "embedding.lock", timeout=0):
+                return self.use(lambda c: self._embed(c, embedder, at_most, progress))
+        except Timeout:
+            return Embedded(waiting=self.use(count_waiting), busy=True)
+
+    def build_if_stale(
+        self, embedder: Embedder | None = None, progress: Progress | None = None
+    ) -> Built:
+        """Bring the index up to date: words always, vectors when there is an `embedder`."""
+        refreshed = self.refresh(progress)
+        if embedder is None:
+            return Built(refreshed, Embedded(waiting=self._waiting()))
+        return Built(refreshed, self.embed_waiting(embedder, progress=progress))
+
+    def status(self) -> IndexStatus:
+        """Return how the index is; nothing is made or changed."""
+        if not (self.directory / schema.FILE).is_file():
+            return IndexStatus(exists=False)
+        return self.use(self._status)
+
+    def clear(self) -> bool:
+        """Delete the index, and tell whether there was one. It comes back with the next search."""
+        self._cached = None
+        return schema.clear(self.directory)
+
+    def vectors(self, connection: sqlite3.Connection) -> Vectors:
+        """Return all vectors; what was loaded before is used again while nothing has changed."""
+        stamp = vectors.stamp(connection)
+        if self._cached is None or self._cached[0] != stamp:
+            self._cached = (stamp, vectors.load(connection, self.directory))
+        return self._cached[1]
+
+    def _waiting(self) -> int:
+        return self.use(count_waiting) if self.directory.is_dir() else 0
+
+    def _refresh(self, connection: sqlite3.Connection, progress: Progress | None) -> Refreshed:
+        seen = scan.look(self.store.root, connection)
+        rows.take_out(connection, seen.gone)
+        changed = []
+        for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
+            if self._take_in(connection, rel_path, stamp):
+                changed.append(rel_path)
+            if progress:
+                progress("files read", number + 1, len(seen.suspects))
+        unchanged = seen.same + len(seen.suspects) - len(changed)
+        return Refreshed(tuple(changed), seen.gone, unchanged, _note_of_rebuild(connection))
+
+    def _touch(self, connection: sqlite3.Connection, rel_paths: list[str]) -> None:
+        for rel_path in rel_paths:
+            stamp = scan.stamp(self.store.root / rel_path)
+            if stamp is None:
+                rows.take_out(connection, [rel_path])
+            else:
+                self._take_in(connection, rel_path, stamp)
+
+    def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: Stamp) -> bool:
+        """Read one file, and tell whether its content is new to the index."""
+        try:
+            content = self.store.read_bytes(rel_path)
+        except NotFoundError:
+            rows.take_out(connection, [rel_path])
+            return False
+        except FamiliarError as error:
+            rows.put_problem(connection, rel_path, stamp, str(error))
+            return False
+        sha256 = hashlib.sha256(content).hexdigest()
+        if rows.held_sha256(connection, rel_path) == sha256:
+            rows.restamp(connection, rel_path, stamp)
+            return False
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            problem = f"it is not UTF-8 text (byte {error.start})"
+            rows.put_problem(connection, rel_path, stamp, problem)
+            return False
+        rows.put(connection, rel_path, text=text, sha256=sha256, seen=stamp)
+        return True
+
+    def _embed(
+        self,
+        connection: sqlite3.Connection,
+        embedder: Embedder,
+        at_most: int | None,
+        progress: Progress | None,
+    ) -> Embedded:
+        replaced = _agree_on_model(connection, embedder)
+        waiting = count_waiting(connection)
+        total = waiting if at_most is None else min(waiting, at_most)
+        done = 0
+        for batch in _batches(connection, total):
+            done += _embed_batch(connection, embedder, batch)
+            if progress:
+                progress("vectors made", done, total)
+        # A long run ends with all vectors in the file; a short one leaves a few outside.
+        spare = vectors.DELTA_ROWS if at_most is not None else 0
+        vectors.write_if_due(connection, self.directory, at_most_outside=spare)
+        return Embedded(done, count_waiting(connection), replaced)
+
+    def _status(self, connection: sqlite3.Connection) -> IndexStatus:
+        def count(what: str) -> int:
+            return int(connection.execute(f"SELECT COUNT(*) FROM {what}").fetchone()[0])  # noqa: S608
+
+        there = self.store.root.is_dir()
+        seen = scan.look(self.store.root, connection) if there else scan.Scan({}, (), 0)
+        problems = connection.execute(
+            "SELECT rel_path, problem FROM documents WHERE problem != '' ORDER BY rel_path"
+        )
+        return IndexStatus(
+            exists=True,
+            files=count("documents WHERE problem = ''"),
+            stale_files=len(self._really_stale(connection, seen.suspects)) + len(seen.gone),
+            passages=count(f"chunks WHERE level = {schema.PASSAGE}"),
+            lines=count(f"chunks WHERE level = {schema.LINE}"),
+            vectors=count("chunks WHERE vector_seq IS NOT NULL"),
+            waiting=count_waiting(connection),
+            model=schema.meta(connection, "model"),
+            size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
+            problems=tuple(Problem(*row) for row in problems),
+        )
+
+    def _really_stale(self, connection: sqlite3.Connection, suspects: Iterable[str]) -> list[str]:
+        held = dict(connection.execute("SELECT rel_path, sha256 FROM documents"))
+        return [path for path in suspects if self._sha256(path) != held.get(path)]
+
+    def _sha256(self, rel_path: str) -> str | None:
+        try:
+            return self.store.sha256(rel_path)
+        except FamiliarError:
+            return ""
+
+
+def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
+    """Tell whether the index holds vectors that may be compared with those of `embedder`."""
+    same = _signature(connection) == (embedder.model, str(embedder.dimension))
+    return same and bool(
+        connection.execute("SELECT 1 FROM chunks WHERE vector_seq > 0 LIMIT 1").fetchone()
+    )
+
+
+def count_waiting(connection: sqlite3.Connection) -> int:
+    """Return how many pieces have no vector."""
+    found = connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL").fetchone()
+    return int(found[0])
+
+
+def _signature(connection: sqlite3.Connection) -> tuple[str, str]:
+    return schema.meta(connection, "model"), schema.meta(connection, "dimension")
+
+
+def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder) -> str:
+    """Make the index ready for vectors of `embedder`; return whose vectors had to go for that."""
+    held = _signature(connection)
+    if held == (embedder.model, str(embedder.dimension)):
+        return ""
+    with schema.transaction(connection):
+        connection.execute(
+            "UPDATE chunks SET vector = NULL, vector_seq = NULL WHERE vector_seq IS NOT NULL"
+        )
+        schema.set_meta(
+            connection,
+            model=embedder.model,
+            dimension=str(embedder.dimension),
+            matrix="",
+            matrix_seq="0",
+        )
+    return held[0]
+
+
+def _batches(
+    connection: sqlite3.Connection, total: int
+) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
+    """Yield what waits for vectors: the text the encoder reads and the ids it is for, by key."""
+    last = 0
+    while total > 0:
+        found = connection.execute(
+            "SELECT c.id, embed_key, c.text, heading_path, title, day FROM chunks c"
+            " JOIN documents d ON d.id = document_id"
+            " WHERE vector_seq IS NULL AND c.id > ? ORDER BY c.id LIMIT ?",
+            (last, min(total, _FETCH)),
+        ).fetchall()
+        if not found:
+            return
+        last, total = found[-1][0], total - len(found)
+        waiting: dict[bytes, tuple[str, list[int]]] = {}
+        for id_, key, text, heading, title, day in found:
+            if key not in waiting:
+                above = label(title, heading, day_in(day))
+                waiting[key] = (embedding_text(above, text), [])
+            waiting[key][1].append(id_)
+        by_length = sorted(waiting.items(), key=lambda item: len(item[1][0]))
+        for start in range(0, len(by_length), BATCH):
+            yield dict(by_length[start : start + BATCH])
+
+
+def _embed_batch(
+    connection: sqlite3.Connection,
+    embedder: Embedder,
+    batch: dict[bytes, tuple[str, list[int]]],
+) -> int:
+    made = embedder.passages([text for text, _ in batch.values()])
+    pairs = [
+        (vectors.encode(row), id_)
+        for row, (_, ids) in zip(made, batch.values(), strict=True)
+        for id_ in ids
+    ]
+    with schema.transaction(connection):
+        first = rows.next_seq(connection, len(pairs))
+        connection.executemany(
+            "UPDATE chunks SET vector = ?, vector_seq = ? WHERE id = ? AND vector_seq IS NULL",
+            [(vector, first + n, id_) for n, (vector, id_) in enumerate(pairs)],
+        )
+    return len(pairs)
+
+
+def _note_of_rebuild(connection: sqlite3.Connection) -> str:
+    reason = schema.meta(connection, "rebuilt")
+    if reason:
+        schema.set_meta(connection, rebuilt="")
+    return reason

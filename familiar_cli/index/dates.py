@@ -1,0 +1,35 @@
+"""What day a memory is about, as its path or its front matter tells."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Final
+
+_DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def day_in(text: str) -> date | None:
+    """Return the first day that `text` names as `2026-01-31`, or None."""
+    for found in _DAY.finditer(text):
+        try:
+            return date(*map(int, found.groups()))
+        except ValueError:
+            continue
+    return None
+
+
+def day_words(day: date) -> str:
+    """Return `day` as a person writes it: `31 January 2026`. Independent of the locale."""
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def instance_in(rel_path: str) -> str:
+    """Return which instance wrote `daily/2026-01-31_laptop.md`, or an empty string."""
+    stem = rel_path.rpartition("/")[2].rpartition(".")[0]
+    found = _DAY.match(stem)
+    return stem[found.end() + 1 :] if found and stem[found.end() :].startswith("_") else ""

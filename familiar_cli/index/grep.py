@@ -1,0 +1,155 @@
+"""Find memories without an index: read every file and count the words of the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.errors import FamiliarError
+from familiar_cli.index import rank
+from familiar_cli.index.chunking import cut
+from familiar_cli.index.excerpt import Place, choose, first_word, line_number
+from familiar_cli.index.hits import age_days, coverage, local_day
+from familiar_cli.index.types import Hit, Signals
+from familiar_cli.memory.links import SUFFIXES
+from familiar_cli.text import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.index.chunking import Cut, Span
+    from familiar_cli.index.types import Options
+    from familiar_cli.memory.store import MemoryStore
+
+_FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
+
+
+def find(
+    store: MemoryStore,
+    query: str,
+    options: Options,
+    is_wanted: Callable[[str, str, Options], bool],
+) -> tuple[Hit, ...]:
+    """Return the files, or lines, that hold most of the words of `query`, best first."""
+    words = wanted_words(query)
+    found = sorted(_files(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
+    hits: list[Hit] = []
+    for file in found:
+        if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
+            break
+        made = _cut(file.text, file.rel_path)
+        day = made.day.isoformat() if made.day else ""
+        if is_wanted(file.rel_path, day or local_day(file.mtime_ns), options):
+            hits += _Cutter(file, made, day, query, options).hits(words)
+    hits.sort(key=lambda hit: -hit.score)
+    return tuple(hits[: options.k])
+
+
+def share_of(folded: str, words: list[str]) -> float:
+    """Return which share of `words` stands in a folded text, even inside other words."""
+    return sum(word in folded for word in words) / len(words) if words else 0.0
+
+
+def wanted_words(query: str) -> list[str]:
+    """Return the words that are looked for; of unspaced scripts pairs of characters."""
+    found = []
+    for word in fts.content_words(query):
+        pairs = [word[n : n + 2] for n in range(len(word) - 1)] if fts.is_unspaced(word) else []
+        found += [fold(part) for part in pairs or [word]]
+    return list(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=256)
+def _cut(text: str, rel_path: str) -> Cut:
+    return cut(text, rel_path)
+
+
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else fold(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    share: float
+    count: int
+    rel_path: str
+    text: str
+    mtime_ns: int
+
+
+def _files(store: MemoryStore, words: list[str]) -> Iterator[_File]:
+    """Yield each file that holds one of `words`."""
+    for entry in store.walk().files:
+        if not entry.rel_path.lower().endswith(SUFFIXES):
+            continue
+        try:
+            text = store.read_file(entry.rel_path)
+        except FamiliarError:
+            continue
+        folded = _folded(text)
+        share = share_of(folded, words)
+        if share:
+            count = sum(folded.count(word) for word in words)
+            mtime_ns = int(entry.modified.timestamp() * 1e9)
+            yield _File(share, count, entry.rel_path, text, mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Makes the hits of one file."""
+
+    file: _File
+    made: Cut
+    day: str
+    query: str
+    options: Options
+
+    def hits(self, words: list[str]) -> list[Hit]:
+        text = self.file.text
+        scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
+        scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
+        if self.options.lines:
+            return [self._hit(line, share) for share, line in scored]
+        best = scored[0][1] if scored else self.made.lines[0]
+        return [self._hit(best, self.file.share)]
+
+    def _hit(self, line: Span, share: float) -> Hit:
+        text, score = self.file.text, round(share, 4)
+        best = Place(line.start, line.end)
+        passage = self.made.passages[line.parts[0]]
+        shown = best
+        if not self.options.lines:
+            outer = Place(passage.start, passage.end)
+            shown = choose(text, best, outer, self.options.snippet_tokens)
+        start = first_word(text, best)
+        words = text[shown.start : shown.end]
+        return Hit(
+            self.file.rel_path,
+            self.made.title,
+            line.heading,
+            self.day,
+            shown.start,
+            shown.end,
+            line_number(text, start),
+            start,
+            best.end,
+            score,
+            words,
+            self._signals(words, score),
+        )
+
+    def _signals(self, words: str, score: float) -> Signals:
+        return Signals(
+            relevance=score,
+            lexical=score,
+            dense=None,
+            cosine=None,
+            coverage=round(coverage(words, self.query), 4),
+            speaker=False,
+            recency=round(rank.recency(age_days(self.day, self.file.mtime_ns)), 4),
+            linked=False,
+            same_instance=False,
+        )

@@ -1,0 +1,240 @@
+"""Make hits of what was scored: add time, links and instance, and cut out the words to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.clock import now
+from familiar_cli.errors import FamiliarError
+from familiar_cli.index import rank
+from familiar_cli.index.excerpt import Place, choose, first_word, line_number
+from familiar_cli.index.types import Hit, Signals
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+    from familiar_cli.index.rank import Scored, Weights
+    from familiar_cli.index.types import Options
+    from familiar_cli.memory.store import MemoryStore
+
+_NAME_WORDS: Final = 4
+_ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
+_DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    id: int
+    rel_path: str
+    title: str
+    day: str
+    instance: str
+    age_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    scored: Scored
+    file: _File
+    linked: bool
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A passage or line, as the index holds it."""
+
+    place: Place
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What of a file is shown: the place, the best line in it, the words, the line's number."""
+
+    place: Place
+    best: Place
+    text: str
+    line: int
+
+
+def make(
+    connection: sqlite3.Connection,
+    store: MemoryStore,
+    query: str,
+    options: Options,
+    scored: Sequence[Scored],
+) -> tuple[Hit, ...]:
+    """Return the hits for lines that were scored, best first; one a file, or one a line."""
+    weights = options.weights or rank.WEIGHTS
+    chosen = list(scored) if options.lines else _best_of_files(scored)
+    files = _files(connection, {s.line.document_id for s in chosen})
+    linked = linked_with(connection, query)
+    ranked = [_rank(s, files[s.line.document_id], linked, options, weights) for s in chosen]
+    ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
+    writer = _Writer(connection, store, query, options)
+    return tuple(writer.hit(r) for r in ranked[: options.k])
+
+
+def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
+    """Return the documents about people and topics that `query` names, and all linked with them."""
+    named = _named(connection, query)
+    if not named:
+        return set()
+    marks = ",".join("?" * len(named))
+    rows = connection.execute(
+        "SELECT t.id FROM links l JOIN documents t ON t.rel_path = l.target"  # noqa: S608
+        f" WHERE l.document_id IN ({marks})"
+        " UNION SELECT l.document_id FROM links l JOIN documents t ON t.rel_path = l.target"
+        f" WHERE t.id IN ({marks})",
+        (*named, *named),
+    )
+    return named | {id_ for (id_,) in rows}
+
+
+def coverage(text: str, query: str) -> float:
+    """Return which share of the content words of `query` stands in `text`, as they are."""
+    wanted = fts.content_words(query)
+    held = set(fts.words(text))
+    found = sum(word in held or (fts.is_unspaced(word) and word in text) for word in wanted)
+    return found / len(wanted) if wanted else 0.0
+
+
+def age_days(day: str, mtime_ns: int) -> float:
+    """Return how old a file is: by the day it is about, else by when it was changed; >= 0."""
+    today = now()
+    if day:
+        return max(0.0, float((today.date() - date.fromisoformat(day)).days))
+    return max(0.0, (today.timestamp() - mtime_ns / 1e9) / _DAY_S)
+
+
+def local_day(mtime_ns: int) -> str:
+    """Return the local day of a file's time, as `2026-01-31`."""
+    try:
+        return datetime.fromtimestamp(mtime_ns / 1e9).astimezone().date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return now().date().isoformat()
+
+
+def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
+    best: dict[int, Scored] = {}
+    for one in scored:
+        best.setdefault(one.line.document_id, one)
+    return list(best.values())
+
+
+def _named(connection: sqlite3.Connection, query: str) -> set[int]:
+    asked = fts.words(query)[:_ASKED_WORDS]
+    telling = set(fts.content_words(query))
+    names = {
+        " ".join(asked[start : start + count])
+        for count in range(1, _NAME_WORDS + 1)
+        for start in range(len(asked) - count + 1)
+        if telling.intersection(asked[start : start + count])
+    }
+    found: set[int] = set()
+    for name in names:
+        rows = connection.execute("SELECT document_id FROM names WHERE name = ?", (name,))
+        found.update(id_ for (id_,) in rows)
+    return found
+
+
+def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
+    files = {}
+    for id_ in ids:
+        rel_path, title, day, instance, mtime_ns = connection.execute(
+            "SELECT rel_path, title, day, instance, mtime_ns FROM documents WHERE id = ?", (id_,)
+        ).fetchone()
+        files[id_] = _File(id_, rel_path, title, day, instance, age_days(day, mtime_ns))
+    return files
+
+
+def _rank(
+    scored: Scored, file: _File, linked: set[int], options: Options, weights: Weights
+) -> _Ranked:
+    is_linked = file.id in linked
+    score = rank.final(
+        scored.relevance,
+        age_days=file.age_days,
+        linked=is_linked,
+        same_instance=_same_instance(file, options),
+        weights=weights,
+    )
+    return _Ranked(scored, file, is_linked, score)
+
+
+def _same_instance(file: _File, options: Options) -> bool:
+    return bool(options.instance) and file.instance == options.instance
+
+
+class _Writer:
+    """Cuts the words of hits out of their files."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: Options
+    ) -> None:
+        self._connection = connection
+        self._store = store
+        self._query = query
+        self._options = options
+
+    def hit(self, ranked: _Ranked) -> Hit:
+        line = self._piece(ranked.scored.line.id)
+        passage = self._piece(ranked.scored.passage) if ranked.scored.passage else line
+        text = self._text_of(ranked.file.rel_path, line)
+        if text is None:  # changed since it was indexed, a moment ago
+            return self._written(ranked, line, _Shown(line.place, line.place, line.text, 1))
+        place = line.place
+        if not self._options.lines:
+            place = choose(text, line.place, passage.place, self._options.snippet_tokens)
+        best = Place(first_word(text, line.place), line.place.end)
+        words = text[place.start : place.end]
+        return self._written(
+            ranked, line, _Shown(place, best, words, line_number(text, best.start))
+        )
+
+    def _written(self, ranked: _Ranked, line: _Piece, shown: _Shown) -> Hit:
+        scored, file, text = ranked.scored, ranked.file, shown.text
+        signals = Signals(
+            round(scored.relevance, 4),
+            round(scored.lexical, 4),
+            None if scored.dense is None else round(scored.dense, 4),
+            None if scored.cosine is None else round(scored.cosine, 4),
+            round(coverage(text, self._query), 4),
+            scored.speaker,
+            round(rank.recency(file.age_days), 4),
+            ranked.linked,
+            _same_instance(file, self._options),
+        )
+        return Hit(
+            file.rel_path,
+            file.title,
+            line.heading,
+            file.day,
+            shown.place.start,
+            shown.place.end,
+            shown.line,
+            shown.best.start,
+            shown.best.end,
+            round(ranked.score, 4),
+            text,
+            signals,
+        )
+
+    def _piece(self, id_: int) -> _Piece:
+        start, end, heading, text = self._connection.execute(
+            "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?", (id_,)
+        ).fetchone()
+        return _Piece(Place(start, end), heading, text)
+
+    def _text_of(self, rel_path: str, line: _Piece) -> str | None:
+        try:
+            text = self._store.read_file(rel_path)
+        except FamiliarError:
+            return None
+        return text if text[line.place.start : line.place.end] == line.text else None

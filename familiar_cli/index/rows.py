@@ -1,0 +1,235 @@
+"""Write one file's rows into the index, and take them out again. Each call is one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli import fts
+from familiar_cli.index import chunking
+from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta, transaction
+from familiar_cli.memory.links import NAMED_DIRS, targets
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from familiar_cli.index.chunking import Cut, Span
+    from familiar_cli.index.scan import Stamp
+
+KEY_BYTES: Final = 16
+_INSERT: Final = (
+    "INSERT INTO chunks (id, document_id, level, heading_path, char_start, char_end, token_count,"
+    " text, speaker, part_first, part_last, embed_key, vector_seq, vector)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def put(
+    connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: Stamp
+) -> None:
+    """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
+    made = chunking.cut(text, rel_path)
+    links = targets(text, rel_path)
+    with transaction(connection):
+        if held_sha256(connection, rel_path) == sha256:
+            return  # another process was quicker
+        vectors = _vectors_of(connection, rel_path)
+        _take_out(connection, rel_path)
+        row = _Row(rel_path, sha256, seen, made, len(text))
+        document = row.insert(connection)
+        _Chunks(connection, document, text, made, vectors).write()
+        connection.executemany(
+            "INSERT OR IGNORE INTO links VALUES (?, ?)", [(document, t) for t in links]
+        )
+        connection.executemany(
+            "INSERT OR IGNORE INTO names VALUES (?, ?)",
+            [(name, document) for name in _names(rel_path, made.title)],
+        )
+
+
+def put_problem(connection: sqlite3.Connection, rel_path: str, seen: Stamp, problem: str) -> None:
+    """Note that the file at `rel_path` cannot be read, and why."""
+    empty = chunking.Cut("", None, "", (), ())
+    with transaction(connection):
+        _take_out(connection, rel_path)
+        _Row(rel_path, "", seen, empty, 0, problem).insert(connection)
+
+
+def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
+    """Return the hash of the content that the index holds for a file; empty if unreadable."""
+    row = connection.execute(
+        "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp) -> None:
+    """Note how a file with unchanged content looks now."""
+    with transaction(connection):
+        connection.execute(
+            "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size_bytes = ?, settled = ?"
+            " WHERE rel_path = ?",
+            (*_seen(seen), rel_path),
+        )
+
+
+def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
+    """Forget files."""
+    for rel_path in rel_paths:
+        with transaction(connection):
+            _take_out(connection, rel_path)
+
+
+def next_seq(connection: sqlite3.Connection, count: int) -> int:
+    """Return the first of `count` fresh numbers for vectors. Call it inside a transaction."""
+    first = int(meta(connection, "next_seq") or 1)
+    set_meta(connection, next_seq=str(first + count))
+    return first
+
+
+def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
+    row = connection.execute("SELECT id FROM documents WHERE rel_path = ?", (rel_path,)).fetchone()
+    if not row:
+        return
+    of_document = "(SELECT id FROM chunks WHERE document_id = ? AND level = ?)"
+    for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
+        connection.execute(f"DELETE FROM {table} WHERE rowid IN {of_document}", (*row, level))  # noqa: S608
+    connection.execute("DELETE FROM documents_fts WHERE rowid = ?", row)
+    connection.execute("DELETE FROM documents WHERE id = ?", row)
+
+
+def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, bytes]:
+    return dict(
+        connection.execute(
+            "SELECT embed_key, vector FROM chunks JOIN documents d ON d.id = document_id"
+            " WHERE rel_path = ? AND vector_seq IS NOT NULL",
+            (rel_path,),
+        )
+    )
+
+
+def _seen(seen: Stamp) -> tuple[int, int, int, bool]:
+    return seen.mtime_ns, seen.ctime_ns, seen.size_bytes, seen.settled
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of `documents`."""
+
+    rel_path: str
+    sha256: str
+    seen: Stamp
+    made: Cut
+    char_count: int
+    problem: str = ""
+
+    def insert(self, connection: sqlite3.Connection) -> int:
+        made = self.made
+        day = made.day.isoformat() if made.day else ""
+        cursor = connection.execute(
+            "INSERT INTO documents (rel_path, sha256, mtime_ns, ctime_ns, size_bytes, settled,"
+            " title, day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.rel_path,
+                self.sha256,
+                *_seen(self.seen),
+                made.title,
+                day,
+                made.instance,
+                self.char_count,
+                self.problem,
+            ),
+        )
+        return int(cursor.lastrowid or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """Writes the passages and lines of one file, with ids that follow on each other."""
+
+    connection: sqlite3.Connection
+    document: int
+    text: str
+    made: Cut
+    vectors: dict[bytes, bytes]
+
+    def write(self) -> None:
+        made, connection = self.made, self.connection
+        last = connection.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
+        ).fetchone()
+        first_passage = (int(last[0]) if last else 0) + 1
+        first_line = first_passage + len(made.passages)
+        rows = [
+            self._row(PASSAGE, first_passage + n, span, first_line)
+            for n, span in enumerate(made.passages)
+        ]
+        rows += [
+            self._row(LINE, first_line + n, span, first_passage)
+            for n, span in enumerate(made.lines)
+        ]
+        connection.executemany(_INSERT, self._with_vectors(rows))
+        title = fts.indexable(chunking.label(made.title, "", made.day))
+        connection.execute(
+            "INSERT INTO documents_fts (rowid, title, body) VALUES (?, ?, ?)",
+            (self.document, title, fts.indexable(self.text)),
+        )
+        for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
+            connection.executemany(
+                f"INSERT INTO {table} (rowid, title, body) VALUES (?, ?, ?)",  # noqa: S608
+                [
+                    (row[0], fts.indexable(self._above(row[3])), fts.indexable(row[7]))
+                    for row in rows
+                    if row[2] == level
+                ],
+            )
+
+    def _above(self, heading: str) -> str:
+        return chunking.label(self.made.title, heading, self.made.day)
+
+    def _row(self, level: int, id_: int, span: Span, parts_from: int) -> tuple[Any, ...]:
+        text = self.text[span.start : span.end]
+        read = chunking.embedding_text(self._above(span.heading), text)
+        key = hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
+        return (
+            id_,
+            self.document,
+            level,
+            span.heading,
+            span.start,
+            span.end,
+            span.tokens,
+            text,
+            span.speaker,
+            parts_from + span.parts[0],
+            parts_from + span.parts[1],
+            key,
+        )
+
+    def _with_vectors(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        kept = [self.vectors.get(row[11]) or self._elsewhere(row[11]) for row in rows]
+        seq = next_seq(self.connection, len(rows)) if any(kept) else 0
+        return [
+            (*row, seq + n if vector else None, vector)
+            for n, (row, vector) in enumerate(zip(rows, kept, strict=True))
+        ]
+
+    def _elsewhere(self, key: bytes) -> bytes | None:
+        """Return the vector of the same words in another file, such as one that was moved."""
+        found = self.connection.execute(
+            "SELECT vector FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",
+            (key,),
+        ).fetchone()
+        return found[0] if found else None
+
+
+def _names(rel_path: str, title: str) -> set[str]:
+    """Return by which names a question may mean this file: its title's words, in lower case."""
+    top = rel_path.partition("/")[0]
+    if top not in NAMED_DIRS or "/" not in rel_path:
+        return set()
+    bare = re.sub(r"\([^)]*\)", "", title)
+    return {" ".join(fts.words(t)) for t in (title, bare)} - {""}

@@ -1,0 +1,262 @@
+"""The SQLite file of the index: its tables, how it is opened, and when it is made anew."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.fts import TOKENIZER
+from familiar_cli.index import chunking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+T = TypeVar("T")
+FILE: Final = "embeddings.sqlite"
+VERSION: Final = "1"
+BUSY_S: Final = 10.0
+PASSAGE: Final = 0
+LINE: Final = 1
+
+_TABLES: Final = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rel_path TEXT NOT NULL UNIQUE,
+    sha256 TEXT NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    settled INTEGER NOT NULL,       -- 0: changed so lately that its times cannot be trusted yet
+    title TEXT NOT NULL,
+    day TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    char_count INTEGER NOT NULL,
+    problem TEXT NOT NULL           -- why the file could not be read, else empty
+);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    level INTEGER NOT NULL,         -- 0 a passage, 1 a line
+    heading_path TEXT NOT NULL,
+    char_start INTEGER NOT NULL,
+    char_end INTEGER NOT NULL,
+    token_count INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    speaker TEXT NOT NULL,
+    part_first INTEGER NOT NULL,    -- a passage's lines, a line's passages: ids from … to
+    part_last INTEGER NOT NULL,
+    embed_key BLOB NOT NULL,        -- hash of what the encoder reads
+    vector_seq INTEGER,             -- the order in which vectors came; NULL while it waits for one
+    vector BLOB                     -- float32, little-endian, L2-normalised
+);
+CREATE INDEX chunks_document ON chunks (document_id);
+CREATE INDEX chunks_key ON chunks (embed_key);
+CREATE INDEX chunks_seq ON chunks (vector_seq);
+CREATE TABLE links (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    target TEXT NOT NULL,
+    PRIMARY KEY (document_id, target)
+) WITHOUT ROWID;
+CREATE INDEX links_target ON links (target);
+CREATE TABLE names (
+    name TEXT NOT NULL,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    PRIMARY KEY (name, document_id)
+) WITHOUT ROWID;
+CREATE INDEX names_document ON names (document_id);
+CREATE VIRTUAL TABLE documents_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
+CREATE VIRTUAL TABLE passages_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
+CREATE VIRTUAL TABLE lines_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
+"""
+
+
+class IndexUnusableError(FamiliarError):
+    """The index cannot be read or written now; memory itself is untouched."""
+
+    code = "index_unusable"
+
+
+class _DamagedError(Exception):
+    """The file was found broken while it was used; it is gone now, and can be made anew."""
+
+
+def using(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
+    """Return what `action` does with a connection to the index in `directory`.
+
+    What is there and of no use (another version, damaged, no index at all) is made anew, and
+    `action` begins again; why is in meta under `rebuilt`.
+
+    Raises:
+        IndexUnusableError: The directory or the file cannot be used, or another process is busy
+            with it for longer than `BUSY_S`.
+    """
+    try:
+        try:
+            return _attempt(directory, action, "")
+        except _DamagedError:
+            return _attempt(directory, action, "it was damaged")
+    except (sqlite3.Error, _DamagedError) as error:
+        raise IndexUnusableError(
+            f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
+            hint="Try again, or delete it: `familiar index clear`.",
+        ) from error
+    except OSError as error:
+        raise IndexUnusableError(
+            f"The index in {str(directory)!r} cannot be written: {error.strerror or error}",
+            hint="Look at the permissions of the directory; memory is untouched.",
+        ) from error
+
+
+def _attempt(directory: Path, action: Callable[[sqlite3.Connection], T], reason: str) -> T:
+    connection = _usable(directory, reason)
+    try:
+        return action(connection)
+    except sqlite3.DatabaseError as error:
+        if not _is_broken(error):
+            raise
+        connection.close()
+        _forget(directory)
+        raise _DamagedError(str(error)) from error
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make all changes inside, or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+def meta(connection: sqlite3.Connection, key: str) -> str:
+    """Return what is noted under `key`, or an empty string."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def set_meta(connection: sqlite3.Connection, **values: str) -> None:
+    """Note `values`."""
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+
+def clear(directory: Path) -> bool:
+    """Delete the index; tell whether there was one.
+
+    Raises:
+        IndexUnusableError: The system does not let it go.
+    """
+    there = (directory / FILE).exists()
+    try:
+        _forget(directory)
+    except OSError as error:
+        raise IndexUnusableError(
+            f"The index in {str(directory)!r} cannot be deleted: {error.strerror}",
+            hint="Close what else uses it, and try again.",
+        ) from error
+    return there
+
+
+def _usable(directory: Path, reason: str) -> sqlite3.Connection:
+    """Return a connection to an index that serves; make one if there is none."""
+    directory.mkdir(parents=True, exist_ok=True)
+    found = _checked(directory / FILE)
+    if isinstance(found, sqlite3.Connection):
+        return found
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # only where an index is made
+
+    try:
+        with FileLock(directory / "making.lock", timeout=BUSY_S):
+            found = _checked(directory / FILE)
+            if isinstance(found, str):
+                _forget(directory)
+                connection = _connect(directory / FILE)
+                _create(connection, reason or found)
+                return connection
+            return found
+    except Timeout as error:
+        raise sqlite3.OperationalError("another process is making it") from error
+
+
+def _checked(path: Path) -> sqlite3.Connection | str:
+    """Return a connection to the index at `path`, or why that one is of no use."""
+    if not path.exists():
+        return ""
+    connection = None
+    try:
+        connection = _connect(path)
+        found = dict(connection.execute("SELECT key, value FROM meta"))
+    except sqlite3.DatabaseError as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.OperationalError) and "no such table" not in str(error):
+            raise
+        broken = _is_broken(error)
+        return "it was damaged" if broken else "it was no index of this program"
+    reason = _why_old(found)
+    if reason:
+        connection.close()
+    return reason or connection
+
+
+def _why_old(found: dict[str, str]) -> str:
+    if found.get("schema") != VERSION:
+        return "it came from another version of the program"
+    if found.get("chunker") != chunking.VERSION or found.get("tokenizer") != TOKENIZER:
+        return "files are cut in another way now"
+    return ""
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _create(connection: sqlite3.Connection, reason: str) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _statements():
+        connection.execute(statement)
+    set_meta(
+        connection,
+        schema=VERSION,
+        chunker=chunking.VERSION,
+        tokenizer=TOKENIZER,
+        model="",
+        dimension="0",
+        rebuilt=reason,
+    )
+    connection.commit()
+
+
+def _statements() -> Iterator[str]:
+    statement = ""
+    for line in _TABLES.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "malformed" in str(error)
+
+
+def _forget(directory: Path) -> None:
+    """Delete every file of the index in `directory`."""
+    if not directory.is_dir():
+        return
+    for path in directory.iterdir():
+        if path.name.startswith((FILE, "vectors-")):
+            path.unlink(missing_ok=True)

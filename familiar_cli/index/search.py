@@ -1,0 +1,285 @@
+"""Search the memory: by words, by meaning, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.index import grep, hits, lexical, rank
+from familiar_cli.index.build import count_waiting, has_vectors_of
+from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.schema import IndexUnusableError, meta
+from familiar_cli.index.types import Options, SearchResult
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from familiar_cli.index.build import EmbeddingIndex, Progress
+    from familiar_cli.index.embedder import Embedder, Opened
+    from familiar_cli.index.types import Hit, Method
+    from familiar_cli.index.vectors import Cosines, Ids
+
+SENTENCES: Final = 5
+DENSE_DEPTH: Final = 200
+"""How many pieces that are near in meaning are looked at, besides those found by words."""
+DENSE_FLOOR: Final = 0.25
+"""Least nearness of a hit that holds none of the words; below it, things are unrelated."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    method: Method
+    hits: tuple[Hit, ...]
+    model: str = ""
+    waiting: int = 0
+    notes: tuple[str, ...] = ()
+    hint: str = ""
+
+
+def search(
+    index: EmbeddingIndex,
+    query: str,
+    options: Options = Options(),  # noqa: B008  # frozen
+    opened: Opened | None = None,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Return what the memory holds about `query`.
+
+    Files changed since the last search are looked at first; only their words, so this never waits
+    for a model to read them. Without a model, or while vectors are missing, words alone decide;
+    without a usable index every file is read. The result says so.
+
+    Args:
+        index: The index to ask.
+        query: A message or question, as typed.
+        options: What to look for, and where.
+        opened: The model that finds by meaning, or why there is none.
+        progress: Told of files that have to be read first.
+
+    Raises:
+        UsageError: `query` holds no word.
+        NotFoundError: `options.within` is not in the memory.
+        EmbedderError: `options.method` needs a model and there is none, or it does not work.
+    """
+    start = stopwatch_s()
+    if not fts.words(query):
+        raise UsageError(
+            f"There is no word to search for in {query!r}",
+            hint='Write what you remember, e.g. `familiar search "the cat\'s name"`.',
+        )
+    _check_within(index, options.within)
+    found = _find(index, query, options, opened, progress)
+    elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
+    return SearchResult(
+        found.method,
+        query,
+        found.hits,
+        elapsed_ms,
+        found.model,
+        found.waiting,
+        found.notes,
+        found.hint,
+    )
+
+
+def _find(
+    index: EmbeddingIndex,
+    query: str,
+    options: Options,
+    opened: Opened | None,
+    progress: Progress | None,
+) -> _Found:
+    if not index.store.root.is_dir():
+        return _Found("grep" if options.method == "grep" else "lexical", ())
+    if options.method == "grep":
+        return _Found("grep", grep.find(index.store, query, options, is_wanted))
+    try:
+        why = index.refresh(progress).rebuilt if options.refresh else ""
+        notes = [f"The index was made anew: {why}"] if why else []
+        return index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
+    except IndexUnusableError as error:
+        told = (f"{error}. Every file was read instead.",)
+        found = grep.find(index.store, query, options, is_wanted)
+        return _Found("grep", found, notes=told, hint=error.hint or "")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One question to the index."""
+
+    index: EmbeddingIndex
+    connection: sqlite3.Connection
+    query: str
+    options: Options
+    opened: Opened | None
+    notes: list[str]
+    hint: str = ""
+
+    def answer(self) -> _Found:
+        self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
+        restricted = self._restrict()
+        by_words = lexical.Lexical()
+        if self.options.method != "dense":
+            by_words = lexical.ask(self.connection, self.query, restricted=restricted)
+        embedder, near = self._ask_model()
+        candidates = self._candidates(by_words, near, restricted=restricted)
+        cosines, spec = None, None
+        if near is not None and embedder is not None:
+            spec = embedder.spec
+            cosines = near.of([i for c in candidates for i in (c.id, *range(*c.passages))])
+        weights = self.options.weights or rank.WEIGHTS
+        scored = rank.score(
+            candidates, by_words, cosines, query=self.query, spec=spec, weights=weights
+        )
+        shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
+        found = hits.make(self.connection, self.index.store, self.query, self.options, shown)
+        method: Method = "lexical"
+        if near is not None:
+            method = "dense" if self.options.method == "dense" else "hybrid"
+        model = embedder.model if embedder and near is not None else ""
+        return _Found(method, found, model, self._waiting(), tuple(self.notes), self.hint)
+
+    def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
+        """Return the model and how near everything is to the question; None by words alone."""
+        if self.options.method == "lexical":
+            return None, None
+        needed = self.options.method in {"hybrid", "dense"}
+        embedder = self.opened.embedder if self.opened else None
+        if embedder is None:
+            return self._without_model(needed=needed)
+        if not has_vectors_of(self.connection, embedder):
+            return self._unread(embedder, needed=needed)
+        try:
+            questions = embedder.queries(asked_apart(self.query))
+        except EmbedderError as error:
+            if needed:
+                raise
+            self.notes.append(f"{error} Found by words alone.")
+            self.hint = error.hint or ""
+            return None, None
+        return embedder, self.index.vectors(self.connection).cosines(questions)
+
+    def _without_model(self, *, needed: bool) -> tuple[None, None]:
+        reason = self.opened.reason if self.opened else "no model was given"
+        self.hint = self.opened.hint if self.opened else ""
+        if needed:
+            raise EmbedderError(
+                f"--method {self.options.method} finds by meaning, but {reason}",
+                hint=f"Run `{self.hint}`." if self.hint else None,
+            )
+        if self.hint:
+            self.notes.append(f"Found by words alone: {reason}")
+        return None, None
+
+    def _unread(self, embedder: Embedder, *, needed: bool) -> tuple[None, None]:
+        other = meta(self.connection, "model")
+        held = (
+            f"the index holds vectors of {other}, none of" if other else "nothing was read yet by"
+        )
+        if needed:
+            raise EmbedderError(
+                f"--method {self.options.method} finds by meaning, but {held} {embedder.model}",
+                hint="Run `familiar index build`.",
+            )
+        self.notes.append(f"Found by words alone: {held} {embedder.model}")
+        self.hint = "familiar index build"
+        return None, None
+
+    def _restrict(self) -> bool:
+        """Put the documents that count into the temporary table `wanted`; False if all do."""
+        options = self.options
+        if not (options.within or options.since or options.exclude):
+            return False
+        self.connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
+        rows = self.connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
+        wanted = [
+            (id_,)
+            for id_, rel_path, day, mtime_ns in rows
+            if is_wanted(rel_path, day or hits.local_day(mtime_ns), options)
+        ]
+        self.connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
+        return True
+
+    def _candidates(
+        self, by_words: lexical.Lexical, near: Cosines | None, *, restricted: bool
+    ) -> list[rank.Line]:
+        """Return every line that may be a hit: found by itself, or in a passage that was."""
+        ids = {*by_words.passages, *by_words.lines}
+        if near is not None:
+            ids.update(near.top(DENSE_DEPTH, self._allowed() if restricted else None))
+        rows = _chunks(self.connection, ids)
+        of_passages = {i for level, row in rows if level == 0 for i in range(row[3], row[4])}
+        rows += _chunks(self.connection, of_passages - ids)
+        return [rank.Line(r[0], r[1], r[2], (r[3], r[4])) for level, r in rows if level == 1]
+
+    def _allowed(self) -> Ids:
+        import numpy as np  # noqa: PLC0415  # only by meaning
+
+        found = self.connection.execute(
+            "SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id"
+        )
+        return np.array([i for (i,) in found], np.int64)
+
+    def _waiting(self) -> int:
+        """Return how many pieces wait for a vector of a model that is there."""
+        model = self.opened.embedder if self.opened else None
+        if model is None or self.options.method == "lexical":
+            return 0
+        if not has_vectors_of(self.connection, model):
+            return int(self.connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+        waiting = count_waiting(self.connection)
+        if waiting:
+            self.notes.append(f"{waiting} pieces without a vector yet were found by words alone")
+            self.hint = self.hint or "familiar index build"
+        return waiting
+
+
+def asked_apart(query: str) -> list[str]:
+    """Return up to five sentences of a message: those that say most, in their order."""
+    found = fts.sentences(query)
+    if len(found) <= 1:
+        return [query]
+    telling = sorted(found, key=lambda s: -len(fts.content_words(s)))[:SENTENCES]
+    return [sentence for sentence in found if sentence in telling][:SENTENCES]
+
+
+def is_wanted(rel_path: str, day: str, options: Options) -> bool:
+    """Tell whether `options` let a file be a hit."""
+    within = options.within.strip("/")
+    if within and rel_path != within and not rel_path.startswith(within + "/"):
+        return False
+    if rel_path in options.exclude:
+        return False
+    return options.since is None or day >= options.since.isoformat()
+
+
+def _chunks(
+    connection: sqlite3.Connection, ids: Iterable[int]
+) -> list[tuple[int, tuple[int, int, str, int, int]]]:
+    """Return level, and (id, document, speaker, first part, last part), of those that are there."""
+    wanted, found = sorted(ids), []
+    for start in range(0, len(wanted), 500):
+        some = wanted[start : start + 500]
+        marks = ",".join("?" * len(some))
+        found += connection.execute(
+            "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"  # noqa: S608
+            f" WHERE id IN ({marks})",
+            some,
+        ).fetchall()
+    return [(row[0], tuple(row[1:])) for row in found]
+
+
+def _check_within(index: EmbeddingIndex, within: str) -> None:
+    if not within:
+        return
+    from familiar_cli.memory import paths  # noqa: PLC0415
+
+    place = index.store.root / paths.parse(within)
+    if not place.exists():
+        raise NotFoundError(
+            f"There is nothing at {within!r} in the memory", hint="Run `familiar memory ls`."
+        )

@@ -1,0 +1,145 @@
+"""Values that a search takes and gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from familiar_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from familiar_cli.index.rank import Weights
+
+Method = Literal["hybrid", "lexical", "dense", "grep"]
+Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to search.
+
+    Args:
+        k: Most hits.
+        method: `auto` takes words and meaning where there is a model, else words alone.
+        within: Only files at or below this path.
+        since: Only files about this day or later.
+        exclude: Files to leave out, as paths.
+        instance: The instance that asks; files it wrote are preferred.
+        lines: Rank single lines, instead of files with their best passage.
+        snippet_tokens: Most tokens of a hit's text; 0 for whole short files and whole passages.
+        refresh: Look first for files that changed since the last search.
+        weights: How much each signal counts; None for the measured ones.
+    """
+
+    k: int = 10
+    method: Wanted = "auto"
+    within: str = ""
+    since: date | None = None
+    exclude: frozenset[str] = frozenset()
+    instance: str = ""
+    lines: bool = False
+    snippet_tokens: int = 0
+    refresh: bool = True
+    weights: Weights | None = None
+
+
+def options_from(*, k: int, method: str, within: str, since: str, lines: bool) -> Options:
+    """Return options as they were typed.
+
+    Raises:
+        UsageError: There is no such method, or `since` is no day.
+    """
+    known = get_args(Wanted)
+    if method not in known:
+        raise UsageError(f"There is no method {method!r}", hint=f"Known: {', '.join(known)}.")
+    try:
+        day = date.fromisoformat(since) if since else None
+    except ValueError as error:
+        raise UsageError(f"{since!r} is no day", hint="Write it as 2026-01-31.") from error
+    return Options(k=k, method=cast("Wanted", method), within=within, since=day, lines=lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Why a hit stands where it stands; None where a signal was not known.
+
+    Args:
+        relevance: Words and meaning together, and the speaker.
+        lexical: By words: 1 is the best match that this question has.
+        dense: By meaning: 0 for unrelated, about 1 for an answer, whatever the question.
+        cosine: What `dense` was made of.
+        coverage: Share of the question's content words that the hit's text holds as they are.
+        speaker: The question names who speaks there.
+        recency: 1 for a file of today, a half after about 143 days.
+        linked: It is, or is linked with, a person or topic that the question names.
+        same_instance: The asking instance wrote it.
+    """
+
+    relevance: float
+    lexical: float
+    dense: float | None
+    cosine: float | None
+    coverage: float
+    speaker: bool
+    recency: float
+    linked: bool
+    same_instance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing found. `text` is the file's `[char_start:char_end]`, to the character.
+
+    Args:
+        rel_path: Where, below the memory root.
+        title: The file's title.
+        heading: The headings above the text, as `Title > Section`.
+        day: The day the file is about, as `2026-01-31`, or an empty string.
+        char_start: Where the text begins.
+        char_end: Where it ends.
+        line: The number, from 1, of the line in the file where the best place begins.
+        best_start: Where the best line within the text begins.
+        best_end: Where that line ends.
+        score: What hits are sorted by; see docs/reference/ranking.md.
+        text: The text.
+        signals: What the score was made of.
+    """
+
+    rel_path: str
+    title: str
+    heading: str
+    day: str
+    char_start: int
+    char_end: int
+    line: int
+    best_start: int
+    best_end: int
+    score: float
+    text: str
+    signals: Signals
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found, best first.
+
+    Args:
+        method: How it was found.
+        query: What was asked.
+        hits: What was found.
+        elapsed_ms: How long it took.
+        model: Whose vectors were used, or an empty string.
+        waiting: How many pieces have no vector yet and were found by words alone.
+        notes: What the person should know: a missing model, a rebuilt index, files left out.
+        hint: The command that adds what is missing, or an empty string.
+    """
+
+    method: Method
+    query: str
+    hits: tuple[Hit, ...]
+    elapsed_ms: float
+    model: str = ""
+    waiting: int = 0
+    notes: tuple[str, ...] = field(default=())
+    hint: str = ""

@@ -1,0 +1,117 @@
+"""The pages of `familiar write-memory`, `review` and `daemon`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.pending import Pending
+    from familiar_cli.writer.types import Refusal, Report, Spent
+
+_MOST_REFUSALS = 10
+
+
+@contextmanager
+def progress(out: Output) -> Iterator[Callable[[Report], None]]:
+    """Show how many turns are done while a pass goes on."""
+    if out.quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from familiar_cli.ui.terminal import console, plain
+
+    with console(sys.stderr).status(plain("writing memory …")) as status:
+        yield lambda report: status.update(
+            plain(f"writing memory: {report.turns_covered:,} turns are done …")
+        )
+
+
+def report_text(report: Report) -> str:
+    """Return the files that changed, one a line: `update people/discord-42.md +3 -1`."""
+    return "".join(
+        f"{f.operation} {f.rel_path} +{f.added} -{f.removed}\n" for f in report.files.values()
+    )
+
+
+def told_after(report: Report, *, dry_run: bool = False) -> list[str]:
+    """Return what a person should know of a pass beside the files."""
+    told = [*report.notices, *map(_refusal, report.refused[:_MOST_REFUSALS])]
+    more = len(report.refused) - _MOST_REFUSALS
+    if more > 0:
+        told.append(f"{more} more refusals stand in the record of run {report.run}.")
+    told.append(_covered(report, dry_run=dry_run))
+    if report.spent.calls:
+        told.append(_cost(report.spent, report.turns_covered))
+    if report.held:
+        told.append(f"Held for your yes: {', '.join(report.held)}.")
+    if report.pending:
+        told.append(f"A plan waits: `familiar review show {report.pending}`.")
+    if dry_run:
+        told.append("Nothing was changed (--dry-run).")
+    return told
+
+
+def estimate_text(told: dict[str, Any]) -> str:
+    """Return what a pass would ask."""
+    if not told["turns"]:
+        return "No turn waits to be written down.\n"
+    return (
+        f"{_count(told['turns'], 'turn')} in {_count(told['batches'], 'question')}: about "
+        f"{told['estimated_tokens']:,} tokens to read ({told['estimated_tokens_per_turn']} a turn) "
+        f"and at most {told['most_reply_tokens']:,} to write\n"
+    )
+
+
+def plan_line(plan: Pending) -> str:
+    """Return a plan in one line."""
+    why = "a rule wants your yes" if plan.why == "held" else "made with --review"
+    files = ", ".join(file.rel_path for file in plan.files)
+    return (
+        f"{plan.id}  {plan.created[:16]}Z  turns {plan.turns[0]}-{plan.turns[1]}  "
+        f"{_count(len(plan.hunks), 'piece')}  {one_line(files)}  ({why})\n"
+    )
+
+
+def plan_text(plan: Pending) -> str:
+    """Return a plan piece by piece, numbered as `--hunk` takes them."""
+    parts = []
+    for number, (file, hunk) in enumerate(plan.hunks, 1):
+        new = " (new file)" if file.before is None else ""
+        parts.append(f"[{number}] {file.rel_path}{new}\n{hunk.text}")
+    return "\n".join(parts)
+
+
+def _covered(report: Report, *, dry_run: bool) -> str:
+    if not report.turns_covered:
+        waiting = _count(report.remaining, "turn") if report.remaining else "No turn"
+        return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be written down."
+    verb = "would be done" if dry_run else "done"
+    nothing = "; nothing in them is worth remembering" if not report.files else ""
+    left = f"; {_count(report.remaining, 'turn')} left" if report.remaining and not dry_run else ""
+    return f"{_count(report.turns_covered, 'turn')} {verb}{nothing}{left}."
+
+
+def _cost(spent: Spent, turns: int) -> str:
+    each = f" ({spent.estimated_tokens / turns:.0f} a turn)" if turns else ""
+    repairs = f", {_count(spent.repairs, 'repair')} among them" if spent.repairs else ""
+    cost = f", cost {spent.cost:.4f}" if spent.cost is not None else ""
+    return (
+        f"{_count(spent.calls, 'question')}{repairs}; about {spent.estimated_tokens:,} tokens "
+        f"read{each}{cost}; the model took {spent.model_s:.1f} s."
+    )
+
+
+def _refusal(refusal: Refusal) -> str:
+    what = f" {refusal.text!r:.80}" if refusal.text else ""
+    where = refusal.rel_path or "a nameless file"
+    return f"refused ({refusal.rail}) for {where}: {one_line(refusal.reason, 160)};{what}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.history import HistoryStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db", busy_timeout_s=0.1)) as opened:
+        yield opened

@@ -1,0 +1,154 @@
+"""A disk that is full or read-only gives one clear error, and every old file is as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.cards import as_json, v3
+from tests.support.lorebooks import book_entry
+from tests.support.server import ChatServer, Say
+from tests.support.world import run
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.geteuid() != 0, reason="needs root on Linux"
+)
+OURS = {".lock", ".lock.holder", ".character.toml.lock", ".gitignore"}  # nothing of the user's
+BOOK = {"entries": [book_entry("Square", "Pigeons.")]}
+WRITES = {
+    "memory write": ("memory", "write", "notes.md", "x" * 200_000),
+    "memory append": ("memory", "append", "self/description.md", "x" * 200_000),
+    "memory mv": ("memory", "mv", "self/description.md", "moved/description.md"),
+    "init": ("init", "bea", "--from-card", "CARD"),
+    "init --overwrite": ("init", "ada", "--from-card", "OTHER", "--overwrite"),
+    "config set": ("config", "set", "name", "x" * 100_000),
+    "ask": ("ask", "Hello " * 30_000),
+    "card export": ("card", "export", "--out", "DISK/card.png", "--force"),
+    "card export --format": ("card", "export", "--format", "json", "--out", "DISK/new.json"),
+    "export-lorebook": ("export-lorebook", "--out", "DISK/book.json", "--force"),
+    "import-lorebook": ("import-lorebook", "OTHER", "--into", "lore/other"),
+    "use": ("use", "ada"),
+}
+
+
+@pytest.fixture(scope="module")
+def cards(tmp_path_factory):
+    place = tmp_path_factory.mktemp("cards")
+    (place / "card.json").write_bytes(as_json(v3(character_book=BOOK)))
+    big = BOOK["entries"] * 30
+    other = v3(description="other " * 20_000, character_book={"entries": big})
+    (place / "other.json").write_bytes(as_json(other))
+    return place
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory):
+    """A disk of its own, of one megabyte."""
+    disk = tmp_path_factory.mktemp("disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def disk(mounted, cards, monkeypatch):
+    """The disk with a familiar on it, and the results of earlier exports."""
+    for entry in mounted.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    monkeypatch.setenv("FAMILIAR_HOME", str(mounted / "home"))
+    assert run("init", "ada", "--from-card", str(cards / "card.json")).exit_code == 0
+    (mounted / "card.png").write_bytes(b"an earlier export")
+    (mounted / "book.json").write_bytes(b"an earlier export")
+    with ChatServer([Say("Hi.")]) as server:
+        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", server.base_url)
+        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "m")
+        assert run("ask", "Hello").exit_code == 0
+        yield mounted
+
+
+def contents(disk) -> dict[str, bytes]:
+    """Return what the user's files hold; of the history, what it says."""
+    found = {}
+    for path in sorted(disk.rglob("*")):
+        if path.is_file() and path.name not in OURS and not path.name.startswith("history.db"):
+            found[str(path.relative_to(disk))] = path.read_bytes()
+    return found
+
+
+def fill(disk) -> None:
+    with (disk / "filler").open("wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(b"\0" * 4096)
+        except OSError:
+            return
+
+
+def words(name, disk, cards) -> list[str]:
+    places = {"CARD": str(cards / "card.json"), "OTHER": str(cards / "other.json")}
+    return [places.get(word, word.replace("DISK", str(disk))) for word in WRITES[name]]
+
+
+def is_one_clear_error(result) -> bool:
+    lines = result.stderr.splitlines()
+    errors = [line for line in lines if line.startswith("error: ")]
+    return len(errors) == 1 and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_full_disk(name, disk, cards) -> None:
+    fill(disk)
+    before = contents(disk)
+    result = run(*words(name, disk, cards))
+    if result.exit_code == 0:  # it needed no room at all
+        return
+    assert is_one_clear_error(result), (result.output, result.exception)
+    assert contents(disk) == before
+    (disk / "filler").unlink()
+    assert run("status").exit_code == 0
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_read_only_disk(name, disk, cards) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        before = contents(disk)
+        result = run(*words(name, disk, cards))
+        assert result.exit_code != 0
+        assert is_one_clear_error(result), (result.output, result.exception)
+        assert contents(disk) == before
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+
+
+READS = (
+    ("list",),
+    ("status",),
+    ("memory", "ls"),
+    ("memory", "cat", "self/description.md"),
+    ("memory", "grep", "e"),
+    ("config", "show"),
+    ("card", "export", "--format", "json"),
+    ("export-lorebook",),
+    ("context",),
+    ("ask", "Hello", "--dry-run"),
+    ("memory", "write", "notes.md", "x", "--dry-run"),
+    ("doctor",),
+)
+
+
+@pytest.mark.parametrize("argv", READS, ids=" ".join)
+def test_what_only_reads_works_on_a_read_only_disk(argv, disk) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        result = run(*argv)
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert result.exit_code in ({0, 7} if argv[0] == "doctor" else {0}), result.output
+    assert isinstance(result.exception, SystemExit | None)

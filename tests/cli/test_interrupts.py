@@ -1,0 +1,91 @@
+"""Ctrl-C at any moment of making a familiar or bringing in lore leaves all of it, or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.cards import as_json, v3
+from tests.support.lorebooks import lore, world
+from tests.support.world import home, run
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
+MOMENTS = 6
+ENTRIES = 150
+# Says that it is ready when all is imported, so that the moments fall into the work itself.
+PROGRAM = """
+import sys
+from familiar_cli.cli import app
+from familiar_cli.bootstrap import create_familiar, import_silly_tavern
+from familiar_cli.commands import import_lorebook, init
+from familiar_cli.memory import transactions
+print("ready", file=sys.stderr, flush=True)
+app(sys.argv[1:])
+"""
+
+
+def interrupted(delay_s: float, *argv: str) -> tuple[int, str]:
+    """Run a command, interrupt it `delay_s` after it was ready; return exit code and stderr."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *argv],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr.readline() == "ready\n"
+        time.sleep(delay_s)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGINT)
+        told = process.stderr.read()
+    return process.returncode, told
+
+
+@pytest.fixture
+def moments():
+    return [random.Random(7).uniform(0, 0.6) for _ in range(MOMENTS)]
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.json"
+    path.write_bytes(as_json(world(*(lore(f"Place {n}", f"Text {n}.") for n in range(ENTRIES)))))
+    return path
+
+
+def files(root) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+def test_init_is_all_or_nothing(moments, tmp_path) -> None:
+    book = {"entries": json.loads(as_json(world(*(lore(f"P{n}") for n in range(ENTRIES)))))}
+    card = tmp_path / "card.json"
+    card.write_bytes(as_json(v3(character_book=book["entries"])))
+    run("init", "whole", "--from-card", str(card))
+    whole = files(home() / "whole" / "memory")
+    for number, moment in enumerate(moments):
+        code, told = interrupted(moment, "init", f"f{number}", "--from-card", str(card))
+        made = home() / f"f{number}"
+        assert (code, "Traceback" in told) in {(0, False), (130, False)}, told
+        assert (files(made / "memory") == whole) if made.exists() else code == 130
+        assert not list(home().glob(".new-*"))
+
+
+def test_an_import_is_all_or_nothing(moments, book) -> None:
+    for number, moment in enumerate(moments):
+        run("init", f"f{number}", "--template", "companion")
+        memory = home() / f"f{number}" / "memory"
+        before = files(memory)
+        code, told = interrupted(
+            moment, "import-lorebook", str(book), "--familiar", f"f{number}", "--quiet"
+        )
+        new = {name for name in files(memory) - before if name.endswith(".md")}
+        assert (code, "Traceback" in told) in {(0, False), (130, False)}, told
+        assert len(new) in {0, ENTRIES}
+        assert not [name for name in files(memory) if ".tmp-familiar" in name]

@@ -1,0 +1,139 @@
+"""`familiar search`, from argv to stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from familiar_cli.index.types import Hit, Signals
+from tests.support.world import data, live, run, spawn
+
+ALICE = "# Alice\n\nAlice likes green tea in the morning.\n"
+
+
+@pytest.fixture
+def memory() -> Path:
+    return live("ada", alice=ALICE, notes="# Notes\n\nBuy bread.\n") / "memory"
+
+
+def test_it_prints_the_place_the_score_and_the_words(memory) -> None:
+    result = run("search", "tea")
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert lines[0].startswith("alice.md:1  0.")
+    assert lines[1:] == ["    # Alice", "", "    Alice likes green tea in the morning."]
+
+
+def test_a_missing_model_is_named_once_with_the_command_that_adds_it(memory) -> None:
+    result = run("search", "tea")
+    assert result.stderr == (
+        "Found by words alone: no model for finding by meaning is on disk.\n"
+        "hint: run `familiar model pull minilm-l6-v2`\n"
+    )
+    assert run("search", "tea", "--quiet").stderr == ""
+
+
+def test_the_keys_of_json_are_a_contract(memory) -> None:
+    found = data("search", "tea")
+    assert {"method", "query", "hits", "elapsed_ms"} <= set(found)
+    assert (found["method"], found["query"]) == ("lexical", "tea")
+    (hit,) = found["hits"]
+    wanted = {"rel_path", "heading", "char_start", "char_end", "score", "text", "signals"}
+    assert wanted <= set(hit) == set(Hit.__slots__)
+    assert set(hit["signals"]) == set(Signals.__slots__)
+    assert hit["text"] == ALICE[hit["char_start"] : hit["char_end"]]
+
+
+def test_explain_shows_every_signal(memory) -> None:
+    shown = run("search", "tea", "--explain").stdout
+    for name in (
+        "relevance",
+        "words",
+        "meaning",
+        "cosine",
+        "coverage",
+        "speaker",
+        "recency",
+        "linked",
+    ):
+        assert f"{name} " in shown
+
+
+def test_lines_are_printed_as_path_line_text(memory) -> None:
+    assert run("search", "bread", "--lines").stdout == "notes.md:1:# Notes Buy bread.\n"
+
+
+def test_the_question_may_come_from_standard_input(memory) -> None:
+    assert run("search", "-", stdin="bread").stdout.startswith("notes.md:1")
+
+
+def test_k_in_and_since_narrow_it(memory) -> None:
+    assert len(data("search", "tea bread", "-k", "1")["hits"]) == 1
+    assert [h["rel_path"] for h in data("search", "tea bread", "--in", "notes.md")["hits"]] == [
+        "notes.md"
+    ]
+    assert data("search", "tea", "--since", "2999-01-01")["hits"] == []
+
+
+def test_nothing_found_says_so_and_is_no_failure(memory) -> None:
+    result = run("search", "zeppelin")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "Nothing was found by lexical search. See all: `familiar memory ls`." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["???"], 2),
+        (["tea", "--method", "magic"], 2),
+        (["tea", "--since", "yesterday"], 2),
+        (["tea", "-k", "0"], 2),
+        (["tea", "--in", "nowhere"], 4),
+        (["tea", "--in", "../x"], 5),
+        (["tea", "--method", "hybrid"], 1),
+    ],
+)
+def test_what_makes_no_sense_is_said_with_a_hint(memory, argv, code) -> None:
+    result = run("search", *argv)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("error: ")
+
+
+def test_text_from_memory_is_no_markup(memory) -> None:
+    (memory / "odd.md").write_text("[bold]tea[/bold] [/x] \x1b[31mred\n", encoding="utf-8")
+    shown = run("search", "red", "--method", "grep").stdout
+    assert "[bold]tea[/bold] [/x]" in shown
+    assert "\x1b" not in shown
+
+
+def test_what_was_just_written_is_found(memory) -> None:
+    run("search", "anything")
+    run("memory", "write", "b.md", "the marmalade clause")
+    assert data("search", "marmalade")["hits"][0]["rel_path"] == "b.md"
+
+
+def test_reading_every_file_is_the_method_of_last_resort(memory) -> None:
+    (memory / ".index").write_text("in the way")
+    result = run("search", "tea", "--json")
+    found = json.loads(result.stdout)["data"]
+    assert (found["method"], found["hits"][0]["rel_path"]) == ("grep", "alice.md")
+
+
+def test_words_alone_load_neither_numpy_nor_the_model(memory) -> None:
+    spawn("search", "tea")
+    code = (
+        "import sys; from familiar_cli.cli import app\n"
+        "app(['search', 'tea'], standalone_mode=False); print(*sys.modules)"
+    )
+    import subprocess
+    import sys
+
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True
+    )
+    loaded = {m.partition(".")[0] for m in done.stdout.split()}
+    assert not loaded & {"numpy", "fastembed", "onnxruntime", "markdown_it", "httpx", "filelock"}

@@ -1,0 +1,126 @@
+"""How files are cut: exact places, nothing lost, no piece too long, turns kept together."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.index import chunking
+from familiar_cli.index.chunking import cut, label
+from familiar_cli.tokens import heuristic
+from tests.index.test_markdown import PIECES
+
+count = heuristic().count
+SENTENCE = "Every word of this long section counts for something here. "
+texts = st.lists(st.sampled_from([*PIECES, SENTENCE, SENTENCE * 30, "字" * 500]), max_size=20)
+
+
+def conversation(turns: int) -> str:
+    who = ("Ada", "Bo")
+    return "# Talk\n" + "".join(f"\n**{who[n % 2]}:** words of turn {n}\n" for n in range(turns))
+
+
+def shown(text: str, spans) -> list[str]:
+    return [text[s.start : s.end] for s in spans]
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts.map("".join))
+def test_lines_cover_every_character_once_and_fit_the_encoder(text) -> None:
+    made = cut(text, "notes.md")
+    assert "".join(shown(text, made.lines)) == text
+    assert all(line.tokens <= chunking.LINE_TOKENS for line in made.lines)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts.map("".join))
+def test_passages_cover_every_character_and_stay_in_bounds(text) -> None:
+    made = cut(text, "notes.md")
+    covered = set()
+    for passage in made.passages:
+        covered.update(range(passage.start, passage.end))
+        first, last = passage.parts
+        assert (passage.start, passage.end) == (made.lines[first].start, made.lines[last - 1].end)
+        assert passage.tokens <= chunking.SECTION_TOKENS
+    assert covered == set(range(len(text)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts.map("".join))
+def test_lines_and_passages_know_each_other(text) -> None:
+    made = cut(text, "notes.md")
+    for number, line in enumerate(made.lines):
+        holders = range(*line.parts)
+        assert list(holders) == [
+            n for n, p in enumerate(made.passages) if p.parts[0] <= number < p.parts[1]
+        ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(texts.map("".join))
+def test_cutting_twice_gives_the_same(text) -> None:
+    assert cut(text, "a.md") == cut(text, "a.md")
+
+
+def test_a_short_file_is_one_passage() -> None:
+    text = "# Alice\n\nLikes tea.\n\n## Work\n\nA bakery.\n"
+    assert shown(text, cut(text, "people/a.md").passages) == [text]
+
+
+def test_a_long_file_is_cut_by_section_with_its_preamble_apart() -> None:
+    text = "# Alice\n\nIntro.\n\n## Work\n\n" + SENTENCE * 20 + "\n\n## Play\n\n" + SENTENCE * 20
+    made = cut(text, "people/a.md")
+    assert [p.heading for p in made.passages] == ["Alice", "Alice > Work", "Alice > Play"]
+    assert shown(text, made.passages)[0] == "# Alice\n\nIntro.\n\n"
+
+
+def test_a_long_section_is_cut_into_windows_that_overlap() -> None:
+    text = "# A\n\n" + (SENTENCE * 4 + "\n\n") * 60
+    passages = cut(text, "a.md").passages
+    assert len(passages) > 2
+    for one, two in pairwise(passages):
+        shared = count(text[two.start : one.end])
+        assert shared > chunking.OVERLAP_TOKENS * 0.9
+    assert all(p.tokens <= chunking.WINDOW_TOKENS for p in passages)
+
+
+def test_one_chat_turn_per_chunk_finds_little_so_four_stay_together() -> None:
+    text = conversation(9)
+    made = cut(text, "sessions/2026-01-03-evening.md")
+    assert [p.parts for p in made.passages] == [(0, 4), (2, 6), (4, 8), (6, 9)]
+    assert [line.speaker for line in made.lines[:3]] == ["Ada", "Bo", "Ada"]
+
+
+def test_each_chunk_bears_its_date_and_title() -> None:
+    made = cut(conversation(9), "sessions/2026-01-03-evening.md")
+    assert (made.title, made.day) == ("Talk", date(2026, 1, 3))
+    assert label(made.title, made.lines[5].heading, made.day) == "Talk, 3 January 2026"
+
+
+def test_a_date_in_the_title_is_not_said_twice() -> None:
+    assert (
+        label("Talk, 3 January 2026", "Talk, 3 January 2026", date(2026, 1, 3))
+        == "Talk, 3 January 2026"
+    )
+
+
+def test_fields_of_a_card_are_no_conversation() -> None:
+    text = "Name: Ada\nAge: 36\nLikes: tea\nHates: rain\n"
+    assert len(cut(text, "people/ada.md").passages) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "instance"),
+    [("daily/2026-01-03_laptop.md", "laptop"), ("daily/2026-01-03.md", ""), ("a_b.md", "")],
+)
+def test_the_instance_is_read_from_the_name(path, instance) -> None:
+    assert cut("x", path).instance == instance
+
+
+@pytest.mark.parametrize("text", ["x" * 300_000, "字" * 100_000, "Ada: hi\n" * 20_000, "> " * 5000])
+def test_monstrous_files_are_cut_in_moments(text) -> None:
+    assert "".join(shown(text, cut(text, "a.md").lines)) == text

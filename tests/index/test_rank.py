@@ -1,0 +1,123 @@
+"""Ranking is pure arithmetic, so its laws are checked as laws."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.index import rank
+from familiar_cli.index.embedder import SPECS
+from familiar_cli.index.lexical import Lexical
+from familiar_cli.index.rank import Line, final, is_named, nearness, recency, score
+
+SPEC = SPECS["minilm-l6-v2"]
+ages = st.floats(min_value=0, max_value=1e5)
+unit = st.floats(min_value=0, max_value=1)
+
+
+def line(number: int, *, speaker: str = "", document: int = 1) -> Line:
+    return Line(number, document, speaker, (100 + number, 101 + number))
+
+
+def test_today_scores_one() -> None:
+    assert recency(0) == 1.0
+
+
+def test_half_life_is_about_143_days() -> None:
+    assert recency(142.857) == pytest.approx(0.5, abs=1e-3)
+
+
+@given(ages, ages)
+def test_older_never_scores_higher(a: float, b: float) -> None:
+    young, old = sorted((a, b))
+    assert recency(old) <= recency(young)
+
+
+def test_a_negative_age_is_refused() -> None:
+    with pytest.raises(ValueError, match="age_days"):
+        recency(-1)
+
+
+@given(unit, ages, st.booleans(), st.booleans())
+def test_the_best_there_can_be_is_one(relevance, age_days, linked, same) -> None:
+    found = final(relevance, age_days=age_days, linked=linked, same_instance=same)
+    assert 0 <= found <= 1 + 1e-9
+
+
+@given(unit, unit)
+def test_more_relevant_never_scores_lower(a, b) -> None:
+    low, high = sorted((a, b))
+    more = {"age_days": 10.0, "linked": False, "same_instance": False}
+    assert final(low, **more) <= final(high, **more)
+
+
+def test_instance_affinity_is_applied_once_and_is_a_tenth() -> None:
+    more = {"age_days": 0.0, "linked": False}
+    gain = final(0.5, same_instance=True, **more) - final(0.5, same_instance=False, **more)
+    assert gain == pytest.approx(0.1)
+
+
+@given(st.floats(-1, 1))
+def test_nearness_is_never_negative(cosine) -> None:
+    assert nearness(cosine, SPEC) >= 0
+
+
+def test_words_alone_decide_without_a_model() -> None:
+    found = score([line(1), line(2)], Lexical({}, {101: 1.0, 102: 2.0}, {}), None, query="tea")
+    assert [s.line.id for s in found] == [2, 1]
+    assert found[0].dense is None
+
+
+def test_meaning_can_overrule_words() -> None:
+    lexical = Lexical({}, {101: 1.0, 102: 0.9}, {})
+    found = score([line(1), line(2)], lexical, {1: 0.0, 2: 0.6}, query="tea", spec=SPEC)
+    assert [s.line.id for s in found] == [2, 1]
+
+
+def test_a_memory_without_a_vector_yet_is_not_put_last() -> None:
+    lexical = Lexical({}, {101: 1.0, 102: 0.5}, {})
+    found = score([line(1), line(2)], lexical, {2: 0.4, 102: 0.4}, query="tea", spec=SPEC)
+    assert found[0].line.id == 1
+    assert found[0].relevance == 1.0
+
+
+def test_who_is_asked_about_speaks_first() -> None:
+    lines = [line(1, speaker="Bo"), line(2, speaker="Ada Byron")]
+    found = score(lines, Lexical({}, {101: 1.0, 102: 1.0}, {}), None, query="What did Ada say?")
+    assert [(s.line.id, s.speaker) for s in found] == [(2, True), (1, False)]
+
+
+@pytest.mark.parametrize(
+    ("speaker", "query", "named"),
+    [
+        ("Caroline", "what did caroline paint?", True),
+        ("Melanie", "What did Mel paint?", True),
+        ("Arthur", "What art did she paint?", False),
+        ("Will", "Will she paint?", False),
+        ("Will", "What did Will paint?", True),
+        ("Zoë", "What did Zoë paint?", True),
+        ("", "anything", False),
+    ],
+)
+def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
+    speaker, query, named
+) -> None:
+    assert is_named(speaker, query) is named
+
+
+def test_the_passage_that_matches_best_is_shown() -> None:
+    one = Line(1, 1, "", (10, 13))
+    (found,) = score([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}), None, query="tea")
+    assert found.passage == 11
+
+
+def test_equal_scores_have_one_order() -> None:
+    lines = [line(3), line(1), line(2)]
+    flat = Lexical({}, {101: 1.0, 102: 1.0, 103: 1.0}, {})
+    assert [s.line.id for s in score(lines, flat, None, query="x")] == [1, 2, 3]
+
+
+def test_the_shares_of_the_final_score_sum_to_one() -> None:
+    w = rank.WEIGHTS
+    assert w.relevance + w.recency + w.links + w.instance == pytest.approx(1)

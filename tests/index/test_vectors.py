@@ -1,0 +1,73 @@
+"""The memory-mapped copy of the vectors is only a copy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from familiar_cli.index import vectors
+from tests.support.embedders import WordEmbedder
+
+
+@pytest.fixture
+def filled(world):
+    for number in range(30):
+        world.put(f"{number}.md", f"# N{number}\n\nword{number}\n")
+    world.index.build_if_stale(WordEmbedder())
+    return world
+
+
+def matrix(world):
+    (path,) = world.index.directory.glob("vectors-*")
+    return path
+
+
+def test_a_finished_build_puts_every_vector_into_the_file(filled) -> None:
+    parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
+    assert [len(ids) for ids, _ in parts] == [60]
+    assert matrix(filled).stat().st_size == 24 + 60 * (8 + 1024 * 4)
+
+
+def test_new_vectors_are_found_before_the_file_is_written_again(filled) -> None:
+    filled.put("new.md", "marmalade")
+    filled.index.refresh()
+    filled.index.embed_waiting(WordEmbedder(), at_most=16)
+    parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
+    assert [len(ids) for ids, _ in parts] == [60, 2]
+    assert filled.paths("marmalade", WordEmbedder(), method="dense")[0] == "new.md"
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "foreign"])
+def test_a_damaged_file_is_left_aside(filled, damage) -> None:
+    path = matrix(filled)
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[:-5] if damage == "short" else b"x" * len(content))
+    assert filled.paths("word17", WordEmbedder(), method="dense")[0] == "17.md"
+
+
+def test_what_was_deleted_is_not_found_though_the_file_still_has_it(filled) -> None:
+    (filled.root / "17.md").unlink()
+    assert "17.md" not in filled.paths("word17", WordEmbedder(), method="dense", k=30)
+
+
+def test_cosines_are_the_best_over_the_questions() -> None:
+    rows = np.eye(3, dtype=np.float32)
+    part = (np.array([2, 5, 9], np.int64), rows)
+    found = vectors.Vectors((part,)).cosines(rows[:2])
+    assert found.of([2, 5, 9, 11]) == {2: 1.0, 5: 1.0, 9: 0.0}
+    assert sorted(found.top(2)) == [2, 5]
+    assert found.top(2, np.array([9], np.int64)) == [9]
+
+
+def test_parts_whose_ids_cross_are_sorted_together() -> None:
+    rows = np.eye(2, dtype=np.float32)
+    parts = ((np.array([1, 8], np.int64), rows), (np.array([4], np.int64), rows[:1]))
+    found = vectors.Vectors(parts).cosines(rows[:1])
+    assert found.of([1, 4, 8]) == {1: 1.0, 4: 1.0, 8: 0.0}
+
+
+def test_no_vectors_are_near_nothing() -> None:
+    found = vectors.Vectors(()).cosines(np.eye(2, dtype=np.float32))
+    assert (found.top(3), found.of([1])) == ([], {})
