@@ -144,3 +144,24 @@ def test_a_closed_stream_stops_nothing(closed, code) -> None:
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (code, False)
     assert (root / "memory" / "notes.md").exists() or closed == "<&-"
+
+
+def test_a_damaged_row_is_damage_wherever_it_is_read(tmp_path) -> None:
+    import sqlite3
+
+    from familiar_cli.history import HistoryStore
+    from familiar_cli.history.rows import unpack
+
+    store = HistoryStore(tmp_path / "history.db")
+    store.append("cli", "user", "Hi")
+    store.close()
+    connection = sqlite3.connect(tmp_path / "history.db")
+    connection.execute("DROP TRIGGER turns_are_never_changed")
+    connection.execute("UPDATE turns SET at_ms = 'now'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(BadInputError, match=r"history\.db' is damaged .*where a time belongs"):
+        store.last_turn()
+    store.close()
+    with pytest.raises(BadInputError, match="The history is damaged"):
+        unpack(7)
