@@ -14,13 +14,19 @@ if TYPE_CHECKING:
 
 
 WRITER_SLOT: Final = "memory_writer"
-_STAYS: Final = {"summary": "The summary of earlier turns stays", "memory": "Memory stays"}
+INDEX_JOB: Final = "index"
+_STAYS: Final = {
+    "summary": "The summary of earlier turns stays",
+    "memory": "Memory stays",
+    "index": "The index stays",
+}
 
 
 def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
     """Take on what a turn has made due. Whatever goes wrong, the reply stands."""
     from familiar_cli.remembering import write_later
 
+    familiar.look_after_index()  # a second's work, which nobody need be told of
     try:
         due = familiar.past.look_back(trace)
     except FamiliarError as error:
@@ -58,4 +64,4 @@ def _tell(out: Output, drained: Drained, why: str) -> None:
 
 
 def _kind(job: str) -> str:
-    return "memory" if job == WRITER_SLOT else "summary"
+    return {WRITER_SLOT: "memory", INDEX_JOB: "index"}.get(job, "summary")
