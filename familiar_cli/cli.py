@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
         "demo": ("demo", "Watch a familiar come to life, in a home that is thrown away."),
-        "init": ("init", "Make a familiar from a character card or a template."),
+        "init": ("init", "Make a familiar from a card, a persona or a template."),
         "list": ("list", "List the familiars."),
         "use": ("use", "Choose the familiar that commands mean."),
         "status": ("status", "Show how a familiar is."),
@@ -41,6 +41,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "import-lorebook": ("import_lorebook", "Turn a lorebook into Markdown files."),
         "export-lorebook": ("export_lorebook", "Turn lore files back into a lorebook."),
         "import-chat": ("import_chat", "Bring chats from elsewhere into the history."),
+        "import-memories": ("import_memories", "Bring days, weeks, months and years."),
         "history": ("history", "Read, search, count and export what was said."),
     },
     "Set up": {

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
     from familiar_cli.context.providers.character import CharacterProvider
     from familiar_cli.context.providers.content_search import ContentSearchProvider
+    from familiar_cli.context.providers.content_search.filter import Filter
+    from familiar_cli.context.providers.content_search.retrieval import Retrieval
     from familiar_cli.context.providers.history import Beyond
     from familiar_cli.context.summarising import Summariser
     from familiar_cli.context.trace import Trace
@@ -54,7 +56,10 @@ if TYPE_CHECKING:
     OnText = Callable[[str], None]
 
 _NO_NOTE = "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
+_NO_FILTER = "the filter would choose among what memory adds; here no model is asked"
 WRITER_SLOT = "memory_writer"
+FILTER_SLOT = "content_filter"
+INDEX_JOB = "index"
 _PLAN_TOKENS = 4096  # of a reply that says what to remember, where nobody said otherwise
 _PLAN_TEMPERATURE = 0.2  # it is to be faithful, not inventive
 _TITLE_TOKENS = 30  # what says that a summary is one
@@ -68,6 +73,7 @@ class Familiar:
         self.paths = paths
         self._tell = tell
         self._models: dict[ResolvedSlot, ChatModel] = {}
+        self._index_is_behind = False
 
     def __enter__(self) -> Self:
         return self
@@ -354,7 +360,7 @@ class Familiar:
                 deadline_s=deadline_s,
                 beyond=self._beyond(),
             ),
-            self._content_search(),
+            self._content_search(channel.recent_turns, dry=dry),
             *([RememberedProvider(remembered)] if remembered else ()),
         )
         used = () if dry else self.processors(channel_id, modality)
@@ -376,7 +382,7 @@ class Familiar:
 
         return Aliases(self.memory)
 
-    def _content_search(self) -> ContentSearchProvider:
+    def _content_search(self, recent_turns: int, *, dry: bool) -> ContentSearchProvider:
         from familiar_cli.context.providers.content_search import ContentSearchProvider
 
         return ContentSearchProvider(
@@ -384,9 +390,71 @@ class Familiar:
             self.history,
             self.names,
             self.counter,
+            retrieval=lambda refresh_s: self._retrieval(recent_turns, refresh_s),
+            content_filter=self._filter() if self._filters and not dry else None,
+            snippet_tokens=self.config.search.snippet_tokens,
+            on_behind=self._note_index_behind,
             share_private=self.config.memory_writer.dm == "share",
             deadline_s=self.config.context.provider_deadline_s,
         )
+
+    def _retrieval(self, recent_turns: int, refresh_s: float) -> Retrieval:
+        from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
+
+        return Retrieval(
+            Memory(
+                self.memory,
+                self.search,
+                lambda: self.embedder,
+                self.history,
+                self.character.macros_of,
+                recent_turns,
+            ),
+            self.counter,
+            k=self.config.search.k,
+            share_private=self.config.memory_writer.dm == "share",
+            refresh_s=refresh_s,
+        )
+
+    @property
+    def _filters(self) -> bool:
+        """Whether a model chooses among the memories that were found: only where it is set up."""
+        return FILTER_SLOT in self.config.llm.slots
+
+    def _filter(self) -> Filter:
+        from familiar_cli.context.providers.content_search.filter import Filter
+
+        settings = self.config.filter
+        return Filter(
+            lambda: self._usable_model(FILTER_SLOT),
+            self.memory,
+            self.counter,
+            char=self.character.read(self.paths.id).name,
+            strong=settings.strong,
+            answer_tokens=settings.answer_tokens,
+            deadline_s=settings.deadline_s,
+        )
+
+    def _note_index_behind(self) -> None:
+        self._index_is_behind = True
+
+    def look_after_index(self) -> bool:
+        """Take on what the index lacks, as found by a turn. Returns whether there is anything."""
+        behind, self._index_is_behind = self._index_is_behind, False
+        return behind and self.jobs.add(INDEX_JOB, self._bring_index_forward)
+
+    async def _bring_index_forward(self) -> None:
+        """Read what changed, and make some vectors; what is still left is for the next turn."""
+        from familiar_cli.index.build import SOME
+        from familiar_cli.jobs import in_thread
+
+        def forward() -> None:
+            self.index.refresh()
+            if self.embedder.embedder:
+                self.index.embed_waiting(self.embedder.embedder, at_most=SOME)
+
+        # It is left alone when it is told to stop; each of its steps is whole by itself.
+        await in_thread(forward)
 
     def _thinking(self) -> SteppedThinkingPreProcessor:
         from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
@@ -495,7 +563,11 @@ class Familiar:
             assembled,
             model=self.slot().model,
             counter=self.counter.name,
-            notice=self.allowance(said).notice or (_NO_NOTE if thinks else ""),
+            told=(
+                self.allowance(said).notice,
+                _NO_NOTE if thinks else "",
+                _NO_FILTER if self._filters else "",
+            ),
         )
 
     def take_turn(

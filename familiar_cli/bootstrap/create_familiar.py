@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from familiar_cli.bootstrap.unpack_character import plan_unpack
-from familiar_cli.config.edit import write_new
+from familiar_cli.bootstrap.workshop import check_place, fill, workshop
 from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.errors import ConflictError, FamiliarError, UsageError
+from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_familiar_id
-from familiar_cli.memory.disk import patiently
 from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
     from familiar_cli.bootstrap.unpack_character import UnpackPlan
@@ -82,14 +78,10 @@ def create_familiar(
         FamiliarError: The disk refused; what was there before is as it was.
     """
     paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
-    if paths.root.exists() and not paths.root.is_dir():
-        raise ConflictError(
-            f"{str(paths.root)!r} is a file and was left alone",
-            hint="Move it away, or give the familiar another ID.",
-        )
+    check_place(paths)
     if paths.root.exists():
         return _created(paths, card, _fill(paths, card, open_store, overwrite, dry_run), new=False)
-    with _workshop(home, paths, dry_run=dry_run) as staging:
+    with workshop(home, paths, dry_run=dry_run) as staging:
         plan = _fill(staging, card, open_store, overwrite=True, dry_run=False)
     return _created(paths, card, plan, new=True)
 
@@ -119,75 +111,10 @@ def _fill(
     """Unpack the card into the familiar at `paths`, and write its settings if it has none."""
     store = open_store(paths)
     plan = plan_unpack(card, store, overwrite=overwrite)
-    if dry_run:
-        return plan
-    has_settings = paths.config.exists()
-    try:
-        if not has_settings:
-            write_new(paths.config, {"name": called(card)})
-        if not plan.is_noop:
-            with store.transaction("init", f"unpack {one_line(card.name, 60)}") as tx:
-                plan.stage(tx)
-    except BaseException:
-        if not has_settings:
-            paths.config.unlink(missing_ok=True)
-        raise
+    if not dry_run:
+        message = f"unpack {one_line(card.name, 60)}"
+        fill(paths, store, called(card), message, None if plan.is_noop else plan.stage)
     return plan
-
-
-@contextmanager
-def _workshop(home: Path, paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
-    """Give a directory to build a familiar in, and move it into place when that went well."""
-    if dry_run:
-        with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
-            yield FamiliarPaths(Path(scratch) / paths.id)
-        return
-    made = _make_home(home)
-    staging = home / f".new-{paths.id}-{os.getpid()}"
-    try:
-        _make_directory(staging)
-        yield FamiliarPaths(staging)
-        _move(staging, paths.root)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        for directory in made:
-            _remove_empty(directory)
-        raise
-
-
-def _make_home(home: Path) -> list[Path]:
-    """Make `home`, and return the directories that were made for it, innermost first."""
-    missing = [path for path in (home, *home.parents) if not path.exists()]
-    _make_directory(home)
-    return missing
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FamiliarError(
-            f"{str(path)!r} cannot be made: {error.strerror or error}; nothing was written",
-            hint="Choose another place with `--home DIR`.",
-        ) from error
-
-
-def _move(staging: Path, place: Path) -> None:
-    try:
-        patiently(os.rename, str(staging), str(place))
-    except OSError as error:
-        raise ConflictError(
-            f"{str(place)!r} could not be put in place: {error.strerror or error};"
-            " nothing was written",
-            hint="Run the command again.",
-        ) from error
-
-
-def _remove_empty(directory: Path) -> None:
-    try:
-        directory.rmdir()
-    except OSError:
-        return
 
 
 def _created(paths: FamiliarPaths, card: Card, plan: UnpackPlan, *, new: bool) -> Created:

@@ -96,20 +96,22 @@ _TEMPLATES: Final[dict[str, tuple[str, dict[str, str]]]] = {
 NAMES: Final = tuple(_TEMPLATES)
 
 
-def template_card(template: str, *, name: str = "") -> Card:
+def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) -> Card:
     """Return a template as a card.
 
     Args:
         template: One of `NAMES`.
         name: What the character is called; empty: the template's own name for it.
+        also: Templates that are no cards, to be named when there is none of that name.
 
     Raises:
         NotFoundError: There is no such template.
     """
     if template not in _TEMPLATES:
-        guess = nearest(template, NAMES)
+        known = (*NAMES, *also)
+        guess = nearest(template, known)
         raise NotFoundError(
-            f"There is no template {template!r}; there are: {', '.join(NAMES)}",
+            f"There is no template {template!r}; there are: {', '.join(known)}",
             hint=f"Try `--template {guess or NAMES[0]}`.",
         )
     own_name, texts = _TEMPLATES[template]

@@ -9,9 +9,12 @@ import typer
 from familiar_cli.commands._base import App, file_or_stdin, globals_of, home_of, output
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
+    from familiar_cli.bootstrap.create_from_persona import Persona
+    from familiar_cli.errors import FamiliarError
 
 app = App()
 
@@ -27,24 +30,56 @@ def init(
         str | None,
         typer.Option("--from-card", metavar="FILE", help="A PNG, CHARX, JSON or YAML card, or -."),
     ] = None,
+    from_persona: Annotated[
+        str | None,
+        typer.Option("--from-persona", metavar="DIR", help="A folder with IDENTITY.md, SOUL.md …"),
+    ] = None,
     template: Annotated[
         str | None,
-        typer.Option("--template", metavar="NAME", help="companion, assistant or narrator."),
+        typer.Option(
+            "--template",
+            metavar="NAME",
+            help="companion, assistant, narrator; keeper, workmate.",
+        ),
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="PLATFORM:ID", help="Whom a persona's USER.md is about."),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Take the persona's text where it has changed.")
+    ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Overwrite text that differs from the card's.")
+        bool, typer.Option("--overwrite", help="Overwrite text that differs from the source's.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
     ] = False,
 ) -> None:
-    """Make a familiar from a character card or a template.
+    """Make a familiar from a character card, a persona folder or a template.
+
+    A directory with several personas makes a familiar of each.
 
     \b
     familiar init --from-card mira.png
-    familiar init mira --template companion
+    familiar init --from-persona home/scott/persona/inara
+    familiar init mira --template keeper --user discord:4711
     familiar init --from-card mira.png --dry-run
     """
+    given = [source for source in (from_card, from_persona, template) if source]
+    if len(given) != 1:
+        raise _no_source()
+    wanted = familiar_id or globals_of(ctx).familiar
+    if from_persona or template in _persona_templates():
+        personas = _personas(from_persona, template, wanted, user)
+        return _make_personas(ctx, personas, update=update, overwrite=overwrite, dry_run=dry_run)
+    card = _card(from_card, template, wanted)
+    return _make_card(ctx, card, wanted, overwrite=overwrite, dry_run=dry_run)
+
+
+def _make_card(
+    ctx: typer.Context, card: Card, wanted: str | None, *, overwrite: bool, dry_run: bool
+) -> None:
     from dataclasses import asdict
 
     from familiar_cli.bootstrap.create_familiar import create_familiar
@@ -53,10 +88,9 @@ def init(
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
-    wanted = familiar_id or globals_of(ctx).familiar
     made = create_familiar(
         home,
-        _card(from_card, template, wanted),
+        card,
         lambda paths: Familiar(paths).memory,
         familiar_id=wanted,
         overwrite=overwrite,
@@ -70,19 +104,94 @@ def init(
         out.note(f'Next: `familiar ask {_chosen(home, made.id)}"Hello"`')
 
 
+def _make_personas(
+    ctx: typer.Context,
+    personas: Sequence[Persona],
+    *,
+    update: bool,
+    overwrite: bool,
+    dry_run: bool,
+) -> None:
+    """Make a familiar of each persona; one that fails does not stop the others."""
+    from dataclasses import asdict
+
+    from familiar_cli.bootstrap.create_from_persona import create_from_persona, problem_of
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.folder_page import persona_page
+    from familiar_cli.ui.terminal import print_page
+
+    out, home = output(ctx), home_of(ctx)
+    made, failed = [], []
+    for persona in personas:
+        try:
+            one = create_from_persona(
+                home,
+                persona,
+                lambda paths: Familiar(paths).memory,
+                update=update,
+                overwrite=overwrite,
+                dry_run=dry_run,
+            )
+        except FamiliarError as error:
+            if len(personas) == 1:
+                raise
+            failed.append(error)
+        else:
+            made.append(one)
+    data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
+    pages = [persona_page(one, dry_run=dry_run) for one in made]
+    problems = [*failed, *filter(None, map(problem_of, made))]
+    for warning in (w for one in made for w in one.warnings):
+        out.warn(warning)
+    if problems:
+        out.partial(data, problems, lambda: print_page(*pages))
+        raise typer.Exit(7)
+    out.answer(data, lambda: print_page(*pages))
+    if not dry_run:
+        out.note(f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`')
+
+
+def _personas(
+    directory: str | None, template: str | None, wanted: str | None, user: str | None
+) -> list[Persona]:
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.create_from_persona import read_personas, template_persona
+    from familiar_cli.bootstrap.personas import find_personas
+    from familiar_cli.config.speaker import who_speaks
+
+    about = who_speaks(user)
+    if directory:
+        found = find_personas(Path(directory).expanduser())
+        return read_personas(found, about, familiar_id=wanted)
+    return [template_persona(template or "", about, familiar_id=wanted)]
+
+
+def _persona_templates() -> Collection[str]:
+    from familiar_cli.bootstrap.persona_templates import NAMES
+
+    return NAMES
+
+
 def _card(from_card: str | None, template: str | None, familiar_id: str | None) -> Card:
     from familiar_cli.bootstrap.cards import read_card
     from familiar_cli.bootstrap.templates import template_card
-    from familiar_cli.errors import UsageError
 
-    if from_card and not template:
+    if from_card:
         raw, origin = file_or_stdin(from_card)
         return read_card(raw, origin=origin)
-    if template and not from_card:
-        return template_card(template, name=(familiar_id or "").replace("-", " ").title())
-    raise UsageError(
-        "A familiar is made from one thing: a card or a template",
-        hint="Add `--from-card FILE`, or `--template companion` (or assistant, narrator).",
+    name = (familiar_id or "").replace("-", " ").title()
+    return template_card(template or "", name=name, also=tuple(_persona_templates()))
+
+
+def _no_source() -> FamiliarError:
+    from familiar_cli.errors import UsageError
+
+    return UsageError(
+        "A familiar is made from one thing: a card, a persona or a template",
+        hint="Add `--from-card FILE`, `--from-persona DIR`, or `--template companion`"
+        " (or assistant, narrator, keeper, workmate).",
     )
 
 

@@ -113,7 +113,7 @@ def reject(
         if plan is None or dry_run:
             raise
         drop_damaged(memory, plan)
-        return out.answer({"plan": plan, "changed": [], "left": 0}, f"{plan}: thrown away")
+        return out.answer({"plan": plan, "changed": [], "left": 0}, f"thrown away: {plan}")
     drop = set(hunk or range(1, len(found.hunks) + 1))
     return _decide(out, memory, found, set(), drop, dry_run=dry_run)
 
@@ -127,15 +127,17 @@ def _decide(
     *,
     dry_run: bool,
 ) -> None:
+    from familiar_cli.ui.emit import exact
     from familiar_cli.writer.pending import decide
 
     if not take and not drop:
-        return out.answer({"plan": plan.id, "changed": [], "left": len(plan.hunks)}, "")
+        left = {"plan": plan.id, "changed": [], "left": len(plan.hunks), "dry_run": dry_run}
+        return out.answer(left, lambda: None)
     done = decide(memory, plan, apply=take, reject=drop, dry_run=dry_run)
     left = len(done.rest.hunks) if done.rest else 0
     data = {"plan": plan.id, "changed": list(done.changed), "left": left, "dry_run": dry_run}
     verb = "would write" if dry_run else "wrote"
-    out.answer(data, "".join(f"{verb} {path}\n" for path in done.changed))
+    out.answer(data, lambda: exact("".join(f"{verb} {path}\n" for path in done.changed)))
     out.note(f"{left} pieces of plan {plan.id} go on waiting." if left else "The plan is settled.")
     if dry_run:
         out.note("Nothing was changed (--dry-run).")

@@ -237,6 +237,27 @@ class MemoryWriterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """`[search]`: which memories are added to a prompt because they fit what was said."""
+
+    k: int = _set(6, "Most passages of memory that are looked up for a prompt; 0: none", minimum=0)
+    snippet_tokens: int = _set(150, "Most tokens of one such passage", minimum=20)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSettings:
+    """`[filter]`: the model that chooses among them, where `llm.slots.content_filter` is set."""
+
+    strong: float = _set(
+        0.7, "From this strength on the best passage stands, though the filter drops it", minimum=0
+    )
+    answer_tokens: int = _set(300, "Most tokens of what the filter makes of them", minimum=20)
+    deadline_s: float = _set(
+        15.0, "Longest time for the filter, beside that for the search, in seconds", minimum=0.01
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -255,6 +276,8 @@ class CharacterConfig:
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    filter: FilterSettings = field(default_factory=FilterSettings)
     memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}

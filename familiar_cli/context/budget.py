@@ -89,8 +89,9 @@ class Budgeter:
         return PROMPT_TOKENS + start
 
     def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
-        if offered.problem or not (offered.text.strip() or offered.dialogue):
-            return Fragment(offered, "", 0, 0, kept=False, reason=offered.problem or "it is empty")
+        out = offered.problem or offered.remark
+        if out or not (offered.text.strip() or offered.dialogue):
+            return Fragment(offered, "", 0, 0, kept=False, reason=out or "it is empty")
         free = room.free(offered)
         if cost <= free:
             return Fragment(offered, offered.text, cost, cost, kept=True, reason=offered.shortened)

@@ -136,10 +136,10 @@ def _check(said: Said) -> None:
         raise UsageError("What you say holds bytes that are not UTF-8 text; nothing was sent")
 
 
-def dry_run(assembled: Assembled, *, model: str, counter: str, notice: str = "") -> Trace:
-    """Return the record of a prompt that is only looked at."""
+def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, ...] = ()) -> Trace:
+    """Return the record of a prompt that is only looked at; `told` is to be known besides."""
     trace = make_trace(assembled, model=model, counter=counter)
-    return replace(trace, notices=notices(assembled, notice))
+    return replace(trace, notices=notices(assembled, *told))
 
 
 class TurnTaking:

@@ -200,6 +200,7 @@ class Contribution:
         shortened: Why it is only a part of what there is; empty: it is all.
         hidden: The familiar may read it, and no person may be shown it in a reply.
         problem: Why there is nothing to offer although there should be.
+        remark: It is for the record alone, and this is why; nobody is warned.
     """
 
     layer: Layer
@@ -222,6 +223,7 @@ class Contribution:
     shortened: str = ""
     hidden: bool = False
     problem: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, get_args
 
 from familiar_cli.clock import to_ms
+from familiar_cli.errors import BadInputError
 from familiar_cli.history.types import Role, Turn
 from familiar_cli.identity import Author
 
@@ -29,8 +30,15 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Row = tuple[Any, ...]
 
 
-class DamagedRowError(ValueError):
-    """A row holds what was never written there."""
+class DamagedRowError(BadInputError):
+    """A row of the history holds what was never written there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The history is damaged: {what}; it stays as it is",
+            hint="Put a copy of yours in the place of `history.db`.",
+        )
+        self.what = what
 
 
 def to_row(turn: Turn) -> Row:

@@ -133,7 +133,9 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _meaning(error, path) from error
-    except (DamagedRowError, UnicodeDecodeError) as error:  # SQLite quotes names it cannot decode
+    except DamagedRowError as error:
+        raise _damaged(path, error.what) from error
+    except UnicodeDecodeError as error:  # SQLite quotes names that it cannot decode
         raise _damaged(path, error) from error
     except OSError as error:
         raise FamiliarError(f"The history {str(path)!r} cannot be used: {error}") from error
@@ -194,7 +196,7 @@ def _code_of(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY
 
 
-def _damaged(path: Path, error: Exception) -> BadInputError:
+def _damaged(path: Path, error: object) -> BadInputError:
     return BadInputError(
         f"The history {str(path)!r} is damaged or no history ({error}); it stays as it is",
         hint="Put a copy of yours in its place, or move it away to begin a new history.",

@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.index import rows, scan, schema, vectors
 from familiar_cli.index.chunking import embedding_text, label
@@ -44,12 +45,14 @@ class Refreshed:
         removed: Files that were gone.
         unchanged: How many were as before.
         rebuilt: Why the index was made anew, or an empty string.
+        unread: How many files look touched and were not read, for there was no time.
     """
 
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: int = 0
     rebuilt: str = ""
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +122,21 @@ class EmbeddingIndex:
                 (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
         return answer
 
-    def refresh(self, progress: Progress | None = None) -> Refreshed:
+    def refresh(
+        self, progress: Progress | None = None, *, within_s: float | None = None
+    ) -> Refreshed:
         """Make words, links and places in the index agree with the files; no model is needed.
+
+        Args:
+            progress: Told of the files that are read.
+            within_s: After this time no further file is begun; None: all are read.
 
         Raises:
             IndexUnusableError: The index cannot be written; the memory is untouched.
         """
         if not self.store.root.is_dir():
             return Refreshed()
-        return self.use(lambda connection: self._refresh(connection, progress))
+        return self.use(lambda connection: self._refresh(connection, progress, within_s))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Look again at files that were just changed, and at no other."""
@@ -190,17 +199,24 @@ class EmbeddingIndex:
     def _waiting(self) -> int:
         return self.use(count_waiting) if self.directory.is_dir() else 0
 
-    def _refresh(self, connection: sqlite3.Connection, progress: Progress | None) -> Refreshed:
+    def _refresh(
+        self, connection: sqlite3.Connection, progress: Progress | None, within_s: float | None
+    ) -> Refreshed:
+        until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.look(self.store.root, connection)
         rows.take_out(connection, seen.gone)
-        changed = []
+        changed, unread = [], 0
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
+            if until_s is not None and stopwatch_s() >= until_s:
+                unread = len(seen.suspects) - number
+                break
             if self._take_in(connection, rel_path, stamp):
                 changed.append(rel_path)
             if progress:
                 progress("files read", number + 1, len(seen.suspects))
-        unchanged = seen.same + len(seen.suspects) - len(changed)
-        return Refreshed(tuple(changed), seen.gone, unchanged, _note_of_rebuild(connection))
+        unchanged = seen.same + len(seen.suspects) - len(changed) - unread
+        why = _note_of_rebuild(connection)
+        return Refreshed(tuple(changed), seen.gone, unchanged, why, unread)
 
     def _touch(self, connection: sqlite3.Connection, rel_paths: list[str]) -> None:
         for rel_path in rel_paths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -42,9 +43,18 @@ def find(
         made = _cut(file.text, file.rel_path)
         day = made.day.isoformat() if made.day else ""
         if is_wanted(file.rel_path, day or local_day(file.mtime_ns), options):
-            hits += _Cutter(file, made, day, query, options).hits(words)
+            hits += _counted(_Cutter(file, made, day, query, options).hits(words), file, options)
     hits.sort(key=lambda hit: -hit.score)
     return tuple(hits[: options.k])
+
+
+def _counted(hits: list[Hit], file: _File, options: Options) -> list[Hit]:
+    """Return those of a file's hits that count; without `options.lines` the best one."""
+    judge = options.judge
+    if judge is None:
+        return hits
+    counted = (hit for hit in hits if judge(hit, file.text))
+    return list(counted) if options.lines else list(islice(counted, 1))
 
 
 def share_of(folded: str, words: list[str]) -> float:
@@ -113,6 +123,8 @@ class _Cutter:
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:
             return [self._hit(line, share) for share, line in scored]
+        if self.options.judge:
+            return [self._hit(line, self.file.share) for _, line in scored]
         best = scored[0][1] if scored else self.made.lines[0]
         return [self._hit(best, self.file.share)]
 

@@ -15,7 +15,7 @@ from familiar_cli.index.types import Hit, Signals
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from familiar_cli.index.rank import Scored, Weights
     from familiar_cli.index.types import Options
@@ -72,13 +72,37 @@ def make(
 ) -> tuple[Hit, ...]:
     """Return the hits for lines that were scored, best first; one a file, or one a line."""
     weights = options.weights or rank.WEIGHTS
-    chosen = list(scored) if options.lines else _best_of_files(scored)
+    chosen = list(scored) if options.lines or options.judge else _best_of_files(scored)
     files = _files(connection, {s.line.document_id for s in chosen})
     linked = linked_with(connection, query)
     ranked = [_rank(s, files[s.line.document_id], linked, options, weights) for s in chosen]
     ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
     writer = _Writer(connection, store, query, options)
+    if options.judge:
+        return _judged(ranked, writer, options.judge, options)
     return tuple(writer.hit(r) for r in ranked[: options.k])
+
+
+def _judged(
+    ranked: Sequence[_Ranked],
+    writer: _Writer,
+    judge: Callable[[Hit, str], bool],
+    options: Options,
+) -> tuple[Hit, ...]:
+    """Return the best hits that count. Of a file whose best line does not, the next is asked of."""
+    found: list[Hit] = []
+    taken: set[int] = set()
+    for one in ranked:
+        if len(found) >= options.k:
+            break
+        if one.file.id in taken and not options.lines:
+            continue
+        hit, text = writer.hit(one), writer.text_of(one.file.rel_path) or ""
+        is_there = hit.text == text[hit.char_start : hit.char_end]
+        if is_there and judge(hit, text):
+            found.append(hit)
+            taken.add(one.file.id)
+    return tuple(found)
 
 
 def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
@@ -182,12 +206,14 @@ class _Writer:
         self._store = store
         self._query = query
         self._options = options
+        self._texts: dict[str, str | None] = {}
 
     def hit(self, ranked: _Ranked) -> Hit:
         line = self._piece(ranked.scored.line.id)
         passage = self._piece(ranked.scored.passage) if ranked.scored.passage else line
-        text = self._text_of(ranked.file.rel_path, line)
-        if text is None:  # changed since it was indexed, a moment ago
+        text = self.text_of(ranked.file.rel_path)
+        if text is None or text[line.place.start : line.place.end] != line.text:
+            # It was changed a moment ago, after it was indexed.
             return self._written(ranked, line, _Shown(line.place, line.place, line.text, 1))
         place = line.place
         if not self._options.lines:
@@ -232,9 +258,11 @@ class _Writer:
         ).fetchone()
         return _Piece(Place(start, end), heading, text)
 
-    def _text_of(self, rel_path: str, line: _Piece) -> str | None:
-        try:
-            text = self._store.read_file(rel_path)
-        except FamiliarError:
-            return None
-        return text if text[line.place.start : line.place.end] == line.text else None
+    def text_of(self, rel_path: str) -> str | None:
+        """Return a file's text, read once; None if it cannot be read."""
+        if rel_path not in self._texts:
+            try:
+                self._texts[rel_path] = self._store.read_file(rel_path)
+            except FamiliarError:
+                self._texts[rel_path] = None
+        return self._texts[rel_path]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import grep, hits, lexical, rank
-from familiar_cli.index.build import count_waiting, has_vectors_of
+from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.schema import IndexUnusableError, meta
 from familiar_cli.index.types import Options, SearchResult
@@ -36,6 +36,7 @@ class _Found:
     hits: tuple[Hit, ...]
     model: str = ""
     waiting: int = 0
+    unread: int = 0
     notes: tuple[str, ...] = ()
     hint: str = ""
 
@@ -81,6 +82,7 @@ def search(
         elapsed_ms,
         found.model,
         found.waiting,
+        found.unread,
         found.notes,
         found.hint,
     )
@@ -98,9 +100,12 @@ def _find(
     if options.method == "grep":
         return _Found("grep", grep.find(index.store, query, options, is_wanted))
     try:
-        why = index.refresh(progress).rebuilt if options.refresh else ""
-        notes = [f"The index was made anew: {why}"] if why else []
-        return index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
+        fresh = Refreshed()
+        if options.refresh:
+            fresh = index.refresh(progress, within_s=options.refresh_s)
+        notes = [f"The index was made anew: {fresh.rebuilt}"] if fresh.rebuilt else []
+        answer = index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
+        return replace(answer, unread=fresh.unread)
     except IndexUnusableError as error:
         told = (f"{error}. Every file was read instead.",)
         found = grep.find(index.store, query, options, is_wanted)
@@ -141,7 +146,8 @@ class _Asked:
         if near is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
         model = embedder.model if embedder and near is not None else ""
-        return _Found(method, found, model, self._waiting(), tuple(self.notes), self.hint)
+        waiting = self._waiting()
+        return _Found(method, found, model, waiting, notes=tuple(self.notes), hint=self.hint)
 
     def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
         """Return the model and how near everything is to the question; None by words alone."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from familiar_cli.index.rank import Weights
 
 Method = Literal["hybrid", "lexical", "dense", "grep"]
@@ -29,6 +31,9 @@ class Options:
         lines: Rank single lines, instead of files with their best passage.
         snippet_tokens: Most tokens of a hit's text; 0 for whole short files and whole passages.
         refresh: Look first for files that changed since the last search.
+        refresh_s: Most seconds for reading such files; None for as long as it takes.
+        judge: Asked of each hit, the best first, whether it counts, until there are enough; it is
+            given the hit and the whole text of its file.
         weights: How much each signal counts; None for the measured ones.
     """
 
@@ -41,6 +46,8 @@ class Options:
     lines: bool = False
     snippet_tokens: int = 0
     refresh: bool = True
+    refresh_s: float | None = None
+    judge: Callable[[Hit, str], bool] | None = None
     weights: Weights | None = None
 
 
@@ -131,6 +138,7 @@ class SearchResult:
         elapsed_ms: How long it took.
         model: Whose vectors were used, or an empty string.
         waiting: How many pieces have no vector yet and were found by words alone.
+        unread: How many files changed that there was no time to read.
         notes: What the person should know: a missing model, a rebuilt index, files left out.
         hint: The command that adds what is missing, or an empty string.
     """
@@ -141,5 +149,6 @@ class SearchResult:
     elapsed_ms: float
     model: str = ""
     waiting: int = 0
+    unread: int = 0
     notes: tuple[str, ...] = field(default=())
     hint: str = ""

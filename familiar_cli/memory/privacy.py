@@ -46,6 +46,18 @@ def visible_in(text: str, channel_id: str | None) -> str:
     return "".join(line for line, owner in _owned(text) if owner in {None, channel_id})
 
 
+def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
+    """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
+    if "<!-- private " not in text:
+        return []
+    spans, at = [], 0
+    for line, owner in _owned(text):
+        if owner not in {None, channel_id}:
+            spans.append((at, at + len(line)))
+        at += len(line)
+    return spans
+
+
 def _owned(text: str) -> Iterator[tuple[str, str | None]]:
     """Yield each line with the private channel it belongs to, or None."""
     level, owner, fence = 7, None, ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
 
@@ -13,15 +13,34 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 
+WRITER_SLOT: Final = "memory_writer"
+INDEX_JOB: Final = "index"
+_STAYS: Final = {
+    "summary": "The summary of earlier turns stays",
+    "memory": "Memory stays",
+    "index": "The index stays",
+}
+
+
 def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
     """Take on what a turn has made due. Whatever goes wrong, the reply stands."""
+    from familiar_cli.remembering import write_later
+
+    familiar.look_after_index()  # a second's work, which nobody need be told of
     try:
         due = familiar.past.look_back(trace)
     except FamiliarError as error:
         out.warn(f"The summary of earlier turns stays as it is: {error}")
-        return
+        due = None
     if due:
         out.note(f"Summarising {due.turns} earlier turns; Ctrl-C leaves that for later.")
+    try:
+        waiting = write_later(familiar)
+    except FamiliarError as error:
+        out.warn(f"Memory stays as it is: {error}")
+        return
+    if waiting:
+        out.note(f"Writing down what matters of {waiting} turns; Ctrl-C leaves that for later.")
 
 
 def finish(out: Output, familiar: Familiar) -> None:
@@ -36,7 +55,13 @@ def finish(out: Output, familiar: Familiar) -> None:
 
 
 def _tell(out: Output, drained: Drained, why: str) -> None:
-    for _, reason in drained.failed:
-        out.warn(f"The summary of earlier turns stays as it is: {reason}")
-    if drained.cancelled:
+    for name, reason in drained.failed:
+        out.warn(f"{_STAYS[_kind(name)]} as it is: {reason}")
+    if any(_kind(name) == "summary" for name in drained.cancelled):
         out.note(f"The summary {why}; a later turn goes on with it.")
+    if any(_kind(name) == "memory" for name in drained.cancelled):
+        out.note(f"Writing memory {why}; `familiar write-memory` goes on with it.")
+
+
+def _kind(job: str) -> str:
+    return {WRITER_SLOT: "memory", INDEX_JOB: "index"}.get(job, "summary")

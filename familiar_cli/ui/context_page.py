@@ -32,7 +32,7 @@ def context_page(trace: Trace) -> RenderableType:
     parts: list[RenderableType] = [_summary(trace)]
     for title, part in (
         ("Layers", _layers(trace)),
-        ("Contributions", _contributions(trace.contributions)),
+        ("Contributions", _contributions([p for p in trace.contributions if p.text or p.rel_path])),
         ("Left out or shortened", _cuts(trace.contributions)),
         ("Providers", _reports(trace.providers)),
         ("Processors", _reports(trace.processors)),
@@ -128,7 +128,11 @@ class Contributions:
         lines = options.max_width >= _WITH_LINES
         alike = groupby(self._pieces, key=likeness)
         rows = [_row(list(same), lines=lines) for _, same in alike]
-        yield _table(rows, ("layer", "source", "from", "prio", "tokens", ""), right=(3, 4)) or ""
+        header = ["layer", "source", "from", "prio", "score", "tokens", ""]
+        if all(piece.score is None for piece in self._pieces):
+            header.remove("score")
+            rows = [[*row[:4], *row[5:]] for row in rows]
+        yield _table(rows, header, right=range(3, len(header) - 1)) or ""
 
 
 def likeness(piece: TracedContribution) -> object:
@@ -145,6 +149,7 @@ def _row(same: list[TracedContribution], *, lines: bool) -> list[RenderableType]
         Name(first.source),
         Name(origin_of(same) if lines else first.rel_path or origin_of(same)),
         plain(_span([piece.priority for piece in same])),
+        plain("" if first.score is None else f"{first.score:.2f}", "dim"),
         plain(tokens, "" if first.kept else "dim"),
         plain(state, _STATE_STYLES[state]),
     ]

@@ -50,6 +50,7 @@ def _pieces(pieces: Sequence[TracedContribution]) -> RenderableType:
             Name(piece.source),
             Name(origin_of([piece])),
             plain(f"priority {piece.priority}", "dim"),
+            plain("" if piece.score is None else f"score {piece.score:.2f}", "dim"),
             plain(f"{piece.tokens} of {piece.offered_tokens} tokens"),
             plain(state_of(piece)),
             plain(piece.cause, "dim"),

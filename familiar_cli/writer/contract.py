@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 _OPERATION_TOKENS: Final = 90
 _CHARS_PER_TOKEN: Final = 3
 _LINE_CHARS: Final = (80, 600)
+_SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
+_SIMPLE_SECTIONS: Final = ("Facts", "Likes")
 _MOST_OPERATIONS: Final = 24
 _MOST_LINES: Final = 8
-_MOST_TURNS: Final = 6
+_MOST_TURNS: Final = 12
+_SIMPLE_TURNS: Final = 4
 _TOPIC_PATTERN: Final = "^topics/[a-z0-9-]{3,40}\\.md$"
 
 
@@ -33,11 +36,13 @@ class Bounds:
         operations: Most operations.
         lines: Most lines of one.
         line_chars: Most characters of one line.
+        simple: The model is small, so it is offered fewer ways to go wrong.
     """
 
     operations: int
     lines: int
     line_chars: int
+    simple: bool = False
 
 
 def bounds_for(reply_tokens: int) -> Bounds:
@@ -46,7 +51,7 @@ def bounds_for(reply_tokens: int) -> Bounds:
     each = reply_tokens // operations - _OPERATION_TOKENS
     lines = max(1, min(_MOST_LINES, each // 50))
     chars = max(_LINE_CHARS[0], min(_LINE_CHARS[1], each * _CHARS_PER_TOKEN // lines))
-    return Bounds(operations, lines, chars)
+    return Bounds(operations, lines, chars, simple=reply_tokens < _SIMPLE_TOKENS)
 
 
 def schema(
@@ -60,33 +65,68 @@ def schema(
         turns: The turns that it may rest on.
         topics: It may name topics.
     """
-    listed: dict[str, Any] = {"enum": list(files)}
-    topic = {"type": "string", "pattern": _TOPIC_PATTERN}
-    file = {"anyOf": [*([listed] if files else []), *([topic] if topics else [])]}
+    if bounds.simple and files:
+        operation = _simple(bounds, files, turns)
+    else:
+        listed: dict[str, Any] = {"enum": list(files)}
+        topic = {"type": "string", "pattern": _TOPIC_PATTERN}
+        file = {"anyOf": [*([listed] if files else []), *([topic] if topics else [])]}
+        section = {"type": "string", "maxLength": 40}
+        operation = _operation(bounds, turns, ops=OPS, file=file, section=section, kinds=KINDS)
+    operations = {"type": "array", "items": operation, "maxItems": bounds.operations}
+    return _object({"operations": operations})
+
+
+def _simple(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[str, Any]:
+    """Return a schema with little choice: a summary of a session, or facts about a person."""
+    sessions = [path for path in files if path.startswith("sessions/")]
+    people = [path for path in files if path not in sessions]
+    shapes = [
+        _operation(
+            bounds,
+            turns,
+            ops=(op,),
+            file={"enum": of},
+            section={"enum": list(sections)},
+            kinds=("said",),
+        )
+        for op, of, sections in (
+            ("set_summary", sessions, ("",)),
+            ("add_bullets", people, _SIMPLE_SECTIONS),
+        )
+        if of
+    ]
+    return {"anyOf": shapes}
+
+
+def _operation(
+    bounds: Bounds,
+    turns: Sequence[int],
+    *,
+    ops: Sequence[str],
+    file: dict[str, Any],
+    section: dict[str, Any],
+    kinds: Sequence[str],
+) -> dict[str, Any]:
     line = {"type": "string", "minLength": 1, "maxLength": bounds.line_chars}
-    properties = {
-        "op": {"enum": list(OPS)},
-        "file": file,
-        "section": {"type": "string", "maxLength": 40},
-        "lines": {"type": "array", "items": line, "minItems": 1, "maxItems": bounds.lines},
-        "turns": {
-            "type": "array",
-            "items": {"enum": list(turns)},
-            "minItems": 1,
-            "maxItems": _MOST_TURNS,
-        },
-        "kind": {"enum": list(KINDS)},
-    }
-    operation = {
+    most = _SIMPLE_TURNS if bounds.simple else _MOST_TURNS
+    rests_on = {"type": "array", "items": {"enum": list(turns)}, "minItems": 1, "maxItems": most}
+    return _object(
+        {
+            "op": {"enum": list(ops)},
+            "file": file,
+            "section": section,
+            "lines": {"type": "array", "items": line, "minItems": 1, "maxItems": bounds.lines},
+            "turns": rests_on,
+            "kind": {"enum": list(kinds)},
+        }
+    )
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
         "type": "object",
         "properties": properties,
         "required": list(properties),
-        "additionalProperties": False,
-    }
-    operations = {"type": "array", "items": operation, "maxItems": bounds.operations}
-    return {
-        "type": "object",
-        "properties": {"operations": operations},
-        "required": ["operations"],
         "additionalProperties": False,
     }

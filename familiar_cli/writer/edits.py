@@ -33,7 +33,7 @@ def edited(text: str, operation: Operation, private_heading: str = "") -> str:
             for line in operation.lines:
                 text = with_alias(text, line.text)
             return text
-        case "set_summary":
+        case "set_summary" | "create":
             return sections.with_summary(text, _paragraphs(text, operation.lines))
         case "replace_section":
             return sections.with_section(text, heading, _rewritten(text, heading, operation.lines))

@@ -64,15 +64,16 @@ def apply(text: str, chosen: Iterable[Hunk]) -> str | None:
     A piece whose surroundings stand elsewhere now is changed there, if there is one such place.
     """
     lines = lines_of(text)
-    moved = 0
+    places: list[tuple[int, Hunk]] = []
+    drift = earliest = 0
     for hunk in sorted(chosen, key=lambda h: h.at):
-        place = _place(lines, hunk, hunk.at + moved)
-        if place is None:
+        place = _place(lines, hunk, hunk.at + drift)
+        if place is None or place < earliest:
             return None
-        if place and hunk.added and not lines[place - 1].endswith("\n"):
-            lines[place - 1] += "\n"
+        places.append((place, hunk))
+        drift, earliest = place - hunk.at, place + len(hunk.removed)
+    for place, hunk in reversed(places):
         lines[place : place + len(hunk.removed)] = hunk.added
-        moved = place - hunk.at + len(hunk.added) - len(hunk.removed)
     return "".join(lines)
 
 

@@ -48,6 +48,17 @@ Rules
 - If nothing is worth remembering, reply {{"operations": []}}.
 - At most {most_operations} operations, and at most {most_lines} lines in each."""
 
+SIMPLE: Final = """\
+Read the conversation and reply with JSON: what should {name} remember of it?
+
+Each operation has "op", "file", "section", "lines", "turns" and "kind".
+- To tell what happened, use set_summary with the session's file. Write one or two whole sentences \
+in "lines".
+- To note what somebody said about themselves, use add_bullets with that person's file.
+"turns" are the numbers in brackets before the words that you rely on. "kind" is "said".
+Only write what was said in the conversation. If nothing matters, reply {{"operations": []}}.
+At most {most_operations} operations, and at most {most_lines} lines in each."""
+
 PRIVATE: Final = """\
 - These turns are private. Only use add_bullets, and only with the people listed."""
 
@@ -61,9 +72,11 @@ _TAGS: Final = re.compile(r"<(?=/?(?:turns|memory|voice)\b)", re.IGNORECASE)
 _NAME_CHARS: Final = 60
 
 
-def instructions(name: str, *, private: bool, most_operations: int, most_lines: int) -> str:
-    """Return the system message."""
-    text = INSTRUCTIONS.format(
+def instructions(
+    name: str, *, private: bool, most_operations: int, most_lines: int, simple: bool = False
+) -> str:
+    """Return the system message; a `simple` model is told less."""
+    text = (SIMPLE if simple else INSTRUCTIONS).format(
         name=one_line(name, _NAME_CHARS), most_operations=most_operations, most_lines=most_lines
     )
     return f"{text}\n{PRIVATE}" if private else text

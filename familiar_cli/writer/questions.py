@@ -11,7 +11,14 @@ from familiar_cli.writer.batches import Caps
 from familiar_cli.writer.contract import bounds_for, schema
 from familiar_cli.writer.gather import gather, names_in
 from familiar_cli.writer.grounds import Grounds
-from familiar_cli.writer.prompts import INSTRUCTIONS, cut, instructions, question, transcript_line
+from familiar_cli.writer.prompts import (
+    INSTRUCTIONS,
+    SIMPLE,
+    cut,
+    instructions,
+    question,
+    transcript_line,
+)
 from familiar_cli.writer.roster import roster_of
 from familiar_cli.writer.slots import session_files
 
@@ -133,7 +140,7 @@ class Questions:
             roster,
             sessions,
             gathered.shown,
-            prompt_texts=(INSTRUCTIONS, self.who.voice, *self.who.texts),
+            prompt_texts=(INSTRUCTIONS, SIMPLE, self.who.voice, *self.who.texts),
             others=self.called,
             name=self.who.name,
             channel_label=(self.label(private) or private) if private is not None else "",
@@ -154,6 +161,7 @@ class Questions:
             private=private,
             most_operations=bounds.operations,
             most_lines=bounds.lines,
+            simple=bounds.simple,
         )
 
     @cached_property
@@ -165,6 +173,8 @@ class Questions:
     @cached_property
     def _voice(self) -> str:
         """The beginning of what makes the familiar itself."""
+        if bounds_for(self.settings.reply_tokens).simple:
+            return ""  # a small model takes it for what was said
         most = min(_VOICE_TOKENS, int(self._room * _VOICE_SHARE))
         words = self.who.voice.split()[: 2 * _VOICE_TOKENS]
         while words and self.count(" ".join(words)) > most:

@@ -30,6 +30,7 @@ _SHOWN_CHARS: Final = 200
 _PEOPLE: Final = "people/"
 _SESSIONS: Final = "sessions/"
 _TOPICS: Final = f"{TOPICS_DIR}/"
+_TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[\w -]+(?:\.md)?")
 _MARKER: Final = re.compile(r"^\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)+")
 _BLOCK: Final = re.compile(r"^(#{1,6}(?=\s|$)|>|```|~~~|[-*_=]{3,}\s*$|\|)")
@@ -160,7 +161,9 @@ def _lines(
 
 
 def _same(operation: Operation, before: Sequence[Operation]) -> list[Line]:
-    return [line for o in before if o.rel_path == operation.rel_path for line in o.lines]
+    """Return the bullets that earlier operations add to the same file."""
+    same = [o for o in before if o.rel_path == operation.rel_path and o.op == "add_bullets"]
+    return [line for o in same for line in o.lines]
 
 
 def _checked(line: Line, operation: Operation, grounds: Grounds, before: Sequence[Line]) -> Line:
@@ -209,7 +212,7 @@ def _in_their_language(line: Line, operation: Operation, grounds: Grounds) -> No
 
 def _not_the_prompt(line: Line, operation: Operation, grounds: Grounds) -> None:
     del operation
-    if grounds.instructions.has(line.text):
+    if _TAG.search(line.text) or grounds.instructions.has(line.text):
         raise _NoError("instructions", "it repeats what the prompt says, which nobody said")
 
 

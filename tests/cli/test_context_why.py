@@ -20,6 +20,7 @@ BEFORE = 1_700_000_000  # long before the records of these tests
 def root():
     """A familiar with files, turns 1 to 8, and the record of turn 7."""
     root = live("ada", notes="# Notes\n")
+    put(root, "extra/pic.bin", "?")
     files = {"description": "Tall.", "personality": "Dry.", "scenario": "", "first_mes": "Ahoy."}
     for name, text in files.items():
         put(root, f"self/{name}.md", f"# T\n\n{text}")
@@ -107,7 +108,7 @@ def test_a_file_that_was_changed_since_says_so(root) -> None:
         ("self/first_mes.md", "character: it is the greeting: it opens a channel"),
         ("turn:9", "history: it was said in channel 'harbour', not in 'cli'."),
         ("turn:8", "It is the reply to this prompt."),
-        ("notes.md", "No part of the program looks at it."),
+        ("extra/pic.bin", "No part of the program looks at it."),
     ],
 )
 def test_what_was_never_offered_has_a_reason(root, asked, reason) -> None:
@@ -118,7 +119,7 @@ def test_what_was_never_offered_has_a_reason(root, asked, reason) -> None:
 
 
 def test_a_file_that_nobody_looks_at_is_told_what_is_looked_at(root) -> None:
-    reasons = data("context", "7", "--why", "notes.md")["reasons"]
+    reasons = data("context", "7", "--why", "extra/pic.bin")["reasons"]
     assert "character: the character's own files: self/<field>.md and self/card.json" in reasons
     assert any(reason.startswith("history: ") for reason in reasons)
 
@@ -146,7 +147,7 @@ def test_a_part_that_took_no_part_says_so(root) -> None:
 def test_a_failed_part_that_is_not_there_any_more_is_named(root) -> None:
     parts = (Report("character", "answered", 1.0), Report("oracle", "failed", 1.0, "no idea"))
     write_trace(root / "traces", made(providers=parts))
-    assert data("context", "7", "--why", "notes.md")["reasons"][-1].startswith("oracle: it failed")
+    assert data("context", "7", "--why", "extra/pic.bin")["reasons"][-1].startswith("oracle: it failed")
 
 
 def test_a_file_written_after_the_prompt_was_made_says_so(root) -> None:

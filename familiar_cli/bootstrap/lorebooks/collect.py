@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.lorebooks import shelf as shelves
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
-from familiar_cli.bootstrap.lorebooks.markdown import parse
+from familiar_cli.memory.lore_page import parse
 from familiar_cli.bootstrap.lorebooks.pages import edits_of
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import NotFoundError

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.bootstrap.lorebooks.markdown import parse
+from familiar_cli.memory.lore_page import parse
 from familiar_cli.errors import FamiliarError, NotFoundError
 
 if TYPE_CHECKING:

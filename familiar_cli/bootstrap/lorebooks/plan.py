@@ -10,7 +10,7 @@ from familiar_cli.bootstrap.lorebooks import names
 from familiar_cli.bootstrap.lorebooks import shelf as shelves
 from familiar_cli.bootstrap.lorebooks.digests import digest, sha256
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
-from familiar_cli.bootstrap.lorebooks.markdown import render
+from familiar_cli.memory.lore_page import render
 from familiar_cli.bootstrap.lorebooks.match import match
 from familiar_cli.bootstrap.lorebooks.pages import page_of
 from familiar_cli.bootstrap.lorebooks.shelf import BookRecord, EntryRecord, Shelf

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.hidden import without_hidden
-from familiar_cli.context.processors.aside import ask_aside
+from familiar_cli.context.aside import ask_aside
 from familiar_cli.context.processors.recast_prompt import recast_messages
 from familiar_cli.errors import BadReplyError, LimitError
 
 if TYPE_CHECKING:
-    from familiar_cli.context.processors.aside import OpenModel
+    from familiar_cli.context.aside import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel, Message
     from familiar_cli.tokens import TokenCounter

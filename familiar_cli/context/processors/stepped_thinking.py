@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.hidden import marked
-from familiar_cli.context.processors.aside import ask_aside
+from familiar_cli.context.aside import ask_aside
 from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, thinking_messages
 from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
@@ -16,7 +16,7 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.context.processors.aside import OpenModel
+    from familiar_cli.context.aside import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.tokens import TokenCounter

@@ -92,6 +92,13 @@ class People:
         others = [piece for piece in named.pieces if piece.rel_path not in known]
         return [*present.pieces, *others, *present.problems, *named.problems, *late]
 
+    def now(self, request: ContextRequest) -> list[Contribution]:
+        """Return the files that would be offered, without a limit of time."""
+        gathered = _Gathered()
+        self._take_present(request, gathered)
+        self._take_named(request, gathered)
+        return list({piece.rel_path: piece for piece in gathered.pieces}.values())
+
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a person's file would not be offered; see `protocols.Explains`."""
         slug = slug_in(subject.rel_path or "")

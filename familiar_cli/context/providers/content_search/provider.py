@@ -1,39 +1,75 @@
-"""`ContentSearchProvider`: runs the tiers, and answers for what they offer."""
+"""`ContentSearchProvider`: runs the tiers, and answers for what they offer.
+
+Whatever the second and the third tier do, what the first one found is offered.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.context.providers.content_search.filter import SNIPPET_TOKENS
 from familiar_cli.context.providers.content_search.people import RECENT_AUTHORS, People
+from familiar_cli.context.providers.content_search.retrieval import Found
+from familiar_cli.context.truncate import USEFUL_TOKENS
+from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.errors import FamiliarError
+from familiar_cli.jobs import in_thread
 from familiar_cli.memory.aliases import PEOPLE_DIR
+from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from familiar_cli.context.types import ContextRequest, Contribution, Subject
+    from familiar_cli.context.providers.content_search.filter import Chosen, Filter
+    from familiar_cli.context.providers.content_search.passages import Passage
+    from familiar_cli.context.providers.content_search.retrieval import Retrieval
+    from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
+SOURCE: Final = "content_search.rag"
+PRIORITY: Final = 70
+DEPTH: Final = 1
+"""It changes at every turn, so it stands right before what is said now, and not above the chat: all
+that stands before it can be used again by a server that remembers the beginnings of prompts."""
+
+FEW: Final = 3
+"""Where there is little room, passages are made so short that this many fit."""
+
+LABEL_TOKENS: Final = 20  # about what a passage costs beside its words
 _SHARE: Final = 0.8  # of the deadline; what is found by then is offered, so that some is always
+_REFRESH_SHARE: Final = 0.25
+_END: Final = 0.95  # of the time for searching; the rest is for handing over
 
 
 class ContentSearchProvider:
-    """Offers the files of the people who take part, and of those who are named.
+    """Offers the files of the people who take part, and passages that fit what was said.
 
     Args:
         store: The memory.
         history: Who spoke where.
         aliases: Opens who is called what; it is closed after each use.
         counter: What counts tokens.
+        retrieval: Makes what finds passages, given how long it may read changed files; None: nobody
+            looks for any.
+        content_filter: What chooses among them; None: all of them are offered.
+        snippet_tokens: Most tokens of a passage.
+        on_behind: Called when the index does not hold everything yet.
         recent_author_limit: How many of those who spoke last in the channel are remembered.
         share_private: What was said in private is shown everywhere.
-        deadline_s: How long it may take.
+        deadline_s: How long it may take without the filter.
     """
 
     name: Final = "content_search"
-    looks_at: Final = f"{PEOPLE_DIR}/<platform>-<id>.md of who takes part or is named"
+    looks_at: Final = (
+        f"{PEOPLE_DIR}/<platform>-<id>.md of who takes part or is named, and all text in memory "
+        "but the character's own files"
+    )
 
     def __init__(
         self,
@@ -42,11 +78,21 @@ class ContentSearchProvider:
         aliases: Callable[[], Aliases],
         counter: TokenCounter,
         *,
+        retrieval: Callable[[float], Retrieval] | None = None,
+        content_filter: Filter | None = None,
+        snippet_tokens: int = SNIPPET_TOKENS,
+        on_behind: Callable[[], None] | None = None,
         recent_author_limit: int = RECENT_AUTHORS,
         share_private: bool = False,
         deadline_s: float = 2.0,
     ) -> None:
-        self.deadline_s = deadline_s
+        self.deadline_s = deadline_s + (content_filter.deadline_s if content_filter else 0.0)
+        self._search_s = deadline_s
+        self._counter = counter
+        self._retrieval = retrieval(_REFRESH_SHARE * deadline_s) if retrieval else None
+        self._filter = content_filter
+        self._snippet_tokens = snippet_tokens
+        self._on_behind = on_behind
         self._people = People(
             store,
             history,
@@ -59,8 +105,156 @@ class ContentSearchProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return what the tiers offer, in their order."""
-        return await self._people.contribute(request)
+        until_s = stopwatch_s() + _END * self._search_s
+        people = await self._people.contribute(request)
+        if self._retrieval is None or not self._retrieval.k:
+            return people
+        try:
+            return [*people, *await self._recall(self._retrieval, request, people, until_s)]
+        except Exception as error:  # noqa: BLE001  # whatever fails here, nobody is forgotten
+            return [*people, _told(f"memory was not searched: {_words(error)}")]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why a person's file is not in a prompt; see `protocols.Explains`."""
-        return self._people.why_not(subject, request)
+        """Return why a file is not in a prompt; see `protocols.Explains`."""
+        by_name = self._people.why_not(subject, request)
+        if by_name == "" or subject.rel_path is None or self._retrieval is None:
+            return by_name
+        people = self._people.now(request)
+        by_search = self._retrieval.why_not(
+            subject.rel_path, request, _by_path(people), self._room_for_one(request, people)
+        )
+        reasons = [reason for reason in (by_name, by_search) if reason is not None]
+        return None if not reasons else "" if "" in reasons else "; and ".join(reasons)
+
+    async def _recall(
+        self,
+        retrieval: Retrieval,
+        request: ContextRequest,
+        people: list[Contribution],
+        until_s: float,
+    ) -> list[Contribution]:
+        found, late = await self._look(retrieval, request, people, until_s)
+        if self._on_behind and found.behind:
+            self._on_behind()
+        remarks = [_remark(remark) for remark in found.remarks]
+        if not found.passages:
+            return [*remarks, *late]
+        offered = await self._chosen(retrieval, request, people, found)
+        return [*offered, *remarks, *late]
+
+    async def _look(
+        self,
+        retrieval: Retrieval,
+        request: ContextRequest,
+        people: list[Contribution],
+        until_s: float,
+    ) -> tuple[Found, list[Contribution]]:
+        """Search in a thread; when time is up, what was found by then is taken."""
+        founds: list[Found] = []
+        snippet_tokens = self._room_for_one(request, people)
+        look = partial(retrieval.look, request, _by_path(people), snippet_tokens, founds.append)
+        task = asyncio.ensure_future(in_thread(look))
+        done, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
+        found = founds[-1] if founds else Found(behind=True)
+        if not done:
+            task.cancel()
+            return found, [] if founds else [_told("memory was not searched in time")]
+        error = task.exception()
+        if isinstance(error, FamiliarError) and founds:
+            return found, [_remark(f"found by words alone: {error}")]
+        task.result()
+        return found, []
+
+    async def _chosen(
+        self,
+        retrieval: Retrieval,
+        request: ContextRequest,
+        people: list[Contribution],
+        found: Found,
+    ) -> list[Contribution]:
+        if self._filter is None:
+            return [_offered(passage, found.how) for passage in found.passages]
+        names = [piece.rel_path for piece in people if piece.rel_path and not piece.problem]
+        room = max(self._room(request, people) - LABEL_TOKENS, USEFUL_TOKENS)
+        asked = self._filter.choose(request, found.passages, names, retrieval.sight(request), room)
+        try:
+            chosen = await asyncio.wait_for(asked, _END * self._filter.deadline_s)
+        except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
+            why = f"the filter failed ({_words(error)}), so all that was found stands"
+            return [*(_offered(p, found.how) for p in found.passages), _told(why)]
+        return _made(chosen, found)
+
+    def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
+        """Return how many tokens of the layer the people's files leave."""
+        limit = request.layer_tokens.get(Layer.content, request.budget_tokens)
+        taken = sum(self._counter.count(piece.text) for piece in people if piece.text)
+        return max(limit - taken, 0)
+
+    def _room_for_one(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
+        """Return how many tokens a passage may have, so that some fit beside the people."""
+        share = self._room(request, people) // FEW - LABEL_TOKENS
+        return max(min(self._snippet_tokens, share), 2 * USEFUL_TOKENS)
+
+
+def _made(chosen: Chosen, found: Found) -> list[Contribution]:
+    """Return what goes on, and a record of what does not."""
+    kept = {passage.rel_path for passage in chosen.passages}
+    pieces = [_offered(p, found.how, chosen.why) for p in chosen.passages]
+    if chosen.answer:
+        pieces.append(_answer(chosen))
+    why = "the filter read it; its answer is there instead" if chosen.answer else ""
+    left = why or "the filter saw nothing in it that bears on what was said"
+    pieces += [_offered(p, found.how, left=left) for p in found.passages if p.rel_path not in kept]
+    return [*pieces, *([_remark(chosen.why)] if chosen.why else [])]
+
+
+def _answer(chosen: Chosen) -> Contribution:
+    made_from = ", ".join(chosen.sources)
+    return Contribution(
+        layer=Layer.content,
+        priority=PRIORITY,
+        text=f"[From memory]\n{chosen.answer}",
+        source=SOURCE,
+        place=Place.depth,
+        depth=DEPTH,
+        cause=f"the filter's answer, made from {made_from}",
+        shortened=chosen.shortened,
+    )
+
+
+def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Contribution:
+    cause = f"fits what was said, by {how}: strength {passage.strength:.2f}"
+    return Contribution(
+        layer=Layer.content,
+        priority=PRIORITY,
+        text=f"[From memory: {passage.label}]\n{passage.text}",
+        source=SOURCE,
+        place=Place.depth,
+        depth=DEPTH,
+        rel_path=passage.rel_path,
+        fit=Fit.queue,
+        lines=passage.lines,
+        sha256=passage.sha256,
+        score=passage.score,
+        cause=f"{cause}; {why}" if why else cause,
+        remark=left,
+    )
+
+
+def _remark(words: str) -> Contribution:
+    return Contribution(Layer.content, PRIORITY, "", SOURCE, Place.depth, depth=DEPTH, remark=words)
+
+
+def _told(words: str) -> Contribution:
+    return Contribution(Layer.content, 0, "", SOURCE, Place.depth, depth=DEPTH, problem=words)
+
+
+def _by_path(pieces: Sequence[Contribution]) -> dict[str, Contribution]:
+    return {piece.rel_path: piece for piece in pieces if piece.rel_path and not piece.problem}
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    said = str(error) if isinstance(error, FamiliarError) else f"{type(error).__name__}: {error}"
+    return one_line(said, 200)

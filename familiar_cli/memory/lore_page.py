@@ -1,4 +1,4 @@
-"""The Markdown form of one entry.
+"""The Markdown form of one entry of a lorebook.
 
 An H1 with the title, a bullet for each key, `- **Disabled**` when it is switched off, a comment
 with the id of its settings, a blank line, then the text as it is.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 # What no bullet shows as it is: controls, line separators, marks that reorder text, surrogates.
@@ -67,6 +68,21 @@ def parse(text: str) -> Page:
         blank = below + 1 < len(lines) and not _bare(lines[below + 1])
         return _page(title, bullets, mark[1], lines[below + 1 + blank :])
     return _unmarked(title, bullets, lines[first:last], lines[below:])
+
+
+def aside_spans(text: str) -> list[tuple[int, int]]:
+    """Return which parts of a file are not the entry's own words: the keys, and the mark."""
+    page, skipped = parse(text), len(text) - len(text.removeprefix("\ufeff"))
+    lines = _LINE.findall(text[skipped:])
+    starts = [*accumulate(map(len, lines), initial=skipped)]
+    spans = [
+        (starts[n], starts[n + 1]) for n, line in enumerate(lines) if _MARK.fullmatch(_bare(line))
+    ]
+    if page.keys or not page.enabled:
+        top = _skip_blank(lines, 0)
+        first = _skip_blank(lines, top + 1) if page.title is not None else top
+        spans.append((starts[first], starts[_bullets(lines, first)[0]]))
+    return sorted(spans)
 
 
 def quote(key: str) -> str:

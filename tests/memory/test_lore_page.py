@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.lorebooks.markdown import Page, parse, quote, render, unquote
+from familiar_cli.memory.lore_page import Page, parse, quote, render, unquote
 from tests.support.lorebooks import texts
 
 ID = "0123456789ab"

@@ -1,0 +1,207 @@
+"""Make a familiar out of a persona folder: all of it, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.bootstrap.folders.plan import Wish, plan_folder
+from familiar_cli.bootstrap.folders.reading import read_folder
+from familiar_cli.bootstrap.persona_templates import NAMES, template_folder
+from familiar_cli.bootstrap.personas import LEDGER, PersonaDir, map_persona
+from familiar_cli.bootstrap.workshop import check_place, fill, workshop
+from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.identity import check_familiar_id
+from familiar_cli.text import one_line, slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.folders.plan import FolderPlan
+    from familiar_cli.bootstrap.folders.reading import Folder, LeftOut
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.identity import Author
+    from familiar_cli.memory.store import MemoryStore
+
+_MAX_NAME_CHARS = 200
+_SHOWN = 12
+_OVERWRITE = "Add `--overwrite` to put the persona's text in their place, or give another ID."
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """A persona, read.
+
+    Args:
+        id: The id that the familiar gets.
+        name: What it is called.
+        folder: Its files.
+        user: Whom `USER.md` is about.
+        user_name: What they are called where `USER.md` does not say so.
+    """
+
+    id: str
+    name: str
+    folder: Folder
+    user: Author
+    user_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FromPersona:
+    """What making a familiar of a persona did, or would do. See `FolderPlan` for the lists.
+
+    Args:
+        id: The familiar's id.
+        name: What it is called.
+        path: Its directory.
+        is_new: It did not exist before.
+    """
+
+    id: str
+    name: str
+    path: Path
+    is_new: bool
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    overwritten: tuple[str, ...]
+    edited: tuple[str, ...]
+    kept_unmapped: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    warnings: tuple[str, ...]
+
+
+def read_personas(
+    found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
+) -> list[Persona]:
+    """Return the personas in folders, each with an id of its own.
+
+    Raises:
+        UsageError: One id was given for several; or `familiar_id` could not be an id.
+        FamiliarError: A folder cannot be read.
+    """
+    if familiar_id and len(found) > 1:
+        listed = "; ".join(f"`familiar init --from-persona {str(p.path)!r}`" for p in found)
+        raise UsageError(
+            f"There are {len(found)} personas, and one ID for them; nothing was written",
+            hint=f"Leave the ID out to take all of them, or take one: {listed}.",
+        )
+    return [
+        Persona(
+            id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
+            name=one_line(_shown(one.name), _MAX_NAME_CHARS),
+            folder=read_folder(one.path),
+            user=user,
+            user_name=_shown(one.user),
+        )
+        for one in found
+    ]
+
+
+def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> Persona:
+    """Return the persona of a template.
+
+    Raises:
+        UsageError: `familiar_id` could not be an id.
+    """
+    name = _shown(familiar_id) if familiar_id else NAMES[template]
+    wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
+    return Persona(wanted, name, template_folder(template), user)
+
+
+def problem_of(made: FromPersona) -> FamiliarError | None:
+    """Return why a persona was not taken in as a whole; None: it was."""
+    if not made.left_out:
+        return None
+    listed = "; ".join(f"{one.file}: {one.reason}" for one in made.left_out[:_SHOWN])
+    return PartialError(
+        f"Not everything of {made.name!r} was imported: {listed}",
+        hint="Put the files themselves there and run the same command again.",
+    )
+
+
+def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
+    """Return the id that a persona gets when none is given: its name, else the user's before it."""
+    twins = [other for other in among if slugify(other.name) == slugify(one.name)]
+    name = one.name if len(twins) < 2 else f"{one.user} {one.name}"  # noqa: PLR2004
+    try:
+        return check_familiar_id(slugify(name))
+    except UsageError:
+        return "familiar"
+
+
+def create_from_persona(
+    home: Path,
+    persona: Persona,
+    open_store: Callable[[FamiliarPaths], MemoryStore],
+    *,
+    update: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> FromPersona:
+    """Make a familiar out of a persona, or bring an existing one up to it, in one transaction.
+
+    Args:
+        home: Where the familiars live; it is made when it is not there.
+        persona: What it is made of.
+        open_store: Opens the memory of a familiar.
+        update: Files whose source has changed may be written anew.
+        overwrite: So may files that hold something else.
+        dry_run: Check everything, and leave nothing on disk.
+
+    Raises:
+        RefusedError: The familiar has other text, or the folder has changed.
+        FamiliarError: The disk refused; what was there before is as it was.
+    """
+    paths = FamiliarPaths(home / persona.id)
+    check_place(paths)
+    wish = Wish(update, overwrite, force_hint=_OVERWRITE)
+    if paths.root.exists():
+        plan = _fill(paths, persona, open_store(paths), wish, dry_run=dry_run)
+        return _told(paths, persona, plan, new=False)
+    with workshop(home, paths, dry_run=dry_run) as staging:
+        plan = _fill(staging, persona, open_store(staging), wish, dry_run=False)
+    return _told(paths, persona, plan, new=True)
+
+
+def _fill(
+    paths: FamiliarPaths, persona: Persona, store: MemoryStore, wish: Wish, *, dry_run: bool
+) -> FolderPlan:
+    files = persona.folder.files
+    mapped = map_persona(files, persona.user, persona.user_name)
+    plan = plan_folder(
+        store,
+        mapped.pieces,
+        LEDGER,
+        wish,
+        sources=files,
+        left_out=persona.folder.left_out,
+        warnings=(*persona.folder.notes, *mapped.warnings),
+    )
+    if not dry_run:
+        stage = None if plan.is_noop else plan.stage
+        fill(paths, store, persona.name, f"persona {one_line(persona.name, 60)}", stage)
+    return plan
+
+
+def _told(paths: FamiliarPaths, persona: Persona, plan: FolderPlan, *, new: bool) -> FromPersona:
+    return FromPersona(
+        persona.id,
+        persona.name,
+        paths.root,
+        new,
+        plan.written,
+        plan.unchanged,
+        plan.overwritten,
+        plan.edited,
+        plan.kept_unmapped,
+        plan.left_out,
+        plan.warnings,
+    )
+
+
+def _shown(name: str) -> str:
+    """Return a folder's name as a person would write it; a name with a capital stays as it is."""
+    return name.replace("-", " ").replace("_", " ").title() if name.islower() else name

@@ -1,0 +1,1 @@
+"""Folders from elsewhere: read without trusting them, taken into memory, and found again later."""

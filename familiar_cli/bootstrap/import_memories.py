@@ -1,0 +1,185 @@
+"""`familiar import-memories`: a tree of days, weeks, months, years and significant moments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap import bullets
+from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
+from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
+from familiar_cli.bootstrap.folders.reading import read_folder
+from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.folders.plan import Wish
+    from familiar_cli.bootstrap.folders.reading import Folder, LeftOut
+    from familiar_cli.memory.store import MemoryStore
+
+SOURCE: Final = "import-memories"
+KEPT_DIR: Final = ".imported/memories"
+LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
+_DAY: Final = r"(\d{4}-\d{2}-\d{2})"
+_FORMS: Final = {
+    "daily": re.compile(rf"daily/{_DAY}(?:_[^/]+)?\.md"),
+    "weekly": re.compile(r"weekly/(\d{4}-W\d{2})\.md"),
+    "monthly": re.compile(r"monthly/(\d{4}-\d{2})\.md"),
+    "yearly": re.compile(r"yearly/(\d{4})\.md"),
+    "significant": re.compile(rf"significant/{_DAY}_[^/]+\.md"),
+}
+TIERS: Final = tuple(_FORMS)
+_COMPLETE: Final = {
+    "daily": "",
+    "significant": "",
+    "weekly": "-1",
+    "monthly": "-01",
+    "yearly": "-01-01",
+}
+_MERGED: Final = ("daily", "significant")
+# Where the tree stands, seen from a folder above it.
+_BELOW: Final = ("", "memories", "data/memories")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMemories:
+    """What an import did, or would do. See `FolderPlan` for the lists.
+
+    Args:
+        tiers: How many files of each kind the tree holds.
+    """
+
+    tiers: dict[str, int]
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    overwritten: tuple[str, ...]
+    edited: tuple[str, ...]
+    kept_unmapped: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    warnings: tuple[str, ...]
+
+
+def import_memories(
+    store: MemoryStore, folder: Folder, wish: Wish, *, dry_run: bool = False
+) -> ImportedMemories:
+    """Take a tree of memories into `store`, in one transaction.
+
+    A day that is there already is added to, bullet by bullet; anything else that is there with
+    other text is a conflict.
+
+    Args:
+        store: The memory.
+        folder: The tree's files; see `read_tree`.
+        wish: How far to go.
+        dry_run: Check everything, and change nothing.
+
+    Raises:
+        ConflictError: Files that are not the import's own would change.
+        RefusedError: The tree has changed.
+        FamiliarError: The disk refused; everything is as it was.
+    """
+    warnings = list(folder.notes)
+    pieces = map_tree(folder.files, warnings)
+    plan = plan_folder(
+        store,
+        pieces,
+        LEDGER,
+        wish,
+        sources=folder.files,
+        left_out=folder.left_out,
+        warnings=warnings,
+        merge=_merge,
+    )
+    with store.transaction(SOURCE, f"import {len(folder.files)} files", dry_run=dry_run) as tx:
+        plan.stage(tx)
+    tiers = [tier_of(source) for source in folder.files]
+    return ImportedMemories(
+        {tier: tiers.count(tier) for tier in TIERS},
+        plan.written,
+        plan.unchanged,
+        plan.overwritten,
+        plan.edited,
+        plan.kept_unmapped,
+        plan.left_out,
+        plan.warnings,
+    )
+
+
+def read_tree(directory: Path) -> Folder:
+    """Return the files of a tree of memories at `directory`, or just below it.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        BadInputError: It is a file, or no such tree is there.
+    """
+    for below in _BELOW:
+        root = directory / below
+        if any((root / tier).is_dir() for tier in TIERS):
+            return read_folder(root)
+    if not directory.exists():
+        raise NotFoundError(
+            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
+        )
+    raise BadInputError(
+        f"{str(directory)!r} holds no memories: none of the directories {', '.join(TIERS)} is"
+        " there; nothing was imported",
+        hint="Name the directory that they are in.",
+    )
+
+
+def map_tree(files: Mapping[str, bytes], warnings: list[str]) -> list[Piece]:
+    """Return what the files become: those of a tier stand where they stood, the rest is kept."""
+    kept = kept_paths(files, KEPT_DIR)
+    pieces: list[Piece] = []
+    for source, content in sorted(files.items()):
+        tier = tier_of(source)
+        problem = _problem(source, content) if tier else ""
+        if problem:
+            warnings.append(f"{one_line(source)} {problem}; it is kept as it is")
+        if tier and not problem:
+            aside = kept[source] if tier in _MERGED else ""
+            pieces.append(Piece(source, source, content, is_original=True, aside=aside))
+        else:
+            pieces.append(Piece(source, kept[source], content, is_original=True, is_hidden=True))
+    return pieces
+
+
+def tier_of(source: str) -> str:
+    """Return which tier a file of the tree belongs to, or an empty string."""
+    for tier, form in _FORMS.items():
+        found = form.fullmatch(source)
+        if found and _is_period(found[1] + _COMPLETE[tier]):
+            return tier
+    return ""
+
+
+def _is_period(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _problem(source: str, content: bytes) -> str:
+    """Return why a file cannot stand in memory as it is, or an empty string."""
+    if not is_plain(source):
+        return "has a name that not every system can hold"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"is not UTF-8 ({error.reason})"
+    return ""
+
+
+def _merge(there: bytes, new: bytes) -> bytes | None:
+    """Return what is there with the bullets it lacks, or None when it is no text."""
+    try:
+        return bullets.merged(there.decode("utf-8"), new.decode("utf-8")).encode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,215 @@
+"""Persona folders (`IDENTITY.md`, `SOUL.md`, …): find them, and say what each file becomes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
+from familiar_cli.bootstrap.folders.plan import Piece
+from familiar_cli.bootstrap.persona_tasks import tasks_markdown
+from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.memory.self_files import SELF_DIR, field_markdown, self_file
+from familiar_cli.text import fold, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from familiar_cli.identity import Author
+
+KEPT_DIR: Final = f"{SELF_DIR}/.persona"
+LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
+IDENTITY: Final = "IDENTITY.md"
+SOUL: Final = "SOUL.md"
+PROTOCOLS: Final = "PROTOCOLS.md"
+USER: Final = "USER.md"
+PARTS: Final = (IDENTITY, SOUL, PROTOCOLS, USER)
+"""What every persona has, at least; the first three make a folder one."""
+
+FIELDS: Final = {IDENTITY: "description", SOUL: "personality", PROTOCOLS: "system_prompt"}
+"""Which field of a character each part is, and so which file of `self/`."""
+
+VERBATIM: Final = {
+    "MEMORY_SHORT.md": "digest/short.md",
+    "MEMORY_MID.md": "digest/mid.md",
+    "MEMORY_LONG.md": "digest/long.md",
+    "REMINDERS.md": "reminders.md",
+    "SCRATCH.md": "scratch.md",
+}
+TASKS: Final = "TASKS.json"
+TASKS_FILE: Final = "tasks.md"
+MAIN_INSTRUCTION: Final = "{{original}}\n\n"
+"""Stands above the protocols, so that they add to the main instruction and do not replace it."""
+
+_SESSION: Final = re.compile(r"sessions/\d{4}-\d{2}-\d{2}\.md")
+_NAME: Final = re.compile(
+    r"^\s*(?:[-*+]\s+)?\**(?:preferred name|full name|name|called)\**\s*:\**\s*(\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MOST_NAME_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaDir:
+    """A persona folder.
+
+    Args:
+        path: Where it is.
+        name: What the persona is called: the folder's name.
+        user: Whose persona it is, if the folders above say so: `home/{user}/persona/{name}`.
+    """
+
+    path: Path
+    name: str
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What the files of a persona become, and what was odd about them."""
+
+    pieces: tuple[Piece, ...]
+    warnings: tuple[str, ...]
+
+
+def find_personas(directory: Path) -> list[PersonaDir]:
+    """Return the persona at `directory`, or all of a user's or of a whole home below it.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        BadInputError: It is a file, or no persona is there.
+    """
+    if not directory.exists():
+        raise NotFoundError(
+            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
+        )
+    found = list(_found(directory))
+    if not found:
+        raise BadInputError(
+            f"{str(directory)!r} holds no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} is in it,"
+            " nor in a folder `persona/NAME` below it; nothing was written",
+            hint="Name the folder that has them, or begin with `familiar init --template keeper`.",
+        )
+    return found
+
+
+def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Mapped:
+    """Return what the files of a persona become.
+
+    Args:
+        files: The bytes of each, by its path in the folder.
+        user: Whom `USER.md` is about.
+        user_name: What they are called where `USER.md` does not say so; empty: what `user` says.
+    """
+    kept = kept_paths(files, KEPT_DIR)
+    parts = _parts(files)
+    mapping = _Mapping(user, one_line(user_name, _MOST_NAME_CHARS), [])
+    pieces: list[Piece] = []
+    for source, content in sorted(files.items()):
+        mapped = mapping.of(source, content, parts.get(source, ""))
+        pieces += mapped
+        if not any(piece.is_original and _stays(piece) for piece in mapped):
+            pieces.append(Piece(source, kept[source], content, is_original=True, is_hidden=True))
+    missing = [f"{name} is not there" for name in PARTS if name not in parts.values()]
+    return Mapped(tuple(pieces), (*mapping.warnings, *missing))
+
+
+def _found(directory: Path) -> Iterator[PersonaDir]:
+    if _is_persona(directory):
+        whole = directory.resolve()
+        in_home = whole.parent.name == "persona"
+        yield PersonaDir(directory, whole.name, whole.parent.parent.name if in_home else "")
+        return
+    here = directory.resolve().name
+    user = directory.resolve().parent.name if here == "persona" else ""
+    for path in _directories(directory):
+        if path.name == "persona":
+            yield from (PersonaDir(p, p.name, here) for p in _directories(path) if _is_persona(p))
+        elif _is_persona(path):
+            yield PersonaDir(path, path.name, user)
+        else:
+            below = _directories(path / "persona")
+            yield from (PersonaDir(p, p.name, path.name) for p in below if _is_persona(p))
+
+
+def _directories(directory: Path) -> list[Path]:
+    try:
+        return sorted(p for p in directory.iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return []
+
+
+def _is_persona(directory: Path) -> bool:
+    try:
+        names = {fold(path.name) for path in directory.iterdir()}
+    except OSError:
+        return False
+    return any(fold(name) in names for name in FIELDS)
+
+
+def _parts(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return which file is which part; names count without case, the usual spelling first."""
+    known = {fold(name): name for name in (*PARTS, *VERBATIM, TASKS)}
+    found: dict[str, str] = {}
+    for source in sorted(files, key=lambda name: (name not in known.values(), name)):
+        part = known.get(fold(source))
+        if part and part not in found.values():
+            found[source] = part
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """Says what a person, a search or a prompt sees of each file."""
+
+    user: Author
+    user_name: str
+    warnings: list[str]
+
+    def of(self, source: str, content: bytes, part: str) -> list[Piece]:
+        """Return what one file becomes beside its original; nothing for a file without meaning."""
+        if _SESSION.fullmatch(source) and is_plain(source):
+            return [Piece(source, source, content, is_original=True)]
+        text = self._text(source, content) if part else ""
+        if not text.strip():
+            return []
+        if part in VERBATIM:
+            return [Piece(source, VERBATIM[part], content, is_original=True)]
+        page = self._page(source, part, text)
+        return [
+            Piece(source, rel_path, made.encode(), is_original=False) for rel_path, made in page
+        ]
+
+    def _text(self, source: str, content: bytes) -> str:
+        try:
+            return content.decode("utf-8").removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            why = f"is not UTF-8 ({error.reason}); it is kept as it is"
+            self.warnings.append(f"{one_line(source)} {why}")
+            return ""
+
+    def _page(self, source: str, part: str, text: str) -> list[tuple[str, str]]:
+        if part == USER:
+            name = _name_in(text) or self.user_name or self.user.label
+            return [(f"people/{self.user.slug}.md", f"# {name}\n\n{text}")]
+        if part in FIELDS:
+            above = MAIN_INSTRUCTION if part == PROTOCOLS and "{{original}}" not in text else ""
+            field = FIELDS[part]
+            return [(self_file(field).rel_path, field_markdown(field, above + text))]
+        tasks = tasks_markdown(text)
+        if tasks is None:
+            self.warnings.append(f"{one_line(source)} holds no list of tasks; it is kept as it is")
+            return []
+        return [(TASKS_FILE, tasks)]
+
+
+def _stays(piece: Piece) -> bool:
+    """Tell whether no part of the program ever writes the file anew."""
+    return piece.rel_path not in VERBATIM.values()
+
+
+def _name_in(text: str) -> str:
+    found = _NAME.search(text)
+    return one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS) if found else ""

@@ -1,0 +1,74 @@
+"""`familiar import-memories`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output
+
+if TYPE_CHECKING:
+    from familiar_cli.bootstrap.import_memories import ImportedMemories
+    from familiar_cli.errors import PartialError
+
+app = App()
+
+_MANY = 1000  # more than a second's work
+_SHOWN = 12
+
+
+@app.command()
+def import_memories(
+    ctx: typer.Context,
+    directory: Annotated[
+        str, typer.Argument(metavar="DIR", help="It holds daily/, weekly/, monthly/, yearly/ …")
+    ],
+    *,
+    update: Annotated[
+        bool, typer.Option("--update", help="Take the source's text where it has changed.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where you edited or deleted the file.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+    ] = False,
+) -> None:
+    """Take in memories kept by day, week, month and year, and significant moments.
+
+    \b
+    familiar import-memories data/memories
+    familiar import-memories data/memories --update --dry-run
+    """
+    from dataclasses import asdict
+    from pathlib import Path
+
+    from familiar_cli.bootstrap import import_memories as importing
+    from familiar_cli.bootstrap.folders.plan import Wish
+    from familiar_cli.ui.folder_page import memories_page
+    from familiar_cli.ui.terminal import print_page
+
+    memory, out = familiar_of(ctx).memory, output(ctx)
+    folder = importing.read_tree(Path(directory).expanduser())
+    if len(folder.files) > _MANY:
+        out.note(f"Importing {len(folder.files):,} files, which takes a while …")
+    done = importing.import_memories(memory, folder, Wish(update, force), dry_run=dry_run)
+    for warning in done.warnings:
+        out.warn(warning)
+    data = asdict(done) | {"dry_run": dry_run}
+    page = memories_page(done, dry_run=dry_run)
+    if done.left_out:
+        out.partial(data, [_not_all(done)], lambda: print_page(page))
+        raise typer.Exit(7)
+    out.answer(data, lambda: print_page(page))
+
+
+def _not_all(done: ImportedMemories) -> PartialError:
+    from familiar_cli.errors import PartialError
+
+    listed = "; ".join(f"{one.file}: {one.reason}" for one in done.left_out[:_SHOWN])
+    return PartialError(
+        f"Not everything was imported: {listed}",
+        hint="Put the files themselves there and run the same command again.",
+    )

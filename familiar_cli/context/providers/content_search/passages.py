@@ -1,0 +1,223 @@
+"""A passage of memory as a model may read it, and what of a file no model is shown.
+
+Left out are: what was said in private elsewhere, what rests on turns that the prompt shows anyhow,
+keys and marks of lore entries, and the comments that name turns. Lore is written like a card, so
+its macros are expanded; anything else in memory is data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.index.search import DENSE_FLOOR as NEAR
+from familiar_cli.memory import lore_page
+from familiar_cli.memory.aliases import PEOPLE_DIR
+from familiar_cli.memory.evidence import turn_ids, without_references
+from familiar_cli.memory.privacy import private_spans
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from familiar_cli.context.macros import Macros
+    from familiar_cli.context.types import Contribution
+    from familiar_cli.index.types import Hit
+
+LORE_DIR: Final = "lore/"
+LABEL_CHARS: Final = 80
+_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
+_BULLET: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_OURS: Final = re.compile(r"[ \t]*<!-- (?:private [^\s<>]+|lorebook entry [0-9a-f]+) -->")
+_GAP: Final = re.compile(r"\n{3,}")
+
+PRIVATE: Final = "it was said in private elsewhere"
+SHOWN: Final = "it rests on turns that are shown themselves"
+DISABLED: Final = "it is a lore entry that is disabled"
+LOADED: Final = "it is in the prompt as the file of who takes part"
+_NOT_ITS_WORDS: Final = "only its keys match"
+NAME_ALONE: Final = "all that fits is a word that may be its person's name"
+_EMPTY: Final = "nothing is left of it once headings and comments are taken out"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What was found in one file.
+
+    Args:
+        rel_path: The file.
+        heading: The headings above it.
+        day: The day it is about, as `2026-01-31`, or an empty string.
+        lines: Its first and its last line.
+        sha256: Of the file.
+        score: What passages are sorted by.
+        strength: How much speaks for it by itself, whatever else was found: the larger of the share
+            of the question's words that it holds, and of its nearness in meaning.
+        text: What a model may read of it.
+    """
+
+    rel_path: str
+    heading: str
+    day: str
+    lines: tuple[int, int]
+    sha256: str
+    score: float
+    strength: float
+    text: str
+
+    @property
+    def label(self) -> str:
+        """What it is, in one line."""
+        shown = one_line(self.heading, LABEL_CHARS)
+        return f"{shown}, {self.day}" if self.day and self.day not in shown else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One file, and what of it no model is shown: from … to, and why.
+
+    `why_not` is a reason against all of it.
+    """
+
+    text: str
+    hidden: tuple[tuple[int, int, str], ...] = ()
+    why_not: str = ""
+
+    def reason_at(self, place: int) -> str:
+        """Return why the character at `place` is hidden; empty when it is not."""
+        return next((why for start, end, why in self.hidden if start <= place < end), "")
+
+    def between(self, start: int, end: int) -> str:
+        """Return what is not hidden there, without comments."""
+        shown, at = [], start
+        for begin, stop, _ in self.hidden:
+            if begin < end and stop > at:
+                shown.append(self.text[at : max(begin, at)])
+                at = stop
+        shown.append(self.text[at:end] if at < end else "")
+        bare = _OURS.sub("", without_references("".join(shown)))
+        return _GAP.sub("\n\n", bare.replace("\r\n", "\n")).strip().removeprefix("\ufeff")
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Decides what a model may see of memory in one turn.
+
+    Args:
+        channel_id: Where it is to be shown.
+        window: Gives the turns that the prompt shows.
+        macros: What macros in lore become.
+        share_private: What was said in private is shown everywhere.
+    """
+
+    channel_id: str
+    window: Callable[[], frozenset[int]]
+    macros: Macros
+    share_private: bool = False
+
+    def of(self, rel_path: str, text: str) -> Seen:
+        """Return what of a file may be shown."""
+        is_lore = rel_path.startswith(LORE_DIR)
+        if is_lore and not lore_page.parse(text).enabled:
+            return Seen(text, why_not=DISABLED)
+        hidden = [(*span, SHOWN) for span in self._of_window(text)]
+        if not self.share_private:
+            hidden += [(*span, PRIVATE) for span in private_spans(text, self.channel_id)]
+        if is_lore:
+            hidden += [(*span, _NOT_ITS_WORDS) for span in lore_page.aside_spans(text)]
+        return Seen(text, tuple(sorted(hidden)))
+
+    def words(self, rel_path: str, text: str) -> str:
+        """Return the words of a file as they are shown: macros mean something in lore alone."""
+        return self.macros.expand(text).strip() if rel_path.startswith(LORE_DIR) else text
+
+    def _of_window(self, text: str) -> list[tuple[int, int]]:
+        """Return where lines stand all of whose turns the prompt shows."""
+        if "<!-- turn" not in text:
+            return []
+        spans, start, at = [], 0, 0
+        for line in text.splitlines(keepends=True):
+            if not line.strip() or _HEADING.match(line):
+                start = at + len(line)
+            elif _BULLET.match(line):
+                start = at
+            at += len(line)
+            turns = turn_ids(line)
+            if turns:
+                if self.window().issuperset(turns):
+                    spans.append((start, at))
+                start = at
+        return spans
+
+
+@dataclass(slots=True)
+class Judge:
+    """Takes hits, the best first, and keeps those that may be shown; see `Options.judge`.
+
+    Args:
+        sight: What may be shown.
+        loaded: What is in the prompt already, by its file.
+        query: What is searched for.
+        passages: Those that were kept.
+        refused: Why nothing of a file was, by its path.
+    """
+
+    sight: Sight
+    loaded: Mapping[str, Contribution]
+    query: str = ""
+    passages: list[Passage] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, Seen] = field(default_factory=dict)
+
+    def __call__(self, hit: Hit, text: str) -> bool:
+        """Tell whether a hit counts; what counts is kept."""
+        seen = self._seen.get(hit.rel_path)
+        if seen is None:
+            seen = self._seen[hit.rel_path] = self.sight.of(hit.rel_path, text)
+        shown = seen.between(hit.char_start, hit.char_end)
+        why_not = seen.why_not or seen.reason_at(hit.best_start) or self._is_there(hit, shown)
+        if why_not:
+            self.refused.setdefault(hit.rel_path, why_not)
+            return False
+        self.passages.append(self._passage(hit, text, shown))
+        return True
+
+    def _is_there(self, hit: Hit, shown: str) -> str:
+        if all(not line.strip() or _HEADING.match(line) for line in shown.splitlines()):
+            return _EMPTY
+        loaded = self.loaded.get(hit.rel_path)
+        if loaded:
+            return LOADED if shown in loaded.text else ""
+        return NAME_ALONE if self._only_names(hit, shown) else ""
+
+    def _only_names(self, hit: Hit, shown: str) -> bool:
+        """Tell whether a person who is not meant was found by a word such as will or mark."""
+        if not hit.rel_path.startswith(f"{PEOPLE_DIR}/") or (hit.signals.dense or 0.0) >= NEAR:
+            return False
+        names = set(fts.words(hit.title))
+        wanted = set(fts.content_words(self.query)) - names
+        return not wanted.intersection(fts.words(shown))
+
+    def _passage(self, hit: Hit, text: str, shown: str) -> Passage:
+        first = text.count("\n", 0, hit.char_start) + 1
+        signals = hit.signals
+        return Passage(
+            rel_path=hit.rel_path,
+            heading=hit.heading or hit.title,
+            day=hit.day,
+            lines=(first, first + hit.text.count("\n")),
+            sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            score=hit.score,
+            strength=round(max(signals.coverage, signals.dense or 0.0), 4),
+            text=_below_title(self.sight.words(hit.rel_path, shown), hit.title),
+        )
+
+
+def _below_title(text: str, title: str) -> str:
+    """Return `text` without the title that it begins with; the label says it."""
+    first, _, rest = text.partition("\n")
+    same = first.startswith("# ") and first[2:].strip() == title
+    return rest.strip() if same and rest.strip() else text

@@ -1,0 +1,280 @@
+"""The second tier: passages of memory that fit what was said, found in the index.
+
+It reads, and of what it may write there is only the index, whose every change is whole by itself:
+files changed by hand since the last search are read while there is time. What is left, and making
+vectors, is for later. Words come first, so that a model that loads slowly costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.context.providers.content_search.passages import Judge, Passage, Sight
+from familiar_cli.context.types import Layer
+from familiar_cli.errors import FamiliarError
+from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.types import Options
+from familiar_cli.memory.links import SUFFIXES
+from familiar_cli.memory.self_files import SELF_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from familiar_cli.context.macros import Macros
+    from familiar_cli.context.types import ContextRequest, Contribution
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.types import SearchResult, Wanted
+    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.tokens import TokenCounter
+
+SHORT_WORDS: Final = 8
+"""Something said in fewer words that tell anything is looked up with what was said just before."""
+QUERY_WORDS: Final = 40
+MESSAGE_TOKENS: Final = 4
+_FOR_WHY: Final = 1000  # how far down the list a file's place is looked for
+_SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is searched, and how a question is put to it.
+
+    Args:
+        store: The memory.
+        search: Asks the index.
+        opened: The model that finds by meaning, or why there is none.
+        history: Which turns there are.
+        macros: Says what macros become in a turn.
+        recent_turns: Most turns that a prompt shows.
+    """
+
+    store: MemoryStore
+    search: Callable[[str, Options], SearchResult]
+    opened: Callable[[], Opened]
+    history: HistoryStore
+    macros: Callable[[ContextRequest], Macros]
+    recent_turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gave.
+
+    Args:
+        passages: The best, best first.
+        how: How they were found: `words`, or `words and meaning`.
+        remarks: What is to be known about the search.
+        behind: The index does not hold everything yet.
+    """
+
+    passages: tuple[Passage, ...] = ()
+    how: str = "words"
+    remarks: tuple[str, ...] = ()
+    behind: bool = False
+
+
+class Retrieval:
+    """Finds passages.
+
+    Args:
+        memory: What is searched.
+        counter: What counts tokens.
+        k: Most passages.
+        share_private: What was said in private is shown everywhere.
+        refresh_s: Most seconds for reading files that changed.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        counter: TokenCounter,
+        *,
+        k: int,
+        share_private: bool,
+        refresh_s: float,
+    ) -> None:
+        self.k = k
+        self._memory = memory
+        self._counter = counter
+        self._share_private = share_private
+        self._refresh_s = refresh_s
+
+    def look(
+        self,
+        request: ContextRequest,
+        loaded: Mapping[str, Contribution],
+        snippet_tokens: int,
+        tell: Callable[[Found], None],
+    ) -> None:
+        """Search by words and then, if there is a model, by words and meaning.
+
+        Args:
+            request: What a prompt is wanted for.
+            loaded: What of memory is in it already, by its file.
+            snippet_tokens: Most tokens of a passage.
+            tell: Given what was found each time; the last one is the best.
+        """
+        query = question(request)
+        ways = self._ways(query)
+        if not ways:
+            tell(Found(remarks=("there is no word in it that could be searched for",)))
+        for number, method in enumerate(ways):
+            judge = self._judge(request, loaded)
+            options = self._options(judge, method, self.k, snippet_tokens, first=not number)
+            try:
+                result = self._memory.search(query, options)
+            except EmbedderError as error:
+                if method != "dense":
+                    raise
+                tell(Found(remarks=(f"there is no word in it to search for, and {error}",)))
+                return
+            tell(self._found(result, judge, is_last=number + 1 == len(ways)))
+
+    def why_not(
+        self,
+        rel_path: str,
+        request: ContextRequest,
+        loaded: Mapping[str, Contribution],
+        snippet_tokens: int,
+    ) -> str | None:
+        """Return why no passage of a file would be offered; see `protocols.Explains`."""
+        if not rel_path.lower().endswith(SUFFIXES) or rel_path in _SELF or _is_hidden(rel_path):
+            return None
+        if not self.k:
+            return "nothing is searched for: search.k is 0"
+        try:
+            self._memory.store.read_file(rel_path)
+            return self._place_of(rel_path, request, loaded, snippet_tokens)
+        except FamiliarError as error:
+            return f"it cannot be searched: {error}"
+
+    def sight(self, request: ContextRequest) -> Sight:
+        """Return what of memory may be shown in a turn."""
+        window: list[frozenset[int]] = []
+
+        def shown() -> frozenset[int]:
+            if not window:
+                window.append(self._window(request))
+            return window[0]
+
+        macros = self._memory.macros(request)
+        return Sight(request.channel_id, shown, macros, self._share_private)
+
+    def _judge(self, request: ContextRequest, loaded: Mapping[str, Contribution]) -> Judge:
+        return Judge(self.sight(request), loaded, question(request))
+
+    def _ways(self, query: str) -> tuple[Wanted, ...]:
+        """Return how to search, one way after the other; words that say nothing find nothing."""
+        words = fts.words(query)
+        has_model = self._memory.opened().embedder is not None
+        if not words or (not has_model and fts.STOP_WORDS.issuperset(words)):
+            return ()
+        if fts.STOP_WORDS.issuperset(words):
+            return ("dense",)
+        return ("lexical", "auto") if has_model else ("lexical",)
+
+    def _options(
+        self, judge: Judge, method: Wanted, k: int, snippet_tokens: int, *, first: bool
+    ) -> Options:
+        whole = {path for path, piece in judge.loaded.items() if not piece.shortened}
+        return Options(
+            k=k,
+            method=method,
+            exclude=_SELF | whole,
+            snippet_tokens=snippet_tokens,
+            refresh=first,
+            refresh_s=self._refresh_s,
+            judge=judge,
+        )
+
+    def _found(self, result: SearchResult, judge: Judge, *, is_last: bool) -> Found:
+        opened = self._memory.opened()
+        remarks = [_sentence(note) for note in result.notes]
+        if result.unread:
+            remarks.append(f"{result.unread} changed files were not read in time; they are later")
+        if opened.embedder is None:
+            more = f"; add one with `{opened.hint}`" if opened.hint else ""
+            remarks.append(f"found by words alone: {opened.reason}{more}")
+        elif not is_last:
+            remarks.append("found by words alone: the model that finds by meaning was not in time")
+        behind = bool(result.unread or result.waiting or not is_last)
+        how = "words and meaning" if result.method in {"hybrid", "dense"} else "words"
+        return Found(tuple(judge.passages), how, tuple(remarks), behind)
+
+    def _place_of(
+        self,
+        rel_path: str,
+        request: ContextRequest,
+        loaded: Mapping[str, Contribution],
+        snippet_tokens: int,
+    ) -> str:
+        query = question(request)
+        ways = self._ways(query)
+        if not ways:
+            return "there is no word in what was said that could be searched for"
+        if rel_path in loaded and not loaded[rel_path].shortened:
+            return ""
+        judge = self._judge(request, loaded)
+        options = self._options(judge, ways[-1], _FOR_WHY, snippet_tokens, first=True)
+        result = self._memory.search(query, options)
+        scores = {passage.rel_path: passage.score for passage in judge.passages}
+        if rel_path in scores:
+            return self._rank(list(scores), rel_path, scores)
+        if rel_path in judge.refused:
+            return judge.refused[rel_path]
+        by_meaning = "it is not near in meaning" if result.method != "lexical" else ""
+        why = by_meaning or "no model finds by meaning"
+        return f"it holds none of the words that were said, and {why}"
+
+    def _rank(self, paths: list[str], rel_path: str, scores: Mapping[str, float]) -> str:
+        place = paths.index(rel_path) + 1
+        if place <= self.k:
+            return ""
+        last = scores[paths[self.k - 1]]
+        return (
+            f"it is number {place} of what fits what was said, and {self.k} are taken (search.k); "
+            f"its score is {scores[rel_path]:.2f}, that of the last one taken {last:.2f}"
+        )
+
+    def _window(self, request: ContextRequest) -> frozenset[int]:
+        """Return the turns that the prompt shows, as far as the budget lets one guess."""
+        most = self._memory.recent_turns
+        turns = self._memory.history.recent(request.channel_id, most, request.before_id)
+        room = self._room(request)
+        shown = {turn.id for turn in request.pending_turns}
+        for turn in reversed(turns):
+            room -= MESSAGE_TOKENS + self._counter.count(turn.content)
+            if room < 0:
+                break
+            shown.add(turn.id)
+        if request.before_id is not None:
+            shown.add(request.before_id)
+        return frozenset(shown)
+
+    def _room(self, request: ContextRequest) -> int:
+        limit = request.layer_tokens.get(Layer.recent_history, request.budget_tokens)
+        return limit - self._counter.count(request.utterance)
+
+
+def question(request: ContextRequest) -> str:
+    """Return what is searched for: what was said; something short with what waits before it."""
+    parts = [request.utterance]
+    count = len(fts.content_words(request.utterance))
+    if count < SHORT_WORDS:
+        for turn in reversed(request.pending_turns):
+            count += len(fts.content_words(turn.content))
+            if count > QUERY_WORDS:
+                break
+            parts.insert(0, turn.content)
+    return "\n".join(parts)
+
+
+def _sentence(note: str) -> str:
+    return (note[:1].lower() + note[1:]).rstrip(".")
+
+
+def _is_hidden(rel_path: str) -> bool:
+    return any(part.startswith(".") for part in rel_path.split("/"))

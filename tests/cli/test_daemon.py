@@ -1,0 +1,108 @@
+"""`familiar daemon`, in a process of its own where signals matter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager
+from datetime import timedelta
+
+import pytest
+
+from familiar_cli.history import HistoryStore
+from tests.support.server import ChatServer, Stall
+from tests.support.world import data, run
+from tests.support.writing import (
+    ANNA,
+    ANNAS,
+    EVENING,
+    NOTHING,
+    answer,
+    environment,
+    memory,
+    point_at,
+    talked,
+)
+
+_PATIENCE_S = 20
+
+
+def test_once_catches_up_and_ends(monkeypatch):
+    root = talked()
+    with ChatServer([answer("Keeps bees.")]) as server:
+        point_at(server, monkeypatch)
+        found = data("daemon", "--once")
+
+    assert (found["remaining"], found["passes"][0]["outcome"]) == (0, "wrote")
+    assert "Keeps bees." in memory(root, ANNAS)
+
+
+def test_once_with_a_failing_model_ends_with_6(monkeypatch):
+    talked()
+    with ChatServer(["no JSON"]) as server:
+        point_at(server, monkeypatch)
+        assert run("daemon", "--once").exit_code == 6
+
+
+@contextmanager
+def running(monkeypatch, *script):
+    """A daemon under way, and the server that it asks."""
+    with ChatServer(script) as server:
+        point_at(server, monkeypatch)
+        argv = [sys.executable, "-m", "familiar_cli", "daemon", "--poll", "0.05"]
+        process = subprocess.Popen(
+            argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            yield process, server
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def until(true) -> bool:
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end and not true():
+        time.sleep(0.02)
+    return bool(true())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, number):
+    root = talked(2, settings="[memory_writer]\nturn_threshold = 2\n")
+    with running(monkeypatch, answer("Keeps bees."), answer("Sells honey.", turns=[3])) as (
+        process,
+        server,
+    ):
+        assert until((root / "memory" / ANNAS).exists)
+        with closing(HistoryStore(root / "history.db")) as history:
+            for n in (3, 4):
+                history.append(
+                    "cli", "user", f"More {n}", author=ANNA, at=EVENING + timedelta(minutes=n)
+                )
+        assert until(lambda: "Sells honey." in memory(root, ANNAS))
+        process.send_signal(number)
+        _, told = process.communicate(timeout=_PATIENCE_S)
+
+    assert (process.returncode, len(server.requests)) == (0, 2)
+    assert "All turns are written down." in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_pass_under_way_is_broken_off_and_made_up_for_later(monkeypatch):
+    root = talked(2)
+    with running(monkeypatch, Stall(seconds=15)) as (process, server):
+        assert until(lambda: server.requests)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=_PATIENCE_S)
+
+    assert (process.returncode, "2 turns wait." in told, "Traceback" in told) == (0, True, False)
+    with ChatServer([NOTHING]) as again:
+        point_at(again, monkeypatch)
+        assert data("daemon", "--once")["remaining"] == 0
+    assert not (root / "memory" / ANNAS).exists()

@@ -1,0 +1,223 @@
+"""`familiar write-memory`, from argv to stdout, stderr and exit code, against a real server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.server import ChatServer, Fail, Say, Stall
+from tests.support.world import data, run
+from tests.support.writing import ANNAS, NOTHING, answer, memory, point_at, talked
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Starts a scripted server and points the settings at it."""
+    running = []
+
+    def start(*script) -> ChatServer:
+        started = ChatServer(script).__enter__()
+        running.append(started)
+        point_at(started, monkeypatch)
+        return started
+
+    yield start
+    for started in running:
+        started.__exit__(None, None, None)
+
+
+def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(server):
+    root = talked()
+    server(answer("Keeps bees."))
+
+    done = run("write-memory")
+
+    assert (done.exit_code, done.stdout) == (0, f"create {ANNAS} +9 -0\n")
+    assert "2 turns done." in done.stderr
+    assert "1 question; about" in done.stderr
+    assert "- Keeps bees. (Anna) <!-- turns 1 -->" in memory(root, ANNAS)
+
+
+def test_the_contract_of_its_json(server):
+    talked()
+    server(
+        '{"operations": [{"op": "add_bullets", "file": "x.sh", "lines": ["a"], "turns": [1]},'
+        '{"op": "add_bullets", "file": "people/discord-42.md", "lines": ["Keeps bees."], '
+        '"turns": [1, 2]}]}'
+    )
+
+    found = data("write-memory")
+
+    assert (found["outcome"], found["turns_covered"], found["remaining"]) == ("wrote", 2, 0)
+    assert found["files"] == [{"rel_path": ANNAS, "operation": "create", "added": 9, "removed": 0}]
+    assert found["refused"][0]["rail"] == "path"
+    assert set(found["refused"][0]) == {"rel_path", "rail", "reason"}
+    assert (found["calls"], found["usage"]["prompt_tokens"]) == (1, 11)
+
+
+def test_nothing_to_remember_and_nothing_said_both_end_with_0(server):
+    talked()
+    server(NOTHING)
+
+    first, second = data("write-memory"), data("write-memory")
+
+    assert (first["outcome"], first["turns_covered"]) == ("nothing", 2)
+    assert (second["outcome"], second["turns_covered"], second["calls"]) == ("nothing", 0, 0)
+
+
+def test_a_failed_model_ends_with_6_and_no_turn_is_lost(server):
+    talked()
+    server(Fail(401, "bad key"))
+
+    found = data("write-memory", code=6)
+
+    assert (found["outcome"], found["remaining"]) == ("failed", 2)
+
+
+def test_a_useless_reply_ends_with_6_and_the_message_says_where_it_is(server):
+    root = talked()
+    server("no JSON here")
+
+    done = run("write-memory")
+
+    kept = sorted((root / "quarantine").iterdir())
+    assert (done.exit_code, done.stdout, len(kept)) == (6, "", 2)
+    assert str(kept[-1]) in done.stderr
+    assert kept[-1].read_text() == "no JSON here"
+
+
+def test_some_written_and_then_a_failure_ends_with_7(server):
+    talked(20, settings="[memory_writer]\nbatch_turns = 10\n")
+    server(answer("Keeps bees."), Fail(401, "bad key"))
+
+    done = run("write-memory")
+
+    assert (done.exit_code, done.stdout) == (7, f"create {ANNAS} +9 -0\n")
+    assert data("write-memory", code=6)["remaining"] < 20
+
+
+def test_a_dry_run_prints_the_diff_and_changes_nothing(server):
+    root = talked()
+    server(answer("Keeps bees."))
+
+    done = run("write-memory", "--dry-run")
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"--- /dev/null\n+++ b/{ANNAS}\n@@ ")
+    assert "+- Keeps bees. (Anna) <!-- turns 1 -->\n" in done.stdout
+    assert "Nothing was changed" in done.stderr
+    assert not (root / "memory" / ANNAS).exists()
+    assert data("write-memory", "--estimate")["turns"] == 2
+
+
+def test_an_estimate_needs_no_server():
+    talked()
+
+    done = run("write-memory", "--estimate")
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith("2 turns in 1 question: about ")
+
+
+def test_a_review_keeps_a_plan_and_says_how_to_see_it(server):
+    talked()
+    server(answer("Keeps bees."))
+
+    found = data("write-memory", "--review")
+
+    assert (found["outcome"], found["remaining"]) == ("review", 0)
+    assert data("review", "list")["plans"][0]["id"] == found["pending"]
+
+
+def test_a_time_that_is_none_and_flags_that_exclude_each_other_are_usage_errors():
+    talked()
+
+    assert run("write-memory", "--since", "yesterdayish").exit_code == 2
+    assert run("write-memory", "--dry-run", "--review").exit_code == 2
+
+
+def test_what_was_said_off_the_record_never_reaches_it(server):
+    talked(1)
+    started = server("Fine.", NOTHING)
+
+    run("ask", "my secret", "--off-record", "--as", "discord:42")
+    run("write-memory")
+
+    assert len(started.requests) == 2
+    assert "my secret" not in started.requests[-1].body.decode()
+
+
+def test_steps_end_a_pass_early_and_the_rest_waits(server):
+    talked(20, settings="[memory_writer]\nbatch_turns = 10\n")
+    server(NOTHING)
+
+    found = data("write-memory", "--steps", "1")
+
+    assert found["turns_covered"] + found["remaining"] == 20
+    assert found["remaining"] > 0
+
+
+def test_a_schema_goes_out_and_a_server_that_refuses_it_is_asked_without(server):
+    talked()
+    started = server(Fail(400, "response_format is not supported"), NOTHING)
+
+    assert data("write-memory")["outcome"] == "nothing"
+    assert ["response_format" in r.json() for r in started.requests] == [True, False]
+
+
+def test_after_a_reply_memory_is_written_when_the_threshold_is_reached(server):
+    root = talked(2, settings="[memory_writer]\nturn_threshold = 4\n[history]\nsummary_every = 0\n")
+    server("Hello.", answer("Keeps bees."))
+
+    done = run("ask", "hi", "--as", "discord:42")
+
+    assert (done.exit_code, done.stdout.strip()) == (0, "Hello.")
+    assert "Writing down what matters of 4 turns" in done.stderr
+    assert "Keeps bees." in memory(root, ANNAS)
+
+
+def test_after_a_reply_nothing_is_written_before_the_threshold(server):
+    talked(1, settings="[memory_writer]\nturn_threshold = 4\nidle_timeout = 1e9\n")
+    started = server("Hello.")
+
+    run("ask", "hi", "--as", "discord:42")
+
+    assert len(started.requests) == 1
+
+
+def test_a_silence_before_a_message_ends_a_session_that_is_written_then(server):
+    root = talked(2)
+    server("Hello.", answer("Keeps bees."))
+
+    run("ask", "hi", "--as", "discord:42")
+
+    assert "Keeps bees." in memory(root, ANNAS)
+
+
+def test_switched_off_nothing_is_written_by_itself(server):
+    talked(2, settings='[memory_writer]\nauto = "off"\nturn_threshold = 1\n')
+    started = server("Hello.")
+
+    run("ask", "hi", "--as", "discord:42")
+
+    assert len(started.requests) == 1
+
+
+def test_a_pass_that_fails_after_a_reply_is_told_of_and_rests(server):
+    talked(2, settings="[memory_writer]\nturn_threshold = 2\n")
+    started = server("Hello.", Fail(401, "bad key"), "Hello again.")
+
+    first = run("ask", "hi", "--as", "discord:42")
+    second = run("ask", "hi", "--as", "discord:42")
+
+    assert (first.exit_code, second.exit_code, len(started.requests)) == (0, 0, 3)
+    assert "Memory stays as it is" in first.stderr
+
+
+def test_a_silent_server_does_not_hold_a_reply_up_for_ever(server):
+    talked(2, settings="[memory_writer]\nturn_threshold = 2\n[context]\njobs_limit_s = 0.3\n")
+    server(Say("Hello."), Stall(seconds=5))
+
+    done = run("ask", "hi", "--as", "discord:42")
+
+    assert done.exit_code == 0
+    assert "Writing memory took more than 0.3 s" in done.stderr

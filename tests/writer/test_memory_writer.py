@@ -1,0 +1,397 @@
+"""A pass: what it covers, what it leaves, and what happens when it is cut short."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RequestRefusedError
+from familiar_cli.history import HistoryStore
+from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.memory.evidence import turn_ids
+from familiar_cli.writer.marker import MARKER
+from familiar_cli.writer.runs import Runs
+from familiar_cli.writer.turnstile import one_at_a_time
+from tests.writer.support import (
+    ANNA,
+    ANNAS,
+    BOB,
+    EVENING,
+    NOTHING,
+    SESSION,
+    World,
+    op,
+    rails,
+    reply,
+)
+
+SUMMARY = op("set_summary", SESSION, ["Anna told of her bees."])
+
+
+def test_one_pass_writes_session_person_and_topic_linked_to_each_other(world):
+    world.say()
+    topic = op("create", "topics/Bee Keeping.md", ["Anna keeps bees."], title="Bee keeping")
+
+    report = world.write(reply(SUMMARY, op(), topic))
+
+    assert world.read(SESSION) == (
+        "# 2026-04-07, evening\n\nAnna told of her bees. <!-- turns 1 -->\n"
+    )
+    assert world.read(ANNAS) == (
+        "# Anna\n\n## Aliases\n\n- Anna\n\n## Facts\n\n- Anna keeps bees. <!-- turns 1 -->\n"
+        "\n## Topics\n\n- [Bee keeping](../topics/bee-keeping.md)\n"
+    )
+    assert world.read("topics/bee-keeping.md") == (
+        "# Bee keeping\n\nAnna keeps bees. <!-- turns 1 -->\n"
+        "\n## Sessions\n\n- [2026-04-07, evening](../sessions/2026-04-07-evening.md)\n"
+        "\n## People\n\n- [Anna](discord-42.md)\n".replace("(discord", "(../people/discord")
+    )
+    assert [f.operation for f in report.files.values()] == ["create"] * 3
+
+
+def test_names_are_harvested_into_the_index_of_names(world):
+    world.say("Call me Bee.")
+
+    world.write(reply(op(), op("add_aliases", lines=["Bee"])))
+
+    assert json.loads(world.read("people/_aliases.json")) == {
+        "anna": "discord-42",
+        "bee": "discord-42",
+    }
+
+
+def test_a_new_display_name_is_appended_to_the_same_file(world):
+    world.say()
+    world.write(reply(op()))
+    world.say("Hi again.", type(ANNA)("discord", "42", "anna", "Anna Bell"))
+
+    world.write(NOTHING)
+
+    assert "## Aliases\n\n- Anna\n- Anna Bell\n" in world.read(ANNAS)
+
+
+def test_a_session_file_is_merged_and_never_forked(world):
+    world.say()
+    world.write(reply(SUMMARY))
+    world.say("And I sell honey.")
+
+    merged = op("set_summary", SESSION, ["Anna told of her bees and sells honey."], [2])
+    report = world.write(reply(merged))
+
+    assert world.store.glob("sessions/*") == [SESSION]
+    assert turn_ids(world.read(SESSION)) == (1, 2)
+    assert report.files[SESSION].operation == "update"
+
+
+def test_the_session_is_that_of_the_turns_not_of_the_pass(world):
+    world.say(at=datetime(2020, 2, 29, 3, tzinfo=UTC))
+
+    world.write(NOTHING)
+
+    assert "sessions/2020-02-29-night.md: turns 1" in world.prompt
+
+
+def test_the_same_turns_are_never_read_twice(world):
+    world.talk(3)
+    world.write(reply(op()))
+
+    report = world.write()
+
+    assert (report.outcome, report.spent.calls, report.turns_covered) == ("nothing", 0, 0)
+
+
+def test_what_was_written_before_a_failure_stays_and_the_rest_waits(world):
+    world.talk(20)
+
+    report = world.write(reply(op()), "no", "no", batch_turns=10)
+
+    assert (report.outcome, report.batches) == ("wrote", 1)
+    assert (report.turns_covered, report.remaining) == (world.watermark, 20 - world.watermark)
+    assert report.error is not None
+
+
+class Killed(HistoryStore):
+    """A history whose process dies just when the watermark is to move."""
+
+    def move_watermark(self, name, turn_id) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_crash_between_commit_and_watermark_writes_nothing_twice(world):
+    world.talk(3)
+    dying = Killed(world.history.path)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(world.writer(reply(op(), SUMMARY), history=dying).run())
+    dying.close()
+    before = {path: world.read(path) for path in world.files()}
+    assert world.watermark == 0
+    assert "Anna keeps bees." in before[ANNAS]
+
+    report = world.write()
+
+    assert (report.spent.calls, report.outcome, world.watermark) == (0, "nothing", 3)
+    assert {p: world.read(p) for p in before} == before
+    assert "cut short" in report.notices[0]
+
+
+def test_a_killed_process_is_made_up_for_by_the_next(world):
+    world.talk(2)
+    script = f"""
+import asyncio, os
+from pathlib import Path
+from tests.writer.support import World, op, reply
+world = World(Path({str(world.root)!r}))
+world.history.move_watermark = lambda *_: os._exit(9)
+world.write(reply(op()))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+
+    done = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
+
+    assert done.returncode == 9
+    assert (world.write().spent.calls, world.watermark) == (0, 2)
+    assert world.read(ANNAS).count("keeps bees") == 1
+
+
+def test_a_marker_of_another_history_means_nothing(world, tmp_path):
+    world.talk(3)
+    world.write(reply(op()))
+    other = World(tmp_path / "other")
+    other.store.write_file(MARKER, world.store.read_file(MARKER))
+    for _ in range(3):
+        other.say("Something else entirely.", BOB)
+
+    other.write("no", "no")
+
+    assert other.watermark == 0
+    other.history.close()
+
+
+def test_a_person_who_edits_while_the_model_thinks_wins(world):
+    world.store.write_file(ANNAS, "# Anna\n\nA baker.\n")
+    world.say()
+    writer = world.writer(reply(op("set_summary", lines=["Anna keeps bees."]), op()))
+    complete = world.model.complete
+
+    async def edit_meanwhile(request, on_text=None):
+        world.store.write_file(ANNAS, "# Anna\n\nA baker, and my sister.\n")
+        return await complete(request, on_text)
+
+    world.model.complete = edit_meanwhile
+    report = asyncio.run(writer.run())
+
+    assert rails(report) == ["changed"]
+    assert "A baker, and my sister.\n" in world.read(ANNAS)
+    assert "- Anna keeps bees." in world.read(ANNAS)
+
+
+def test_a_file_that_appears_between_reading_and_writing_is_not_overwritten(world):
+    world.say()
+    writer = world.writer(reply(SUMMARY))
+    transaction, raced = world.store.transaction, []
+
+    def race(source, message, **more):
+        if source == "memory_writer" and not more and not raced:
+            raced.append(True)
+            world.store.write_file(SESSION, "# Mine\n\nMy own words.\n")
+        return transaction(source, message, **more)
+
+    world.store.transaction = race
+    report = asyncio.run(writer.run())
+
+    assert world.read(SESSION) == "# Mine\n\nMy own words.\n"
+    assert rails(report) == ["not_shown"]
+
+
+def test_two_runs_at_once_wait_for_each_other(world):
+    world.talk(2)
+    lock = world.root / ".writer.lock"
+    order = []
+
+    async def go(name, hold_s):
+        async with one_at_a_time(lock, 5):
+            order.append(f"{name} in")
+            await asyncio.sleep(hold_s)
+            order.append(f"{name} out")
+
+    async def both():
+        await asyncio.gather(go("first", 0.3), go("second", 0))
+
+    asyncio.run(both())
+
+    assert order == ["first in", "first out", "second in", "second out"]
+
+
+def test_whoever_will_not_wait_is_told_and_loses_nothing(world):
+    lock = world.root / ".writer.lock"
+
+    async def go():
+        async with one_at_a_time(lock, 1), one_at_a_time(lock, 0):
+            raise AssertionError
+
+    with pytest.raises(LockedError, match="did not begin"):
+        asyncio.run(go())
+
+
+def test_at_most_one_question_a_batch_and_one_repair(world):
+    world.talk(20)
+
+    report = world.write("bad", NOTHING, "bad", NOTHING, NOTHING, batch_turns=8)
+
+    assert (report.spent.calls, report.spent.repairs) == (report.batches + 2, 2)
+
+
+def test_a_server_that_knows_no_schema_is_asked_in_words(world):
+    world.talk(20)
+
+    report = world.write(RequestRefusedError("no response_format"), *[NOTHING] * 3, batch_turns=8)
+
+    asked = [json.loads(request.body) for request in world.model.requests]
+    assert ["response_format" in body for body in asked] == [True, *[False] * 3]
+    assert (report.spent.calls, report.error) == (3, None)
+
+
+def test_what_it_cost_is_added_up(world):
+    world.talk(12)
+    said = Completion(NOTHING, "stop", "m", Usage(100, 5, 0.25))
+
+    report = world.write(said, said, batch_turns=8)
+
+    assert (report.spent.prompt_tokens, report.spent.completion_tokens) == (200, 10)
+    assert report.spent.cost == 0.5
+    assert report.to_json()["estimated_tokens_per_turn"] > 0
+
+
+def test_hidden_turns_are_passed_over_and_read_by_nobody(world):
+    world.say("visible words")
+    with world.history.use(create=True) as connection:
+        connection.execute(
+            "INSERT INTO turns (channel_id, role, content, at_ms, modality, source, hidden) "
+            "VALUES ('cli', 'system', 'hidden words', 0, 'text', 'x', 1)"
+        )
+
+    world.write(NOTHING)
+
+    assert "hidden words" not in world.prompt
+    assert (world.watermark, world.history.unsummarised_count()) == (2, 0)
+
+
+def test_since_reads_old_turns_again_and_skips_no_waiting_one(world):
+    world.talk(2)
+    world.write(NOTHING)
+    world.say("waits", at=EVENING + timedelta(days=1))
+    late = EVENING + timedelta(days=2)
+    world.say("late", at=late)
+
+    report = world.write(NOTHING, run={"since": late})
+
+    assert (report.turns_covered, world.watermark) == (1, 2)
+    assert "waits" not in world.prompt
+    report = world.write(NOTHING, run={"again": True})
+    assert (report.turns_covered, world.watermark) == (4, 4)
+
+
+def test_a_dry_run_asks_and_changes_nothing(world):
+    world.talk(2)
+
+    report = world.write(reply(op(), SUMMARY), mode="dry_run")
+
+    assert (report.outcome, world.files(), world.watermark) == ("wrote", [], 0)
+    assert f"+++ b/{ANNAS}\n" in report.diff
+    assert "+- Anna keeps bees. <!-- turns 1 -->\n" in report.diff
+    assert not (world.root / "runs").exists()
+
+
+def test_an_estimate_asks_nobody(world):
+    world.talk(20)
+    told = world.writer(batch_turns=8).estimate()
+
+    assert (told["turns"], world.model.requests) == (20, [])
+    assert told["batches"] >= 3
+    assert told["estimated_tokens"] > 0
+
+
+def test_a_record_holds_what_was_refused_and_why(world):
+    world.say()
+
+    report = world.write(reply(op(file="x.sh"), op()))
+
+    start, step, end = Runs(world.root / "runs", world.root).read(report.run)
+    assert start["model"] == "scripted"
+    assert (step["turns"], step["refused"][0]["rail"]) == ([1, 1], "path")
+    assert step["refused"][0]["text"] == "Anna keeps bees."
+    assert end["outcome"] == "wrote"
+
+
+def test_context_lists_the_channels_and_unknown_ones_are_left_out(world):
+    world.say(channel="general")
+
+    world.write(NOTHING)
+
+    assert "## Context\n\n- #general\n" in world.prompt
+
+
+def test_a_model_that_reads_too_little_is_told_of_before_anything_is_asked(world):
+    world.talk(1)
+
+    with pytest.raises(ConfigError, match="too few to write memory with"):
+        world.write(context_tokens=1200)
+
+
+def test_a_full_disk_moves_nothing(world, monkeypatch):
+    world.talk(1)
+
+    def refuse(*_args, **_more):
+        raise FamiliarError("no space left")
+
+    monkeypatch.setattr("familiar_cli.writer.memory_writer.commit", refuse)
+    report = world.write(reply(op()))
+
+    assert (report.outcome, world.watermark) == ("failed", 0)
+
+
+def test_a_backlog_of_10_000_turns_runs_in_bounded_memory_and_goes_on_after_a_break(world):
+    rows = [
+        ("cli", "discord", "42", None, "Anna", "user", f"Remark {n} of the day.", n * 60_000)
+        for n in range(10_000)
+    ]
+    world.say()
+    with world.history.use(create=True) as connection:
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO turns (channel_id, author_platform, author_user_id, author_username, "
+            "author_display_name, role, content, at_ms, modality, source) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'text', 'x')",
+            rows,
+        )
+        connection.execute("COMMIT")
+    writer = world.writer(*[NOTHING] * 400)
+    tracemalloc.start()
+
+    async def broken_off():
+        half = asyncio.Event()
+        task = asyncio.ensure_future(
+            writer.run(on_step=lambda r: half.set() if r.turns_covered > 5000 else None)
+        )
+        await half.wait()
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(broken_off())
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert (writer.report.interrupted, world.watermark) == (True, writer.report.turns_covered)
+    left = 10_001 - world.watermark
+    report = world.write(*[NOTHING] * 400)
+    assert (report.turns_covered, report.remaining) == (left, 0)
+    assert peak_bytes < 60_000_000  # each prompt is remembered by the double
