@@ -147,6 +147,7 @@ class Questions:
             others=self.called,
             name=self.who.name,
             channel_label=(self.label(private) or private) if private is not None else "",
+            strict=bounds_for(self.settings.reply_tokens).simple,
         )
         files = [*sessions, *(person.rel_path for person in roster.people)]
         form = schema(

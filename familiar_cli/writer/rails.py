@@ -33,6 +33,7 @@ _SESSIONS: Final = "sessions/"
 _TOPICS: Final = f"{TOPICS_DIR}/"
 _WORD: Final = re.compile(r"\w+")
 _STEM_CHARS: Final = 4
+_LEAST_WORD_CHARS: Final = 3
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[\w -]+(?:\.md)?")
 _DEFAULT_SECTION: Final = {
@@ -235,7 +236,8 @@ def _said_in_their_words(line: Line, operation: Operation, grounds: Grounds) -> 
     words = {w for w in normal(line.text).split() if not w.isdigit() and w not in names}
     if not words:
         raise _NoError("blank", "there is nothing in it but names and numbers")
-    if not any(word[:_STEM_CHARS] in grounds.stems or len(word) < _STEM_CHARS for word in words):
+    long = [word for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()]
+    if not any(word[:_STEM_CHARS] in grounds.said for word in long):
         raise _NoError("unsupported", "none of its words was said in these turns")
 
 
