@@ -104,7 +104,8 @@ def test_what_is_not_marked_as_a_time_is_none(line) -> None:
 def test_due_is_what_has_come_or_has_no_time_that_can_be_read() -> None:
     page = (
         "- [ ] now @2026-11-30 09:00\n- [ ] later @2026-11-30 09:01\n- [ ] today @2026-11-30\n"
-        "- [x] done @2026-01-01\n- [ ] never @2026-02-30\n- [ ] some time\n- [ ] z @2026-11-30 08:00Z\n"
+        "- [x] done @2026-01-01\n- [ ] never @2026-02-30\n- [ ] some time\n"
+        "- [ ] z @2026-11-30 08:00Z\n"
         "- [ ] far @9999-12-31 23:59\n"
     )
     due = due_items(items_in(page), NOW, OSLO)
