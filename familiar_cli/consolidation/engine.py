@@ -93,7 +93,8 @@ class Engine:
 
     def _written(self, wanted: Wanted, made: Made) -> Made:
         by_model = wanted.body is None
-        waits = by_model and (self.review or shrinks(made.change))
+        too_short = shrinks(made.change) and not wanted.may_shrink
+        waits = by_model and (self.review or too_short)
         message = f"{wanted.name} from {len(wanted.sources)} files"
         held = ""
         with self.store.transaction(SOURCE, message, dry_run=self.dry_run) as tx:

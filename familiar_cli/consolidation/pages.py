@@ -18,13 +18,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory import front_matter
 from familiar_cli.memory.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MADE_BY: Final = "made_by: familiar"
-_FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(.*?)\n)??---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _OURS: Final = re.compile(r"(made_by|made_at|sources|blocks)[ \t]*:[ \t]*(.*?)[ \t\r]*")
 _COMMENT: Final = re.compile(r"[ \t]*<!--.*?(?:-->|\Z)", re.DOTALL)
 _MARKS: Final = re.compile(r"(?:[0-9a-f]{8}(?: |\Z))*")
@@ -85,16 +85,16 @@ def readable(text: str) -> str:
 
 def read_page(text: str) -> Page:
     """Return a file's text, taken apart. A record that is damaged is none."""
-    found = _FRONT.match(text)
-    if not found:
-        return Page(text.removeprefix("\ufeff"))
-    lines = (found[1] or "").split("\n")
+    head, body = front_matter.split(text)
+    if head is None:
+        return Page(body)
+    lines = head.split("\n")
     ours = {m[1]: m[2] for line in lines if (m := _OURS.fullmatch(line))}
     record = _record(ours)
     if record is None:
-        return Page(text[found.end() :], None, tuple(line.rstrip("\r") for line in lines if line))
+        return Page(body, None, tuple(line.rstrip("\r") for line in lines if line))
     front = tuple(line.rstrip("\r") for line in lines if not _OURS.fullmatch(line) and line.strip())
-    return Page(text[found.end() :], record, front)
+    return Page(body, record, front)
 
 
 def page_text(page: Page) -> str:

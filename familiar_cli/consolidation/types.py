@@ -84,6 +84,7 @@ class Wanted:
         guidance: What a model is to do with the items.
         budget_tokens: Most tokens of the text that a model writes.
         made_at: When it is made, ISO 8601; empty where that does not matter.
+        may_shrink: It may become half as long without a person's yes.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Wanted:
     guidance: str = ""
     budget_tokens: int = 0
     made_at: str = ""
+    may_shrink: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,10 @@ class Life:
         tx.write(f"sessions/.pending/consolidate-{change.name}.json", "{}")
         return f"consolidate-{change.name}"
 
+    def plan_of(self, name):
+        plan = f"consolidate-{name}"
+        return plan if plan in self.plans else ""
+
     def standings(self, now=LATER, again=(), cutoff_hour=5):
         library = look(self.store, cutoff_hour, self.cache_path)
         today = Today(now, self.zone, cutoff_hour)
@@ -127,9 +131,7 @@ class Life:
             self.standings(now, again, cutoff_hour),
             self.engine(**more),
             chats_of=chats or (lambda *_: ("cli",)),
-            waiting_plan=lambda name: (
-                f"consolidate-{name}" if f"consolidate-{name}" in self.plans else ""
-            ),
+            waiting_plan=self.plan_of,
             wanted_tiers=tiers,
             only=only,
         )
