@@ -14,6 +14,7 @@ from familiar_cli.config import bounds as config_bounds
 from familiar_cli.config.modes import MODES
 from familiar_cli.config.settings import all_settings
 from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
+from familiar_cli.context.tiers import LOADED
 from familiar_cli.llm.streaming import MAX_REPLY_CHARS
 from familiar_cli.memory import paths
 from familiar_cli.memory.files import MAX_READ_BYTES
@@ -73,6 +74,17 @@ def modes() -> str:
     head = "| mode | for | tokens | recent turns | stepped thinking | recast |\n" + "|---" * 6 + "|"
     local = f"| preset `local`, whatever the mode | | at most {LOCAL_TOKENS:,} | | | |"
     return "\n".join([head, *rows, local])
+
+
+def tiers() -> str:
+    """Return what each context tier loads, as the page on tiers shows it."""
+    rows = [
+        f"| {entry.tier} | `{entry.rel_path}` | {entry.what} "
+        f"| {f'`{entry.persona}`' if entry.persona else ''} |"
+        for entry in LOADED
+    ]
+    head = "| from tier | file | what it is | in a persona's folder |\n" + "|---" * 4 + "|"
+    return "\n".join([head, *rows])
 
 
 def layers() -> str:

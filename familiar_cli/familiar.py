@@ -339,14 +339,26 @@ class Familiar:
             ConfigError: The channel's file has something wrong in it.
         """
         from familiar_cli.context.pipeline import ContextPipeline
+        from familiar_cli.context.providers.desk import DeskProvider
+        from familiar_cli.context.providers.digests import DigestsProvider
+        from familiar_cli.context.providers.from_tier import FromTier
         from familiar_cli.context.providers.history import HistoryProvider
         from familiar_cli.context.providers.notes import NotesProvider
         from familiar_cli.context.providers.remembered import RememberedProvider
+        from familiar_cli.context.providers.system_block import SystemBlockProvider
+        from familiar_cli.context.tiers import STANDARD
 
         channel = self.channel(channel_id, modality)
         deadline_s = self.config.context.provider_deadline_s
+        share_private = self.config.memory_writer.dm == "share"
         providers = (
+            SystemBlockProvider(
+                self.zone,
+                tells_time=self.config.context.datetime == "on",
+                at_start=self.config.context.datetime_place == "start",
+            ),
             self.character,
+            DigestsProvider(self.memory, share_private=share_private, deadline_s=deadline_s),
             NotesProvider(
                 channel.author_note,
                 channel.inject,
@@ -360,7 +372,10 @@ class Familiar:
                 deadline_s=deadline_s,
                 beyond=self._beyond(),
             ),
-            self._content_search(channel.recent_turns, dry=dry),
+            FromTier(self._content_search(channel.recent_turns, dry=dry), STANDARD),
+            DeskProvider(
+                self.memory, self.zone, share_private=share_private, deadline_s=deadline_s
+            ),
             *([RememberedProvider(remembered)] if remembered else ()),
         )
         used = () if dry else self.processors(channel_id, modality)
@@ -722,4 +737,5 @@ class Familiar:
             history=self.history,
             opening=self.character.opening,
             at=now(),
+            tier=self.channel(said.channel_id, str(said.modality)).tier,
         )

@@ -38,6 +38,12 @@ def ask(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be sent; send and keep nothing.")
     ] = False,
+    tier: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=4, metavar="N", help="How much memory is loaded: 1 (little) to 4 (all)."
+        ),
+    ] = None,
     off_record: Annotated[
         bool, typer.Option("--off-record", help="Keep nothing: no turn, no record of the prompt.")
     ] = False,
@@ -56,12 +62,15 @@ def ask(
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """
+    from dataclasses import replace
+
     from familiar_cli.config.speaker import who_speaks
     from familiar_cli.context.types import Modality, Said
 
     words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
     speaker = who_speaks(as_, name)
-    said = Said(words, speaker, channel, Modality(modality), greeting, off_record=off_record)
+    said = Said(words, speaker, channel, Modality(modality), greeting, tier=tier)
+    said = replace(said, off_record=off_record)
     with familiar_of(ctx) as familiar:
         if dry_run:
             _show(output(ctx), familiar, said)

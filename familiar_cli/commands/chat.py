@@ -26,6 +26,12 @@ def chat(
         int | None,
         typer.Option(metavar="N", help="Which greeting opens a new conversation; 1 is the first."),
     ] = None,
+    tier: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=4, metavar="N", help="How much memory is loaded: 1 (little) to 4 (all)."
+        ),
+    ] = None,
     off_record: Annotated[
         bool,
         typer.Option("--off-record", help="Begin off the record; /offrecord turns it off and on."),
@@ -45,13 +51,16 @@ def chat(
     familiar chat --channel harbour --name Anna
     familiar chat < lines.txt
     """
+    from dataclasses import replace
+
     from familiar_cli.config.speaker import who_speaks
     from familiar_cli.context.types import Modality, Said
     from familiar_cli.ui.chat import Chat, lines_for
     from familiar_cli.ui.lines import is_terminal
 
     speaker = who_speaks(as_, name)
-    said = Said("", speaker, channel, Modality(modality), greeting, off_record=off_record)
+    said = Said("", speaker, channel, Modality(modality), greeting, tier=tier)
+    said = replace(said, off_record=off_record)
     with familiar_of(ctx) as familiar:
         talk = Chat(familiar, said, output(ctx), not no_stream, is_terminal())
         code = talk.run(lines_for(familiar, channel))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+
+if TYPE_CHECKING:
+    from familiar_cli.inspection.people_changes import PeopleChange
+    from familiar_cli.ui.emit import Output
 
 app = group("See whom the familiar knows, and what they are called.")
 
@@ -14,6 +18,8 @@ Person = Annotated[
     str,
     typer.Argument(metavar="PERSON", help="A slug (discord-42), PLATFORM:ID, or any name."),
 ]
+
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; make none.")]
 
 
 @app.command("ls")
@@ -98,4 +104,76 @@ def alias(
     elif dry_run:
         out.note("Nothing was changed (--dry-run).")
     for notice in (*done.notices, *map(shared_line, done.collisions)):
+        out.warn(notice)
+
+
+@app.command()
+def merge(
+    ctx: typer.Context,
+    kept: Annotated[str, typer.Argument(metavar="KEPT", help="Whose file all goes into.")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The same person's other account.")],
+    *,
+    dry_run: _DryRun = False,
+) -> None:
+    """Say that two are one person: all that is known of OTHER goes into the file of KEPT.
+
+    The file of OTHER stays and says whose it is, so whatever that account says is kept with KEPT
+    from then on. Links are changed. `familiar people split` takes it back.
+
+    \b
+    familiar people merge discord:42 twitch:9
+    familiar people merge discord:42 twitch:9 --dry-run
+    """
+    from familiar_cli.inspection.people_changes import merge as merge_people
+
+    with familiar_of(ctx) as familiar:
+        _tell(output(ctx), merge_people(familiar, kept, other, dry_run=dry_run))
+
+
+@app.command()
+def split(ctx: typer.Context, person: Person, *, dry_run: _DryRun = False) -> None:
+    """Take a merge back: PERSON, who was merged into another, gets a file of their own again.
+
+    Lines that rest on what PERSON said move there; all others stay.
+
+    \b
+    familiar people split twitch:9
+    """
+    from familiar_cli.inspection.people_changes import split as split_person
+
+    with familiar_of(ctx) as familiar:
+        _tell(output(ctx), split_person(familiar, person, dry_run=dry_run))
+
+
+@app.command("rename-alias")
+def rename_alias(
+    ctx: typer.Context,
+    person: Person,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="What they are called.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="What they are called from now on.")],
+    *,
+    dry_run: _DryRun = False,
+) -> None:
+    """Change one of a person's names; if it is the title of their file, links say it, too.
+
+    \b
+    familiar people rename-alias discord:42 Ana Anna
+    """
+    from familiar_cli.inspection.people_changes import rename
+
+    with familiar_of(ctx) as familiar:
+        _tell(output(ctx), rename(familiar, person, old, new, dry_run=dry_run))
+
+
+def _tell(out: Output, done: PeopleChange) -> None:
+    from familiar_cli.ui.emit import exact
+
+    out.answer(done, lambda: exact(done.diff))
+    if not done.files:
+        out.note("Nothing was to be changed.")
+    elif done.dry_run:
+        out.note("Nothing was changed (--dry-run).")
+    else:
+        out.note(f"{len(done.files)} files changed, {done.moved} lines moved.")
+    for notice in done.notices:
         out.warn(notice)

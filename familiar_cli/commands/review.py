@@ -131,8 +131,8 @@ def _decide(
     from familiar_cli.writer.pending import decide
 
     if not take and not drop:
-        left = {"plan": plan.id, "changed": [], "left": len(plan.hunks), "dry_run": dry_run}
-        return out.answer(left, lambda: None)
+        none = {"plan": plan.id, "changed": [], "left": len(plan.hunks), "dry_run": dry_run}
+        return out.answer(none, lambda: None)
     done = decide(memory, plan, apply=take, reject=drop, dry_run=dry_run)
     left = len(done.rest.hunks) if done.rest else 0
     data = {"plan": plan.id, "changed": list(done.changed), "left": left, "dry_run": dry_run}

@@ -22,9 +22,14 @@ def wrong(setting: Setting, value: object) -> str | None:
         return f"is {_named(value)}, but must be {setting.allowed}"
     if setting.choices and value not in setting.choices:
         return f"is {value!r}, but must be {setting.allowed}"
-    if setting.minimum is not None and isinstance(value, int | float) and value < setting.minimum:
+    if isinstance(value, int | float) and not _within(setting, value):
         return f"is {value!r}, but must be {setting.allowed}"
     return _RULES[setting.rule](value) if setting.rule and value != "" else None
+
+
+def _within(setting: Setting, value: float) -> bool:
+    below = setting.minimum is not None and value < setting.minimum
+    return not below and (setting.maximum is None or value <= setting.maximum)
 
 
 def shown(setting: Setting, value: object) -> str:

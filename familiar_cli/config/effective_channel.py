@@ -50,6 +50,7 @@ class Channel:
         mode: Its mode.
         context: What it is called.
         recent_turns: Most recent turns in a prompt.
+        tier: How much of the memory a prompt is made of.
         budget: The budget's settings; 0 is the mode's default.
         processors: Which are switched on, by their names.
         author_note: The author's note; its text may be empty.
@@ -62,6 +63,7 @@ class Channel:
     mode: ChannelMode
     context: ChannelContext
     recent_turns: int
+    tier: int
     budget: BudgetSettings
     processors: Mapping[str, bool]
     author_note: NoteSettings
@@ -114,6 +116,7 @@ class _Merge:
             self._held.append(Held(key, getattr(self._config, key), source))
         config = self._config
         recent_turns = self._recent_turns()
+        tier = self._tier()
         budget = self._section("budget")
         switches = self._section("processors")
         note = self._section("author_note")
@@ -123,6 +126,7 @@ class _Merge:
             mode=self._mode,
             context=ChannelContext(config.name or channel_id, config.kind, config.parent),
             recent_turns=recent_turns,
+            tier=tier,
             # Of the budget, the mode's default stays 0: the model may have a smaller one.
             budget=BudgetSettings(**{k: v if s else 0 for k, (v, s) in budget.items()}),
             processors={name: value == "on" for name, (value, _) in switches.items()},
@@ -138,6 +142,15 @@ class _Merge:
         if self._config.recent_turns:
             value, source = self._config.recent_turns, "channel"
         self._held.append(Held("recent_turns", value, source))
+        return value
+
+    def _tier(self) -> int:
+        value, source = self._character.context.tier, "default"
+        if "tier" in self._everywhere.get("context", {}):
+            source = "character.toml"
+        if self._config.tier:
+            value, source = self._config.tier, "channel"
+        self._held.append(Held("tier", value, source))
         return value
 
     def _section(self, name: str) -> dict[str, tuple[Any, bool]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from familiar_cli.config.channel_context import KINDS, PRIVATE_KINDS
 from familiar_cli.config.modes import ChannelMode
+from familiar_cli.config.tiers import DEFAULT_TIER, TIERS
 
 PRESETS = ("local", "openrouter", "openai", "ollama", "lmstudio", "llamacpp", "custom")
 SLOTS = (
@@ -34,10 +35,14 @@ LAYERS = (
     "recent_history",
     "author_note",
     "depth_inject",
+    "digest",
+    "desk",
 )
 ROLES = ("system", "user", "assistant")
 NOTE_PLACES = ("depth", "scenario")
 SWITCH = ("auto", "on", "off")
+TIME_PLACES = ("chat", "start")
+ON_OFF = ("on", "off")
 PRIVACY = ("private", "share")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
 # server never reaches another.
@@ -54,11 +59,12 @@ def _set(
     *,
     choices: tuple[str, ...] = (),
     minimum: float | None = None,
+    maximum: float | None = None,
     rule: str = "",
     env: str = "",
 ) -> Any:  # noqa: ANN401
     about = {"doc": doc, "choices": choices, "minimum": minimum, "rule": rule, "env": env}
-    return field(default=default, metadata=about)
+    return field(default=default, metadata={**about, "maximum": maximum})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,8 @@ class BudgetSettings:
     recent_history: int = _set(0, "Most tokens of recent turns", minimum=0)
     author_note: int = _set(0, "Most tokens of the author's note", minimum=0)
     depth_inject: int = _set(0, "Most tokens inserted between turns", minimum=0)
+    digest: int = _set(0, "Most tokens of the digests of memory", minimum=0)
+    desk: int = _set(0, "Most tokens of reminders, tasks and the scratchpad", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,18 @@ class HistorySettings:
 class ContextSettings:
     """`[context]`: how a prompt is gathered and remembered."""
 
+    tier: int = _set(
+        DEFAULT_TIER,
+        "How much of the memory a prompt is made of",
+        minimum=TIERS[0],
+        maximum=TIERS[-1],
+    )
+    datetime: str = _set("on", "Whether a prompt tells the date and the time", choices=ON_OFF)
+    datetime_place: str = _set(
+        "chat",
+        "Where it does: in the chat, right before what you say, or at the start of the prompt",
+        choices=TIME_PLACES,
+    )
     provider_deadline_s: float = _set(
         2.0, "Longest time a source of context may take, in seconds", minimum=0.01
     )
@@ -208,6 +228,27 @@ class EmbeddingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """`[search]`: which memories are added to a prompt because they fit what was said."""
+
+    k: int = _set(6, "Most passages of memory that are looked up for a prompt; 0: none", minimum=0)
+    snippet_tokens: int = _set(150, "Most tokens of one such passage", minimum=20)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSettings:
+    """`[filter]`: the model that chooses among them, where `llm.slots.content_filter` is set."""
+
+    strong: float = _set(
+        0.7, "From this strength on the best passage stands, though the filter drops it", minimum=0
+    )
+    answer_tokens: int = _set(300, "Most tokens of what the filter makes of them", minimum=20)
+    deadline_s: float = _set(
+        15.0, "Longest time for the filter, beside that for the search, in seconds", minimum=0.01
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryWriterSettings:
     """`[memory_writer]`: how what was said becomes memory."""
 
@@ -237,23 +278,16 @@ class MemoryWriterSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """`[search]`: which memories are added to a prompt because they fit what was said."""
+class HousekeepingSettings:
+    """`[housekeeping]`: what `familiar housekeep` goes by."""
 
-    k: int = _set(6, "Most passages of memory that are looked up for a prompt; 0: none", minimum=0)
-    snippet_tokens: int = _set(150, "Most tokens of one such passage", minimum=20)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterSettings:
-    """`[filter]`: the model that chooses among them, where `llm.slots.content_filter` is set."""
-
-    strong: float = _set(
-        0.7, "From this strength on the best passage stands, though the filter drops it", minimum=0
+    stale_days: int = _set(
+        365, "How old a statement that bears a day may be before it is named", minimum=1
     )
-    answer_tokens: int = _set(300, "Most tokens of what the filter makes of them", minimum=20)
-    deadline_s: float = _set(
-        15.0, "Longest time for the filter, beside that for the search, in seconds", minimum=0.01
+    likeness: float = _set(
+        0.8,
+        "From which share of common runs of words two files are nearly the same, 0 to 1",
+        minimum=0.3,
     )
 
 
@@ -279,6 +313,7 @@ class CharacterConfig:
     search: SearchSettings = field(default_factory=SearchSettings)
     filter: FilterSettings = field(default_factory=FilterSettings)
     memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
+    housekeeping: HousekeepingSettings = field(default_factory=HousekeepingSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}
     )
@@ -295,6 +330,12 @@ class ChannelConfig:
     kind: str = _set("text", "What kind of channel it is", choices=KINDS)
     parent: str = _set("", "The channel that a thread or a post belongs to")
     recent_turns: int = _set(0, "Most recent turns to show; 0: as everywhere", minimum=0)
+    tier: int = _set(
+        0,
+        "How much of the memory a prompt is made of; 0: as everywhere",
+        minimum=0,
+        maximum=TIERS[-1],
+    )
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     author_note: NoteSettings = field(default_factory=NoteSettings)

@@ -30,6 +30,7 @@ class Setting:
         doc: What it means, in one line.
         choices: The only values allowed, if there are such.
         minimum: The least value allowed, if there is one.
+        maximum: The greatest value allowed, if there is one.
         rule: The name of a further rule, see `config.check`.
         env: The environment variable that overrides it, or an empty string.
     """
@@ -41,6 +42,7 @@ class Setting:
     minimum: float | None = None
     rule: str = ""
     env: str = ""
+    maximum: float | None = None
 
     @property
     def section(self) -> str:
@@ -53,7 +55,11 @@ class Setting:
         if self.choices:
             return "one of " + ", ".join(self.choices)
         words = _TYPE_NAMES[type(self.default)]
-        return words if self.minimum is None else f"{words}, at least {self.minimum:g}"
+        if self.minimum is None:
+            return words
+        if self.maximum is not None:
+            return f"{words} from {self.minimum:g} to {self.maximum:g}"
+        return f"{words}, at least {self.minimum:g}"
 
 
 def setting_of(section: Field[Any], prefix: str) -> Setting:
@@ -69,6 +75,7 @@ def setting_of(section: Field[Any], prefix: str) -> Setting:
         about["minimum"],
         about["rule"],
         env,
+        about["maximum"],
     )
 
 

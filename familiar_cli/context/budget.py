@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MESSAGE_TOKENS: Final = 4
 PROMPT_TOKENS: Final = 3
 EXAMPLE_MARK: Final = "[Example Chat]"
+_QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
@@ -98,7 +99,7 @@ class Budgeter:
         if offered.fit is Fit.required:
             raise _too_long(cost, room.total)
         why = room.why(offered)
-        may_cut = offered.fit in {Fit.cut, Fit.queue}
+        may_cut = offered.fit in {Fit.cut, Fit.queue, Fit.newest}
         if may_cut or (offered.fit is Fit.run and not room.has_run):
             text = cut_to(offered.text, free - MESSAGE_TOKENS, self.counter)
             if text:
@@ -129,11 +130,13 @@ class _Room:
             return left
         if offered.fit is Fit.run and self.run_ended:
             return 0
-        if offered.fit is Fit.queue and _queue(offered) in self.queues_ended:
+        if offered.fit in _QUEUES and _queue(offered) in self.queues_ended:
             return 0
         for scope in (offered.layer, None):
             if offered.priority < self.closed_below.get(scope, -math.inf):
                 return 0
+        if offered.layer is Layer.digest:
+            left -= self._growth()
         return max(min(left, self._layer_left(offered.layer)), 0)
 
     def take(self, fragment: Fragment) -> bool:
@@ -146,9 +149,11 @@ class _Room:
         self.used[offered.layer] += fragment.tokens
         full = False
         if fragment.offered_tokens > fragment.tokens:
-            scope = offered.layer if self._layer_is_tighter(offered.layer) else None
+            # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
+            own = offered.layer is Layer.digest or self._layer_is_tighter(offered.layer)
+            scope = offered.layer if own else None
             self.closed_below.setdefault(scope, offered.priority)
-            if offered.fit is Fit.queue:
+            if offered.fit in _QUEUES:
                 self.queues_ended.add(_queue(offered))
             full = offered.fit is Fit.run and not self.run_ended
             self.run_ended = self.run_ended or full
@@ -170,8 +175,8 @@ class _Room:
         """Return why there is no room, in words."""
         if offered.fit is Fit.run and self.run_ended:
             return "a newer turn did not fit"
-        if offered.fit is Fit.queue and _queue(offered) in self.queues_ended:
-            return "one before it did not fit"
+        if offered.fit in _QUEUES and _queue(offered) in self.queues_ended:
+            return f"one {_beside(offered)} it did not fit"
         if self._layer_is_tighter(offered.layer):
             return f"layer {offered.layer} holds {self.limits[offered.layer]}"
         return f"the prompt holds {self.total}"
@@ -182,6 +187,16 @@ class _Room:
             LayerUse(str(layer), max(self.limits.get(layer, self.total), used), used)
             for layer, used in self.used.items()
         )
+
+    def _growth(self) -> int:
+        """Return how much more the chat may still take before its layer is full.
+
+        A digest stands above the chat. Were it cut shorter with every turn that the chat grows by,
+        no prompt would begin like the one before.
+        """
+        if Layer.recent_history not in self.limits:
+            return 0
+        return max(min(self._layer_left(Layer.recent_history), self._left()) - self.held, 0)
 
     def _layer_left(self, layer: Layer) -> int:
         return self.limits.get(layer, self.total) - self.used[layer]
@@ -213,6 +228,10 @@ def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
     room.hold(last.offered.layer)
 
 
+def _beside(offered: Contribution) -> str:
+    return "after" if offered.fit is Fit.newest else "before"
+
+
 def _queue(offered: Contribution) -> tuple[Layer, int]:
     return offered.layer, offered.priority
 
@@ -220,7 +239,7 @@ def _queue(offered: Contribution) -> tuple[Layer, int]:
 def _rank(contributions: Sequence[Contribution]) -> Callable[[int], tuple[bool, int, int]]:
     def rank(index: int) -> tuple[bool, int, int]:
         offered = contributions[index]
-        newest_first = -index if offered.fit is Fit.run else index
+        newest_first = -index if offered.fit in {Fit.run, Fit.newest} else index
         return (offered.fit is not Fit.required, -offered.priority, newest_first)
 
     return rank

@@ -24,6 +24,8 @@ PERCENT: Final = {
     Layer.recent_history: 45,
     Layer.author_note: 5,
     Layer.depth_inject: 5,
+    Layer.digest: 30,
+    Layer.desk: 10,
 }
 """Most of a prompt that each layer may take. Together they are more than the whole, so that what
 one leaves is there for another; with all others full, a tenth is left for the newest turns."""

@@ -27,7 +27,9 @@ _LEAD: Final = (
     Place.description,
     Place.personality,
     Place.scenario,
+    Place.digest,
     Place.world_after,
+    Place.desk,
 )
 _HIGHEST_FIRST: Final[tuple[Role, ...]] = ("assistant", "user", "system")
 

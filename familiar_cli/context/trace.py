@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import __version__
 from familiar_cli.clock import iso
+from familiar_cli.config.tiers import DEFAULT_TIER
 from familiar_cli.context._decode import Malformed, decode
 from familiar_cli.context._stored import body_to_json, complete, to_bytes
 from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # noqa: TC001
@@ -134,6 +135,7 @@ class Trace:
         program: The version of the program that wrote it; empty in records older than this key.
         side_calls: The calls of other models, in the order in which they ended.
         raw_reply: What the model said, where that is not what the person was shown.
+        tier: How much of the memory it was made of; the usual one in records older than this key.
     """
 
     trace: int
@@ -162,6 +164,7 @@ class Trace:
     program: str = ""
     side_calls: tuple[TracedSideCall, ...] = ()
     raw_reply: str = ""
+    tier: int = DEFAULT_TIER
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
@@ -223,6 +226,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         notices=(),
         program=__version__,
         side_calls=traced_side_calls(request.side_calls),
+        tier=request.tier,
     )
 
 

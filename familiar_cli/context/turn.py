@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.config.tiers import DEFAULT_TIER
 from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
 from familiar_cli.context.trace import (
     make_trace,
@@ -82,6 +83,7 @@ def request_for(
     history: HistoryStore,
     opening: Callable[[ContextRequest, int | None], str],
     at: datetime,
+    tier: int = DEFAULT_TIER,
 ) -> ContextRequest:
     """Return what a prompt is wanted for. A channel without turns is opened with a greeting.
 
@@ -92,6 +94,7 @@ def request_for(
         history: What was said before.
         opening: Gives the greeting with a number.
         at: When it was said.
+        tier: How much of the memory the prompt is made of, unless `said` has it otherwise.
 
     Raises:
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
@@ -110,6 +113,8 @@ def request_for(
         layer_tokens=allowance.layers,
         seed=f"{familiar_id}\n{said.channel_id}\n{last.id if last else 0}\n{said.text}",
         pending_turns=_unanswered(recent),
+        tier=said.tier or tier,
+        off_record=said.off_record,
     )
     if last is None:
         return replace(request, opening=opening(request, said.greeting))

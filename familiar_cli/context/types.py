@@ -7,6 +7,8 @@ from datetime import datetime  # noqa: TC003  # the trace's reader resolves thes
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from familiar_cli.config.tiers import DEFAULT_TIER
+
 if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
@@ -32,6 +34,8 @@ class Layer(StrEnum):
     recent_history = "recent_history"
     author_note = "author_note"
     depth_inject = "depth_inject"
+    digest = "digest"
+    desk = "desk"
 
 
 class Place(StrEnum):
@@ -46,7 +50,9 @@ class Place(StrEnum):
     description = "description"
     personality = "personality"
     scenario = "scenario"
+    digest = "digest"
     world_after = "world_after"
+    desk = "desk"
     example = "example"
     summary = "summary"
     chat = "chat"
@@ -58,12 +64,14 @@ class Fit(StrEnum):
     """What may be done to a piece for which there is too little room.
 
     `cut`: its end goes, at the end of a sentence. `queue`: as `cut`, and once one of its layer and
-    priority was cut or left out, none after it gets anything. `whole`: all of it or nothing. `run`:
+    priority was cut or left out, none after it gets anything. `newest`: as `queue`, but the last
+    one is served first, and the others from there backwards. `whole`: all of it or nothing. `run`:
     a turn of the chat; the oldest go first, without a gap. `required`: it is never left out.
     """
 
     cut = "cut"
     queue = "queue"
+    newest = "newest"
     whole = "whole"
     run = "run"
     required = "required"
@@ -106,6 +114,7 @@ class Said:
         source: Through what it came, e.g. `cli`.
         off_record: Nothing of this turn is kept.
         remembered: What was said off the record just before, oldest first.
+        tier: How much of the memory the prompt is made of; None: as the channel has it.
     """
 
     text: str
@@ -116,6 +125,7 @@ class Said:
     source: str = "cli"
     off_record: bool = False
     remembered: tuple[Spoken, ...] = ()
+    tier: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,8 @@ class ContextRequest:
         guild_id: The server the channel belongs to; only for a person who reads the trace.
         pending_turns: What people said since the familiar last spoke, oldest first; the utterance
             is not among them. They stand in the history already.
+        tier: How much of the memory it is made of; see `context.tiers`.
+        off_record: Nothing of this turn is kept.
         side_calls: Here is written down whichever other models are asked on the way.
     """
 
@@ -153,6 +165,8 @@ class ContextRequest:
     seed: str = ""
     guild_id: str | None = None
     pending_turns: tuple[Turn, ...] = ()
+    tier: int = DEFAULT_TIER
+    off_record: bool = False
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
+from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
 from familiar_cli.index.chunking import cut
@@ -161,7 +162,7 @@ class _Cutter:
             cosine=None,
             coverage=round(coverage(words, self.query), 4),
             speaker=False,
-            recency=round(rank.recency(age_days(self.day, self.file.mtime_ns)), 4),
+            recency=round(rank.recency(age_days(self.day, self.file.mtime_ns, now())), 4),
             linked=False,
             same_instance=False,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import now
@@ -15,7 +15,7 @@ from familiar_cli.index.types import Hit, Signals
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.index.rank import Scored, Weights
     from familiar_cli.index.types import Options
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _NAME_WORDS: Final = 4
 _ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
 _DAY_S: Final = 86_400
+_AT_ONCE: Final = 500  # values in one statement; SQLite may be built to take 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,9 @@ def make(
     writer = _Writer(connection, store, query, options)
     if options.judge:
         return _judged(ranked, writer, options.judge, options)
-    return tuple(writer.hit(r) for r in ranked[: options.k])
+    best = ranked[: options.k]
+    writer.read({id_ for r in best for id_ in (r.scored.line.id, r.scored.passage) if id_})
+    return tuple(writer.hit(r) for r in best)
 
 
 def _judged(
@@ -129,9 +132,11 @@ def coverage(text: str, query: str) -> float:
     return found / len(wanted) if wanted else 0.0
 
 
-def age_days(day: str, mtime_ns: int) -> float:
-    """Return how old a file is: by the day it is about, else by when it was changed; >= 0."""
-    today = now()
+def age_days(day: str, mtime_ns: int, today: datetime) -> float:
+    """Return how old a file is `today`: by the day it is about, else by its last change; >= 0.
+
+    All files of one search have the same `today`, or two of one moment would change places.
+    """
     if day:
         return max(0.0, float((today.date() - date.fromisoformat(day)).days))
     return max(0.0, (today.timestamp() - mtime_ns / 1e9) / _DAY_S)
@@ -161,21 +166,27 @@ def _named(connection: sqlite3.Connection, query: str) -> set[int]:
         for start in range(len(asked) - count + 1)
         if telling.intersection(asked[start : start + count])
     }
-    found: set[int] = set()
-    for name in names:
-        rows = connection.execute("SELECT document_id FROM names WHERE name = ?", (name,))
-        found.update(id_ for (id_,) in rows)
-    return found
+    rows = _in(connection, "SELECT document_id FROM names WHERE name IN", names)
+    return {id_ for (id_,) in rows}
 
 
 def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
-    files = {}
-    for id_ in ids:
-        rel_path, title, day, instance, mtime_ns = connection.execute(
-            "SELECT rel_path, title, day, instance, mtime_ns FROM documents WHERE id = ?", (id_,)
-        ).fetchone()
-        files[id_] = _File(id_, rel_path, title, day, instance, age_days(day, mtime_ns))
-    return files
+    select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
+    today = now()
+    return {
+        id_: _File(id_, rel_path, title, day, instance, age_days(day, mtime_ns, today))
+        for id_, rel_path, title, day, instance, mtime_ns in _in(connection, select, ids)
+    }
+
+
+def _in(
+    connection: sqlite3.Connection, select: str, values: Iterable[int | str]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `select … IN` those values, some hundreds of them at a time."""
+    wanted = list(values)
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
 
 
 def _rank(
@@ -207,6 +218,13 @@ class _Writer:
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
+        self._pieces: dict[int, _Piece] = {}
+
+    def read(self, ids: Iterable[int]) -> None:
+        """Read passages and lines, all at once."""
+        select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
+        for id_, start, end, heading, text in _in(self._connection, select, ids):
+            self._pieces[id_] = _Piece(Place(start, end), heading, text)
 
     def hit(self, ranked: _Ranked) -> Hit:
         line = self._piece(ranked.scored.line.id)
@@ -253,10 +271,9 @@ class _Writer:
         )
 
     def _piece(self, id_: int) -> _Piece:
-        start, end, heading, text = self._connection.execute(
-            "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?", (id_,)
-        ).fetchone()
-        return _Piece(Place(start, end), heading, text)
+        if id_ not in self._pieces:
+            self.read([id_])
+        return self._pieces[id_]
 
     def text_of(self, rel_path: str) -> str | None:
         """Return a file's text, read once; None if it cannot be read."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 RECENCY_RATE_PER_DAY: Final = 0.007
 _MIN_NICKNAME_CHARS: Final = 3
+_UNKNOWN: Final = -2.0  # no cosine is as small
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +138,18 @@ def score(
     """
     candidates = list(lines)
     named = {speaker: is_named(speaker, query) for speaker in {c.speaker for c in candidates}}
-    by_words = _by_words(candidates, lexical, weights)
-    known = cosines or {}
-    near = {id_: nearness(c, spec) for id_, c in known.items()} if spec else {}
+    seen = [_seen(line, lexical.passages, cosines or {}) for line in candidates]
+    by_words = _by_words(candidates, seen, lexical, weights)
     share = weights.dense if lexical.passages else 1.0
     found = []
-    for line, words in zip(candidates, by_words, strict=True):
-        passage = _best_passage(line, lexical.passages, known)
-        dense = _by_meaning(line, near)
+    for line, one, words in zip(candidates, seen, by_words, strict=True):
+        dense = None if spec is None else _by_meaning(one, spec)
         # Nothing is known against a line that waits for its vector, so it is not put last.
         relevance = words if dense is None else (1 - share) * words + share * dense
-        relevance += weights.speaker * named[line.speaker]
-        cosine = None if dense is None else _most(line, known)
-        found.append(Scored(line, words, dense, cosine, named[line.speaker], passage, relevance))
+        speaker = named[line.speaker]
+        relevance += weights.speaker * speaker
+        cosine = None if dense is None else max(one.cosine, one.passage_cosine)
+        found.append(Scored(line, words, dense, cosine, speaker, one.passage, relevance))
     return sorted(found, key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
 
 
@@ -170,39 +170,59 @@ def final(
     )
 
 
-def _by_words(lines: Sequence[Line], lexical: Lexical, weights: Weights) -> list[float]:
+class _Seen(NamedTuple):
+    """What is known of a line's passages; a cosine of `_UNKNOWN` is none.
+
+    Args:
+        passage: The one that matches best, by words and then by meaning.
+        words: The best score by words among them.
+        passage_cosine: The largest among them.
+        cosine: The line's own.
+    """
+
+    passage: int
+    words: float
+    passage_cosine: float
+    cosine: float
+
+
+def _seen(line: Line, lexical: Mapping[int, float], cosines: Mapping[int, float]) -> _Seen:
+    # One loop for all of it, since it runs for every line that may be a hit.
+    first, last = line.passages
+    passage, words, largest = first, lexical.get(first, 0.0), cosines.get(first, _UNKNOWN)
+    nearest = 0.0 if largest == _UNKNOWN else largest
+    for other in range(first + 1, last):
+        by_words, cosine = lexical.get(other, 0.0), cosines.get(other, _UNKNOWN)
+        largest = max(largest, cosine)
+        near = 0.0 if cosine == _UNKNOWN else cosine
+        if by_words > words or (by_words == words and near > nearest):
+            passage, words, nearest = other, by_words, near
+    return _Seen(passage, words, largest, cosines.get(line.id, _UNKNOWN))
+
+
+def _by_words(
+    lines: Sequence[Line], seen: Sequence[_Seen], lexical: Lexical, weights: Weights
+) -> list[float]:
     """Return the lexical score of each line, in [0, 1]; the best one has 1."""
-    tables = (lexical.documents, lexical.passages, lexical.lines)
-    shares = (weights.file, weights.passage, weights.line)
-    files, passages, by_line = (
-        {id_: share * value / max(table.values()) for id_, value in table.items()}
-        for table, share in zip(tables, shares, strict=True)
-    )
+    files, by_line = lexical.documents, lexical.lines
+    top_file = max(files.values(), default=1.0)
+    top_passage = max(lexical.passages.values(), default=1.0)
+    top_line = max(by_line.values(), default=1.0)
     raw = [
-        files.get(line.document_id, 0.0)
-        + max([passages.get(p, 0.0) for p in range(*line.passages)], default=0.0)
-        + by_line.get(line.id, 0.0)
-        for line in lines
+        weights.file * files.get(line.document_id, 0.0) / top_file
+        + weights.passage * one.words / top_passage
+        + weights.line * by_line.get(line.id, 0.0) / top_line
+        for line, one in zip(lines, seen, strict=True)
     ]
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]
 
 
-def _by_meaning(line: Line, near: Mapping[int, float]) -> float | None:
+def _by_meaning(seen: _Seen, spec: Spec) -> float | None:
     """Return the mean nearness of a line and its nearest passage; None while both wait."""
-    of_passage = [near[p] for p in range(*line.passages) if p in near]
-    of_line = near.get(line.id)
-    if of_line is None:
-        return max(of_passage, default=None)
-    return (of_line + max(of_passage)) / 2 if of_passage else of_line
-
-
-def _most(line: Line, cosines: Mapping[int, float]) -> float:
-    return max([cosines.get(i, -1.0) for i in (line.id, *range(*line.passages))])
-
-
-def _best_passage(line: Line, lexical: Mapping[int, float], cosines: Mapping[int, float]) -> int:
-    first, last = line.passages
-    if last - first == 1:
-        return first
-    return max(range(first, last), key=lambda p: (lexical.get(p, 0.0), cosines.get(p, 0.0), -p))
+    if seen.passage_cosine == _UNKNOWN:
+        return None if seen.cosine == _UNKNOWN else nearness(seen.cosine, spec)
+    of_passage = nearness(seen.passage_cosine, spec)
+    if seen.cosine == _UNKNOWN:
+        return of_passage
+    return (nearness(seen.cosine, spec) + of_passage) / 2

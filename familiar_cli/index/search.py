@@ -11,7 +11,7 @@ from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import grep, hits, lexical, rank
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.schema import IndexUnusableError, meta
+from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.types import Options, SearchResult
 
 if TYPE_CHECKING:
@@ -218,9 +218,9 @@ class _Asked:
         if near is not None:
             ids.update(near.top(DENSE_DEPTH, self._allowed() if restricted else None))
         rows = _chunks(self.connection, ids)
-        of_passages = {i for level, row in rows if level == 0 for i in range(row[3], row[4])}
+        of_passages = {i for r in rows if r[0] == PASSAGE for i in range(r[4], r[5])}
         rows += _chunks(self.connection, of_passages - ids)
-        return [rank.Line(r[0], r[1], r[2], (r[3], r[4])) for level, r in rows if level == 1]
+        return [rank.Line(r[1], r[2], r[3], (r[4], r[5])) for r in rows if r[0] == LINE]
 
     def _allowed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning
@@ -265,9 +265,10 @@ def is_wanted(rel_path: str, day: str, options: Options) -> bool:
 
 def _chunks(
     connection: sqlite3.Connection, ids: Iterable[int]
-) -> list[tuple[int, tuple[int, int, str, int, int]]]:
-    """Return level, and (id, document, speaker, first part, last part), of those that are there."""
-    wanted, found = sorted(ids), []
+) -> list[tuple[int, int, int, str, int, int]]:
+    """Return level, id, document, speaker, first part, last part, of those that are there."""
+    wanted = sorted(ids)
+    found: list[tuple[int, int, int, str, int, int]] = []
     for start in range(0, len(wanted), 500):
         some = wanted[start : start + 500]
         marks = ",".join("?" * len(some))
@@ -275,8 +276,8 @@ def _chunks(
             "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"  # noqa: S608
             f" WHERE id IN ({marks})",
             some,
-        ).fetchall()
-    return [(row[0], tuple(row[1:])) for row in found]
+        )
+    return found
 
 
 def _check_within(index: EmbeddingIndex, within: str) -> None:

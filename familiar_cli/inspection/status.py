@@ -51,6 +51,23 @@ class SummaryStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DeskStatus:
+    """What lies on the desk.
+
+    Args:
+        due: The reminders that are due, in words.
+        reminders: How many are open.
+        tasks: How many are open.
+        problem: Why a list could not be read; empty when both could.
+    """
+
+    due: tuple[str, ...] = ()
+    reminders: int = 0
+    tasks: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How one familiar is.
 
@@ -68,6 +85,7 @@ class Status:
         unindexed_files: How many Markdown files are not in an index.
         last_turn: The newest turn.
         summary: How far the rolling summary reaches.
+        desk: What lies on the desk.
     """
 
     familiar: str
@@ -83,6 +101,7 @@ class Status:
     unindexed_files: int
     last_turn: LastTurn | None
     summary: SummaryStatus = SummaryStatus()
+    desk: DeskStatus = DeskStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +140,21 @@ def status_of(familiar: Familiar) -> Status:
         unindexed_files=_unindexed(familiar, walk),
         last_turn=_last(last),
         summary=_summary_of(familiar),
+        desk=_desk_of(familiar),
+    )
+
+
+def _desk_of(familiar: Familiar) -> DeskStatus:
+    from familiar_cli.inspection.desk import reminders_of, tasks_of
+
+    try:
+        reminders, tasks = reminders_of(familiar).items, tasks_of(familiar).items
+    except FamiliarError as error:
+        return DeskStatus(problem=str(error))
+    return DeskStatus(
+        due=tuple(item.text for item in reminders if item.is_due),
+        reminders=sum(item.mark == "open" for item in reminders),
+        tasks=sum(item.mark == "open" for item in tasks),
     )
 
 

@@ -251,6 +251,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         budget_tokens=trace.budget_tokens,
         layer_tokens={Layer(layer.name): layer.budget_tokens for layer in trace.layers},
         before_id=trace.turn,
+        tier=trace.tier,
     )
 
 

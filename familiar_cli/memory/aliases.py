@@ -23,6 +23,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory import paths
 from familiar_cli.memory.alias_section import names_of
 from familiar_cli.memory.mentions import find_mentions, key_of
+from familiar_cli.memory.same_person import same_as
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -234,7 +235,9 @@ class Aliases:
             head = self._store.read_head(people_path(slug), self._store.limits.max_file_bytes)
         except FamiliarError as error:
             return Person(slug, (), str(error), signature)
-        return Person(slug, names_of(head.text), "", signature)
+        # Another account of somebody goes by no name of its own: names mean the one file.
+        names = () if same_as(head.text) else names_of(head.text)
+        return Person(slug, names, "", signature)
 
 
 def _is_fresh(state: Mapping[str, str], stamp: str | None) -> bool:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.inspection.status import Listed, Status, SummaryStatus
+    from familiar_cli.inspection.status import DeskStatus, Listed, Status, SummaryStatus
+
+MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
 
 
 def status_page(status: Status) -> RenderableType:
@@ -45,8 +47,22 @@ def _lines(status: Status) -> Iterator[tuple[str, str]]:
     if status.turns:
         yield "unsummarised", f"{status.unsummarised_turns} turns"
         yield "summary", _summary(status.summary)
+    desk = status.desk
+    if desk.reminders or desk.problem:
+        yield "reminders", _reminders(desk)
+    if desk.tasks:
+        yield "tasks", f"{desk.tasks} open"
     if status.unindexed_files:
         yield "unindexed", f"{status.unindexed_files} files"
+
+
+def _reminders(desk: DeskStatus) -> str:
+    if desk.problem:
+        return desk.problem
+    if not desk.due:
+        return f"{desk.reminders} open, none of them due"
+    more = f" and {len(desk.due) - MOST_DUE} more" if len(desk.due) > MOST_DUE else ""
+    return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
 
 
 def _summary(summary: SummaryStatus) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.memory.evidence import without_references
 from familiar_cli.memory.likeness import Known, scripts_in
 from familiar_cli.memory.privacy import private_heading, visible_in
+from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -57,6 +58,7 @@ class Grounds:
         others: Gives the slugs of everyone who is known by a name.
         name: The familiar's name.
         channel_label: What the private channel is called; empty for public turns.
+        strict: The model is small: what it says must be in words that were said.
     """
 
     batch: Batch
@@ -67,6 +69,7 @@ class Grounds:
     others: Callable[[str], tuple[str, ...]]
     name: str
     channel_label: str = ""
+    strict: bool = False
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -84,6 +87,11 @@ class Grounds:
         said = (turn.content for turn in self.batch.turns)
         names = (name for person in self.roster.people for name in person.names)
         return scripts_in([*said, *names, self.name, *(s.shown for s in self.shown.values())])
+
+    @cached_property
+    def said(self) -> str:
+        """All that was said, folded."""
+        return fold("\n".join(turn.content for turn in self.batch.turns))
 
     def recalled(self, rel_path: str) -> Known:
         """Return what memory says in other files than `rel_path`."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError
+from familiar_cli.memory.same_person import main_slug
 from familiar_cli.writer.batches import Caps
 from familiar_cli.writer.contract import bounds_for, schema
 from familiar_cli.writer.gather import gather, names_in
@@ -111,7 +112,9 @@ class Questions:
     def about(self, batch: Batch, draft: Draft) -> Question:
         """Return the question about a batch, with memory as `draft` would have it."""
         turns, private = batch.turns, batch.private
-        roster = roster_of(turns, lambda path: names_in(draft, path))
+        roster = roster_of(
+            turns, lambda path: names_in(draft, path), lambda slug: main_slug(self.store, slug)
+        )
         sessions = {} if private is not None else session_files(turns, self.zone)
         labels = self._labels(turns)
         transcript, cut_turns = self._transcript(turns, labels)
@@ -144,6 +147,7 @@ class Questions:
             others=self.called,
             name=self.who.name,
             channel_label=(self.label(private) or private) if private is not None else "",
+            strict=bounds_for(self.settings.reply_tokens).simple,
         )
         files = [*sessions, *(person.rel_path for person in roster.people)]
         form = schema(

@@ -14,7 +14,8 @@ from familiar_cli.errors import UsageError
 from familiar_cli.memory.alias_section import checked
 from familiar_cli.memory.likeness import main_script, normal, normal_lines
 from familiar_cli.memory.mentions import key_of
-from familiar_cli.text import fold, harmless, one_line, slugify
+from familiar_cli.memory.tidy import as_line
+from familiar_cli.text import fold, one_line, slugify
 from familiar_cli.writer.grounds import TOPICS_DIR
 from familiar_cli.writer.types import REWRITES, Line, Operation, Refusal
 
@@ -30,10 +31,11 @@ _SHOWN_CHARS: Final = 200
 _PEOPLE: Final = "people/"
 _SESSIONS: Final = "sessions/"
 _TOPICS: Final = f"{TOPICS_DIR}/"
+_WORD: Final = re.compile(r"\w+")
+_STEM_CHARS: Final = 4
+_LEAST_WORD_CHARS: Final = 3
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[\w -]+(?:\.md)?")
-_MARKER: Final = re.compile(r"^\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)+")
-_BLOCK: Final = re.compile(r"^(#{1,6}(?=\s|$)|>|```|~~~|[-*_=]{3,}\s*$|\|)")
 _DEFAULT_SECTION: Final = {
     _PEOPLE: {"said": "Facts", "play": "Play", "felt": "Feelings"},
     _TOPICS: {"said": "Notes", "play": "Play", "felt": "Feelings"},
@@ -150,7 +152,7 @@ def _lines(
     kept: list[Line] = []
     refused: list[Refusal] = []
     for line in operation.lines:
-        tidy = replace(line, text=_tidy(line.text))
+        tidy = replace(line, text=as_line(line.text))
         try:
             kept.append(_checked(tidy, operation, grounds, [*kept, *_same(operation, before)]))
         except _NoError as no:
@@ -221,11 +223,30 @@ def _not_recalled(line: Line, operation: Operation, grounds: Grounds) -> None:
         raise _NoError("recalled", "it repeats what memory says elsewhere")
 
 
+def _said_in_their_words(line: Line, operation: Operation, grounds: Grounds) -> None:
+    """Refuse what a small model makes up: none of its words was said."""
+    if not grounds.strict or operation.kind == "felt":
+        return
+    names = {
+        word
+        for p in grounds.roster.people
+        for n in (*p.names, grounds.name)
+        for word in _WORD.findall(fold(n))
+    }
+    words = {w for w in normal(line.text).split() if not w.isdigit() and w not in names}
+    if not words:
+        raise _NoError("blank", "there is nothing in it but names and numbers")
+    long = [word for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()]
+    if not any(word[:_STEM_CHARS] in grounds.said for word in long):
+        raise _NoError("unsupported", "none of its words was said in these turns")
+
+
 _RULES: Final[tuple[Callable[[Line, Operation, Grounds], None], ...]] = (
     _not_blank,
     _not_too_long,
     _in_their_language,
     _not_the_prompt,
+    _said_in_their_words,
     _not_recalled,
 )
 
@@ -267,7 +288,7 @@ def _as_play(text: str) -> str:
 
 
 def _names(text: str, names: Sequence[str]) -> bool:
-    words = f" {normal(text)} "
+    words = f" {' '.join(_WORD.findall(fold(text)))} "
     return any(
         f" {normal(name)} " in words or (not name.isascii() and normal(name) in words)
         for name in names
@@ -301,13 +322,6 @@ def _alias(line: Line, operation: Operation, grounds: Grounds) -> Line:
 
 def _goes_by(names: Sequence[str], key: str) -> bool:
     return key in {key_of(name) for name in names}
-
-
-def _tidy(text: str) -> str:
-    """Return `text` as one line that cannot change the structure of a Markdown file."""
-    line = " ".join(harmless(text).replace("<!--", "‹!--").replace("-->", "--›").split())
-    line = _MARKER.sub("", line)
-    return _BLOCK.sub(lambda found: "\\" + found[0], line)
 
 
 def _refusal(operation: Operation, rail: str, reason: str, line: Line | None = None) -> Refusal:

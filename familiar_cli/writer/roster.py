@@ -59,19 +59,27 @@ class Roster:
         return tuple(p for p in self.people if p.turns & wanted)
 
 
-def roster_of(turns: Iterable[Turn], names_in: Callable[[str], tuple[str, ...]]) -> Roster:
+def roster_of(
+    turns: Iterable[Turn],
+    names_in: Callable[[str], tuple[str, ...]],
+    main_slug: Callable[[str], str] = lambda slug: slug,
+) -> Roster:
     """Return who wrote `turns`.
 
     Args:
         turns: A batch.
         names_in: Gives the names in a person's file, by its path.
+        main_slug: Gives whose file an account belongs to.
     """
     authors: dict[str, list[Author]] = {}
     said: dict[str, set[int]] = {}
+    mains: dict[str, str] = {}
     for turn in turns:
         if turn.author:
-            authors.setdefault(turn.author.slug, []).append(turn.author)
-            said.setdefault(turn.author.slug, set()).add(turn.id)
+            slug = mains.setdefault(turn.author.slug, "") or main_slug(turn.author.slug)
+            mains[turn.author.slug] = slug
+            authors.setdefault(slug, []).append(turn.author)
+            said.setdefault(slug, set()).add(turn.id)
     found = [_person(slug, authors[slug], said[slug], names_in) for slug in authors]
     return Roster(tuple(sorted(found, key=lambda p: -len(p.turns))))
 

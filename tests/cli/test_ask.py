@@ -22,6 +22,7 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.memory.self_files import field_markdown
 from familiar_cli.memory.store import MemoryStore
 from tests.support.server import ChatServer, CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
+from tests.support.world import without_block
 
 PROBE_KEY = "sk-very-secret-0123456789"
 
@@ -100,7 +101,7 @@ def test_the_greeting_is_the_assistants_first_message(paths, server) -> None:
     started = server("Fair winds.")
     run("Hello", "--name", "Zoë")
 
-    messages = started.last.json()["messages"]
+    messages = without_block(started.last.json()["messages"])
     assert [m["role"] for m in messages] == ["system", "assistant", "user"]
     assert messages[1]["content"] == "Ahoy, Zoë."
     assert "Ahoy" not in messages[0]["content"]
@@ -161,7 +162,7 @@ def test_earlier_turns_are_sent_again(paths, server) -> None:
     run("One")
     run("Two")
 
-    contents = [m["content"] for m in started.last.json()["messages"][1:]]
+    contents = [m["content"] for m in without_block(started.last.json()["messages"])[1:]]
     assert contents == ["Ahoy, User.", "One", "Fair winds.", "Two"]
 
 
@@ -233,7 +234,8 @@ def test_a_dry_run_needs_no_key_no_server_and_no_model(paths) -> None:
 
     data = json.loads(result.stdout)["data"]
     assert (result.exit_code, data["turn"], data["usage"]) == (0, None, None)
-    assert [m["role"] for m in data["messages"]] == ["system", "assistant", "user"]
+    roles = [m["role"] for m in without_block(data["messages"])]
+    assert roles == ["system", "assistant", "user"]
 
 
 def test_a_dry_run_is_what_would_be_sent(paths, server) -> None:
@@ -389,7 +391,18 @@ def test_on_a_terminal_a_reply_is_harmless(paths, server) -> None:
     os.close(ours)
 
 
+def test_the_time_leaves_what_stands_before_it(paths, server) -> None:
+    started = server("Fair winds.")
+    for number in range(4):
+        run(f"Message {number}")
+
+    prompts = [request.json()["messages"] for request in started.requests]
+    assert all(old[-2]["content"].startswith("--- System ---") for old in prompts)
+    assert all(new[: len(old) - 2] == old[:-2] for old, new in pairwise(prompts))
+
+
 def test_the_beginning_stays_byte_for_byte_from_turn_to_turn(paths, server) -> None:
+    paths.config.write_text('[context]\ndatetime = "off"\n', encoding="utf-8")
     started = server("Fair winds.")
     for number in range(6):
         run(f"Message {number}")

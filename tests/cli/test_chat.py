@@ -14,7 +14,7 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from tests.support.server import ChatServer, CutOff, Stall, bad_key, closed_port
-from tests.support.world import live, run
+from tests.support.world import live, run, without_block
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
@@ -64,14 +64,15 @@ def test_the_greeting_opens_the_conversation_once(root, serve) -> None:
     run("chat", stdin="third\n")
     assert [role for role, _, _ in said(root)].count("assistant") == 4
     assert said(root)[0][1].startswith("Ahoy, ")
-    roles = [message["role"] for message in server.requests[0].json()["messages"]]
-    assert roles[-2:] == ["assistant", "user"]
+    prompt = without_block(server.requests[0].json()["messages"])
+    assert [message["role"] for message in prompt][-2:] == ["assistant", "user"]
 
 
 def test_what_was_said_before_is_in_the_next_prompt(root, serve) -> None:
     server = serve("One.", "Two.")
     run("chat", stdin="first\nsecond\n")
-    contents = [message["content"] for message in server.last.json()["messages"]]
+    prompt = without_block(server.last.json()["messages"])
+    contents = [message["content"] for message in prompt]
     assert contents[-3:] == ["first", "One.", "second"]
 
 

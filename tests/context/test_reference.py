@@ -10,8 +10,9 @@ from pathlib import Path
 from familiar_cli.context.limits import PERCENT
 from familiar_cli.context.pipeline import UTTERANCE_PRIORITY
 from familiar_cli.context.processors import stepped_thinking
-from familiar_cli.context.providers import character, history, notes
+from familiar_cli.context.providers import character, desk, digests, history, notes
 from familiar_cli.context.providers.content_search import people
+from familiar_cli.context.tiers import LONG, MID, SHORT
 from familiar_cli.context.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Place
 
@@ -47,12 +48,19 @@ def test_the_priorities_are_the_programs() -> None:
         character.SCENARIO,
         notes.NOTE,
         notes.INJECT,
+        desk.DUE,
         people.PRIORITY,
         history.RECENT,
         history.SUMMARY,
         stepped_thinking.PRIORITY,
         character.EXAMPLES,
+        digests.PRIORITIES[SHORT],
+        digests.PRIORITIES[MID],
+        digests.PRIORITIES[LONG],
+        character.TIERS_TEXT,
         history.ELSEWHERE,
+        desk.TASKS_PRIORITY,
+        desk.SCRATCH_PRIORITY,
     ]
 
 

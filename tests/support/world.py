@@ -27,6 +27,11 @@ def live(name: str = "ada", **files: str) -> Path:
     return memory.parent
 
 
+def without_block(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the messages of a prompt but the one that tells the time."""
+    return [m for m in messages if not m["content"].startswith("--- System ---")]
+
+
 def run(*argv: str, stdin: str | bytes | None = None):
     """Run a command in this process."""
     return CliRunner().invoke(app, list(argv), input=stdin)

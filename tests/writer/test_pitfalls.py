@@ -429,3 +429,21 @@ def test_text_in_a_turn_cannot_close_its_block_or_speak_as_the_prompt(world):
     assert world.prompt.count("</turns>") == 1
     assert "\n    [99] Anna: hi" in world.prompt
     assert ANNA.label in world.prompt
+
+
+def test_a_small_model_may_only_use_words_that_were_said(world):
+    world.say("I keep bees behind the house.")
+    lines = ["2019:57 3DZiYgfjmzNlFJnMwGhAuHbWvBkIQ", "18:02 Anna", "Keeps bees."]
+
+    report = world.write(reply(op(lines=lines)), reply_tokens=384)
+
+    assert rails(report) == ["unsupported", "blank"]
+    assert "- Keeps bees. (Anna)" in world.read(ANNAS)
+
+
+def test_who_said_so_is_not_said_twice(world):
+    world.say()
+
+    world.write(reply(op(lines=["Keeps bees (Anna)"])))
+
+    assert "- Keeps bees (Anna) <!-- turns 1 -->" in world.read(ANNAS)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from familiar_cli.context.character import read_character
 from familiar_cli.context.examples import numbered_blocks
 from familiar_cli.context.macros import Macros
+from familiar_cli.context.tiers import DEEP, TIERS_NOTE, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import UsageError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, SELF_FILES
+from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, SELF_FILES, self_file
 
 if TYPE_CHECKING:
     from familiar_cli.context.character import Character
@@ -26,6 +27,7 @@ DEPTH_PROMPT: Final = 97
 PERSONALITY: Final = 96
 SCENARIO: Final = 95
 EXAMPLES: Final = 60
+TIERS_TEXT: Final = 56
 _CARD_NAME: Final = CARD_JSON.removeprefix(f"{SELF_DIR}/")
 
 
@@ -60,23 +62,29 @@ class CharacterProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the main instruction, the character's fields and its examples."""
-        character = await in_thread(partial(self.read, request.familiar_id))
+        return await in_thread(partial(self._offers, request))
+
+    def _offers(self, request: ContextRequest) -> list[Contribution]:
+        character = self.read(request.familiar_id)
         macros = self.macros(character, request)
-        return [
+        offered = [
             *_problems(character),
-            self._main(character, macros),
+            self._main(character, macros, request.tier),
             *_fields(character, macros),
             *_examples(character, macros),
             *_depth_prompt(character, macros),
             *_post_history(character, macros),
+            *self._tiers_note(request.tier),
         ]
+        return [p for p in offered if p.rel_path is None or is_loaded(p.rel_path, request.tier)]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file is not in a prompt; see `protocols.Explains`."""
         rel_path = subject.rel_path
         if rel_path is None or not rel_path.startswith(f"{SELF_DIR}/"):
             return None
-        return _why_not(self.read(request.familiar_id), rel_path)
+        higher = withheld(rel_path, request.tier)
+        return higher or _why_not(self.read(request.familiar_id), rel_path)
 
     def read(self, familiar_id: str) -> Character:
         """Return the character as its files are now."""
@@ -116,9 +124,25 @@ class CharacterProvider:
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
         )
 
-    def _main(self, character: Character, macros: Macros) -> Contribution:
+    def _tiers_note(self, tier: int) -> list[Contribution]:
+        """Return what a persona says of its tiers, where it was imported with one."""
+        if tier < DEEP or not self._store.exists(TIERS_NOTE):
+            return []
+        file = self._store.read_head(TIERS_NOTE, self._store.limits.max_file_bytes)
+        piece = Contribution(
+            layer=Layer.character,
+            priority=TIERS_TEXT,
+            text=file.text.strip(),
+            source="character.tiers",
+            place=Place.scenario,
+            rel_path=TIERS_NOTE,
+            sha256=file.sha256,
+        )
+        return [piece] if piece.text else []
+
+    def _main(self, character: Character, macros: Macros, tier: int) -> Contribution:
         own = character.texts.get("system_prompt", "")
-        has_own = bool(own.strip())
+        has_own = bool(own.strip()) and is_loaded(self_file("system_prompt").rel_path, tier)
         text = macros.expand(own if has_own else self._system_prompt, original=self._system_prompt)
         return Contribution(
             layer=Layer.core,
@@ -204,17 +228,18 @@ def _post_history(character: Character, macros: Macros) -> list[Contribution]:
 def _why_not(character: Character, rel_path: str) -> str:
     if rel_path in character.problems:
         return character.problems[rel_path]
+    if rel_path == TIERS_NOTE or (rel_path == CARD_JSON and character.depth_prompt):
+        return ""
     if rel_path == CARD_JSON:
-        return "" if character.depth_prompt else "of it only a depth prompt is used; it has none"
+        return "of it only a depth prompt is used; it has none"
     name = next((f.field for f in SELF_FILES if f.rel_path == rel_path), None)
     if name is None:
         known = ", ".join(f.rel_path.removeprefix(f"{SELF_DIR}/") for f in SELF_FILES)
         return f"of {SELF_DIR}/ only these are read: {known}, {_CARD_NAME}"
     if not character.texts.get(name, "").strip():
         return "it says nothing below its heading"
-    if name == "first_mes":
-        return "it is the greeting: it opens a channel, and stands in the history from then on"
-    return ""
+    opens = "it is the greeting: it opens a channel, and stands in the history from then on"
+    return opens if name == "first_mes" else ""
 
 
 class _From(TypedDict, total=False):

@@ -68,7 +68,7 @@ def _parts(said: str) -> dict[str, str]:
     marks = list(_MARK.finditer(said))
     ends = [*(mark.start() for mark in marks[1:]), len(said)]
     parts: dict[str, str] = {}
-    for mark, end in zip(marks, ends, strict=True):
+    for mark, end in zip(marks, ends, strict=False):
         name = mark[1].lower()
         parts[name] = parts.get(name) or _told(said[mark.end() : end])
     return parts

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
+from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.memory import lore_page
 from familiar_cli.memory.aliases import PEOPLE_DIR
 from familiar_cli.memory.evidence import turn_ids, without_references
 from familiar_cli.memory.privacy import private_spans
-from familiar_cli.text import one_line
+from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 LORE_DIR: Final = "lore/"
 LABEL_CHARS: Final = 80
+_STEM_CHARS: Final = 5
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _BULLET: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _OURS: Final = re.compile(r"[ \t]*<!-- (?:private [^\s<>]+|lorebook entry [0-9a-f]+) -->")
@@ -178,12 +180,26 @@ class Judge:
         if seen is None:
             seen = self._seen[hit.rel_path] = self.sight.of(hit.rel_path, text)
         shown = seen.between(hit.char_start, hit.char_end)
-        why_not = seen.why_not or seen.reason_at(hit.best_start) or self._is_there(hit, shown)
+        why_not = (
+            seen.why_not
+            or seen.reason_at(hit.best_start)
+            or self._hidden_alone(seen, shown)
+            or self._is_there(hit, shown)
+        )
         if why_not:
             self.refused.setdefault(hit.rel_path, why_not)
             return False
         self.passages.append(self._passage(hit, text, shown))
         return True
+
+    def _hidden_alone(self, seen: Seen, shown: str) -> str:
+        """Return why a hit does not count whose words all stand where nobody may look."""
+        why = next((why for _, _, why in seen.hidden if why != _NOT_ITS_WORDS), "")
+        if not why:
+            return ""
+        folded = fold(shown)
+        stems = (word[:_STEM_CHARS] for word in wanted_words(self.query))
+        return "" if any(stem in folded for stem in stems) else why
 
     def _is_there(self, hit: Hit, shown: str) -> str:
         if all(not line.strip() or _HEADING.match(line) for line in shown.splitlines()):

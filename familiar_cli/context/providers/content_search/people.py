@@ -19,6 +19,7 @@ from familiar_cli.jobs import in_thread
 from familiar_cli.memory.aliases import ALIASES_JSON, people_path, slug_in
 from familiar_cli.memory.evidence import without_references
 from familiar_cli.memory.privacy import visible_in
+from familiar_cli.memory.same_person import same_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,6 +176,14 @@ class People:
         rel_path = people_path(slug)
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+            other = same_as(head.text)
+            if other and other != slug:  # another account of somebody
+                if all(piece.rel_path != people_path(other) for piece in gathered.pieces):
+                    head = self._store.read_head(
+                        people_path(other), self._store.limits.max_file_bytes
+                    )
+                else:
+                    return
         except NotFoundError:
             return
         except FamiliarError as error:

@@ -1,0 +1,80 @@
+"""`familiar remind`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output
+
+app = group("Keep reminders, which the familiar sees when they are due.")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change to the file; make none.")]
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What to be reminded of.")],
+    *,
+    at: Annotated[
+        str,
+        typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …"),
+    ],
+    dry_run: DryRun = False,
+) -> None:
+    """Write a reminder into `reminders.md`.
+
+    \b
+    familiar remind add "Call Anna" --at "tomorrow 9:00"
+    familiar remind add "Water the plants" --at friday --dry-run
+    """
+    from familiar_cli.commands._base import text_or_stdin
+    from familiar_cli.inspection.desk import add_reminder
+    from familiar_cli.ui.desk_page import show_change
+
+    with familiar_of(ctx) as familiar:
+        done = add_reminder(familiar, text_or_stdin(text), at, dry_run=dry_run)
+    show_change(output(ctx), done)
+
+
+@app.command("ls")
+def ls(
+    ctx: typer.Context,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Those that are done, too.")] = False,
+) -> None:
+    """List the reminders that are open, with their numbers; what is due is marked.
+
+    \b
+    familiar remind ls
+    familiar remind ls --all --json
+    """
+    from familiar_cli.inspection.desk import reminders_of
+    from familiar_cli.ui.desk_page import show_items
+
+    with familiar_of(ctx) as familiar:
+        found = reminders_of(familiar)
+    show_items(output(ctx), found, every=every)
+
+
+@app.command()
+def done(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(metavar="N", help="Its number in `remind ls`.")],
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Tick a reminder off. Its line stays, and so does its number.
+
+    \b
+    familiar remind done 2
+    """
+    from familiar_cli.inspection.desk import tick_off
+    from familiar_cli.memory.desk import REMINDERS, Mark
+    from familiar_cli.ui.desk_page import show_change
+
+    with familiar_of(ctx) as familiar:
+        change = tick_off(familiar, REMINDERS, number, Mark.done, dry_run=dry_run)
+    show_change(output(ctx), change)

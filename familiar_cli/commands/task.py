@@ -1,0 +1,99 @@
+"""`familiar task`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output
+
+if TYPE_CHECKING:
+    from familiar_cli.memory.desk import Mark
+
+app = group("Keep a list of tasks, which the familiar sees at tier 4.")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change to the file; make none.")]
+Number = Annotated[int, typer.Argument(metavar="N", help="Its number in `task ls`.")]
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What is to be done.")],
+    *,
+    due: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …"),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Write a task into `tasks.md`.
+
+    \b
+    familiar task add "Mend the lamp"
+    familiar task add "Paint the door" --due friday
+    """
+    from familiar_cli.commands._base import text_or_stdin
+    from familiar_cli.inspection.desk import add_task
+    from familiar_cli.ui.desk_page import show_change
+
+    with familiar_of(ctx) as familiar:
+        done = add_task(familiar, text_or_stdin(text), due, dry_run=dry_run)
+    show_change(output(ctx), done)
+
+
+@app.command("ls")
+def ls(
+    ctx: typer.Context,
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Those that are done or dropped, too.")
+    ] = False,
+) -> None:
+    """List the tasks that are open, with their numbers.
+
+    \b
+    familiar task ls
+    familiar task ls --all --json
+    """
+    from familiar_cli.inspection.desk import tasks_of
+    from familiar_cli.ui.desk_page import show_items
+
+    with familiar_of(ctx) as familiar:
+        found = tasks_of(familiar)
+    show_items(output(ctx), found, every=every)
+
+
+@app.command()
+def done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
+    """Tick a task off. Its line stays, and so does its number.
+
+    \b
+    familiar task done 1
+    """
+    from familiar_cli.memory.desk import Mark
+
+    _mark(ctx, number, Mark.done, dry_run=dry_run)
+
+
+@app.command()
+def drop(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
+    """Give a task up. Its line stays, marked `[-]`, and so does its number.
+
+    \b
+    familiar task drop 3
+    """
+    from familiar_cli.memory.desk import Mark
+
+    _mark(ctx, number, Mark.dropped, dry_run=dry_run)
+
+
+def _mark(ctx: typer.Context, number: int, mark: Mark, *, dry_run: bool) -> None:
+    from familiar_cli.inspection.desk import tick_off
+    from familiar_cli.memory.desk import TASKS
+    from familiar_cli.ui.desk_page import show_change
+
+    with familiar_of(ctx) as familiar:
+        change = tick_off(familiar, TASKS, number, mark, dry_run=dry_run)
+    show_change(output(ctx), change)

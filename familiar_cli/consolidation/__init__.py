@@ -1,0 +1,1 @@
+"""Turns days into weeks, months and years, and the latest sessions into digests."""

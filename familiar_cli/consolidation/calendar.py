@@ -1,0 +1,303 @@
+"""`Consolidator`: days from sessions, weeks from days, months from weeks, years from months."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.consolidation import prompts
+from familiar_cli.consolidation.bullets import bullets_from_session, bullets_of, merged
+from familiar_cli.consolidation.composing import as_items
+from familiar_cli.consolidation.coverage import coverage
+from familiar_cli.consolidation.library import facts_of, period_in
+from familiar_cli.consolidation.pages import read_page, readable
+from familiar_cli.consolidation.periods import TIERS, parts
+from familiar_cli.consolidation.types import Wanted
+from familiar_cli.errors import (
+    ConfigError,
+    CutOffError,
+    FamiliarError,
+    ModelError,
+    PromptTooLongError,
+    UnusableReplyError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from familiar_cli.consolidation.bullets import Bullet
+    from familiar_cli.consolidation.engine import Engine
+    from familiar_cli.consolidation.library import File
+    from familiar_cli.consolidation.periods import Period, Tier
+    from familiar_cli.consolidation.standing import Standing, Standings
+    from familiar_cli.consolidation.types import Made, Refused
+
+BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
+_GUIDANCE: Final[dict[Tier, str]] = {
+    "weekly": prompts.WEEK,
+    "monthly": prompts.MONTH,
+    "yearly": prompts.YEAR,
+}
+# After these the next period may well succeed; after any other failure of the model none would.
+_OF_ONE_PERIOD: Final = (UnusableReplyError, CutOffError, PromptTooLongError)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A file that was made, or would be.
+
+    Args:
+        period: Its name.
+        rel_path: Where it is.
+        sources: What it was made of.
+        again: It was there and stale.
+        changed: What it says is not what it said.
+        before: The file before; None: there was none.
+        after: The file now; None when a model would have to be asked first.
+    """
+
+    period: str
+    rel_path: str
+    sources: tuple[str, ...]
+    again: bool = False
+    changed: bool = True
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did. It grows while the run goes on.
+
+    Attributes:
+        done: What was made, in order.
+        waiting: What was not, and why, by the name of the period.
+        stale: Periods that are still made of what has changed since.
+        held: Plans that wait for a person, by period.
+        refused: What the rules took out, by period.
+        coverage: For each tier, which days its periods rest on.
+        problems: Files that cannot be read, and why.
+        failed: The model's failures.
+        calls: How often the model was asked.
+        prompt_tokens: Tokens of all prompts.
+    """
+
+    done: list[Done] = field(default_factory=list)
+    waiting: dict[str, str] = field(default_factory=dict)
+    stale: list[str] = field(default_factory=list)
+    held: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, tuple[Refused, ...]] = field(default_factory=dict)
+    coverage: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    failed: list[FamiliarError] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as `--json` shows it."""
+        return {
+            "done": [
+                {
+                    "period": d.period,
+                    "rel_path": d.rel_path,
+                    "sources": list(d.sources),
+                    "again": d.again,
+                    "changed": d.changed,
+                }
+                for d in self.done
+            ],
+            "waiting": [{"period": p, "reason": reason} for p, reason in self.waiting.items()],
+            "stale": self.stale,
+            "held": [{"period": p, "plan_id": plan} for p, plan in self.held.items()],
+            "refused": [
+                {"period": p, "rail": r.rail, "reason": r.reason}
+                for p, refused in self.refused.items()
+                for r in refused
+            ],
+            "coverage": self.coverage,
+            "problems": self.problems,
+        }
+
+
+class Consolidator:
+    """Makes what is due.
+
+    Args:
+        standings: How the periods stand.
+        engine: Makes files.
+        chats_of: Gives the channels that turns were said in, for a session and its turns.
+        waiting_plan: Gives the plan for a period that waits for a person, or an empty string.
+        wanted_tiers: Only these.
+        only: Only this period.
+    """
+
+    def __init__(
+        self,
+        standings: Standings,
+        engine: Engine,
+        *,
+        chats_of: Callable[[str, Sequence[int]], tuple[str, ...]] = lambda *_: (),
+        waiting_plan: Callable[[str], str] = lambda _: "",
+        wanted_tiers: Collection[Tier] = TIERS,
+        only: Period | None = None,
+    ) -> None:
+        self._standings = standings
+        self._engine = engine
+        self._chats_of = chats_of
+        self._waiting_plan = waiting_plan
+        self._tiers = wanted_tiers
+        self._only = only
+        self._stopped = ""
+        self._drafts: dict[str, str] = {}  # of a dry run
+        self.report = Report()
+
+    async def run(self, on_step: Callable[[Report], None] = lambda _: None) -> Report:
+        """Make all that is due, days first, and return what came of it.
+
+        What one period comes to grief over stops no other. A failure of the model is not raised but
+        stands in the report; what it was asked for stays due.
+
+        Raises:
+            FamiliarError: The memory cannot be written.
+        """
+        for tier in TIERS:
+            if tier in self._tiers:
+                for period in self._periods(tier):
+                    await self._one(self._standings.of(period))
+                    on_step(self.report)
+        self.report.coverage = coverage(self._standings)
+        self.report.problems = list(self._standings.library.problems)
+        return self.report
+
+    def _periods(self, tier: Tier) -> list[Period]:
+        found = self._standings.periods(tier)
+        if self._only is None:
+            return found
+        return [self._only] if self._only.tier == tier else []
+
+    async def _one(self, standing: Standing) -> None:
+        name = standing.period.name
+        if standing.state == "waits":
+            self.report.waiting[name] = standing.reason
+            return
+        if not standing.wants_work:
+            return
+        by_model = standing.period.tier != "daily"
+        plan = self._waiting_plan(name) if by_model else ""
+        reason = f"a plan for it waits: `familiar review show {plan}`" if plan else ""
+        reason = reason or (self._stopped if by_model else "")
+        if not reason:
+            reason = await self._make(standing)
+        if reason:
+            self.report.waiting[name] = reason
+            if standing.state == "stale":
+                self.report.stale.append(name)
+
+    async def _make(self, standing: Standing) -> str:
+        """Make one file; return why it was not made, or an empty string."""
+        try:
+            wanted = self._wanted(standing)
+            if self._engine.dry_run and wanted.body is None:
+                self._note(standing, wanted, None)
+                return ""
+            made = await self._engine.make(wanted)
+        except ConfigError as error:  # no model, or none that will do: the others wait, too
+            self._stopped = f"{error}"
+            return self._stopped
+        except ModelError as error:
+            self.report.failed.append(error)
+            if not isinstance(error, _OF_ONE_PERIOD):
+                self._stopped = f"{error}"
+            return f"{error}"
+        except FamiliarError as error:
+            self.report.failed.append(error)
+            return f"{error}"
+        if made.refused:
+            self.report.refused[wanted.name] = made.refused
+        if made.held:
+            self.report.held[wanted.name] = made.held
+            return f"a plan for it waits: `familiar review show {made.held}`"
+        self._note(standing, wanted, made)
+        return ""
+
+    def _note(self, standing: Standing, wanted: Wanted, made: Made | None) -> None:
+        """Put what was made into the report, and into the library that later tiers are made of."""
+        before, after = (made.change.before, made.change.after) if made else (None, None)
+        old = read_page(before).digest if before is not None else ""
+        changed = after is None or read_page(after).digest != old
+        again = standing.state == "stale"
+        sources = tuple(sorted(wanted.sources))
+        self.report.done.append(
+            Done(wanted.name, wanted.rel_path, sources, again, changed, before, after)
+        )
+        if after is not None:
+            if self._engine.dry_run:
+                self._drafts[wanted.rel_path] = after
+            instance = self._standings.instance if standing.period.tier == "daily" else ""
+            file = facts_of(wanted.rel_path, after, instance)
+            self._standings.library.put(standing.period, file)
+            self._standings.forget(standing.period)
+
+    def _wanted(self, standing: Standing) -> Wanted:
+        period = standing.period
+        if period.tier == "daily":
+            return self._daily(period, standing.sources)
+        texts = {file.rel_path: self._text(file) for file in standing.sources}
+        return Wanted(
+            period.name,
+            f"{period.tier}/{period.name}.md",
+            period.title,
+            {path: read_page(text).digest for path, text in texts.items()},
+            as_items(self._labelled(period, texts)),
+            guidance=_GUIDANCE[period.tier].format(title=period.title),
+            budget_tokens=BUDGETS[period.tier],
+        )
+
+    def _daily(self, day: Period, sessions: Sequence[File]) -> Wanted:
+        instance = self._standings.instance
+        bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
+        found = merged(
+            bullets_from_session(page.body, _stem(path), instance, self._chats(path))
+            for path, page in bodies.items()
+        )
+        others = self._of_others(day)
+        both = merged([others, found])
+        own = [bullet for bullet in found if bullet in both and bullet not in others]
+        text = "".join(bullet.markdown() for bullet in own)
+        body = f"# {day.title}\n" + (f"\n{text}" if text else "")
+        sources = {path: page.digest for path, page in bodies.items()}
+        rel_path = f"daily/{day.name}_{instance}.md"
+        return Wanted(day.name, rel_path, day.title, sources, body=body)
+
+    def _chats(self, session: str) -> Callable[[Sequence[int]], tuple[str, ...]]:
+        return lambda turns: self._chats_of(session, turns)
+
+    def _of_others(self, day: Period) -> list[Bullet]:
+        """Return the bullets that instances before this one, by name, have of a day.
+
+        Only those: if each instance left out what the other has, nobody would have it.
+        """
+        files = self._standings.library.daily.get(day, ())
+        before = [f for f in files if f.instance < self._standings.instance and not f.problem]
+        return [b for f in before for b in bullets_of(read_page(self._text(f)).body)]
+
+    def _labelled(self, period: Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:
+        """Yield what a model reads of each part of a period, below the part's name."""
+        for part in parts(period):
+            paths = [path for path in texts if _is_of(path, part)]
+            if period.tier == "weekly":
+                days = [bullets_of(read_page(texts[path]).body) for path in paths]
+                yield part.name, "\n".join(f"- {bullet.text}" for bullet in merged(days))
+            else:
+                yield part.name, "\n".join(readable(texts[path]) for path in paths)
+
+    def _text(self, file: File) -> str:
+        drafted = self._drafts.get(file.rel_path)
+        return drafted if drafted is not None else self._engine.store.read_file(file.rel_path)
+
+
+def _is_of(rel_path: str, part: Period) -> bool:
+    named = period_in(rel_path)
+    return named is not None and named[0] == part
+
+
+def _stem(rel_path: str) -> str:
+    return rel_path.rpartition("/")[2].removesuffix(".md")

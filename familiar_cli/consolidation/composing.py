@@ -1,0 +1,231 @@
+"""Ask a model what of some sources to remember, in as many parts as it takes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.consolidation import prompts
+from familiar_cli.consolidation.folding import in_parts
+from familiar_cli.consolidation.rails import judge, read_reply, within
+from familiar_cli.consolidation.types import Item, Plan
+from familiar_cli.errors import ConfigError, RequestRefusedError, UnusableReplyError
+from familiar_cli.memory.likeness import Known, scripts_in
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from familiar_cli.consolidation.types import Wanted
+    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
+
+_MOST_POINTS: Final = 24
+_POINT_TOKENS: Final = 60  # with its braces and numbers
+_SUMMARY_TOKENS: Final = 150
+_SUMMARY_CHARS: Final = (200, 2000)
+_CHARS_PER_TOKEN: Final = 3
+_LABEL_TOKENS: Final = 30  # of the tags around one source
+_LEAST_PART_TOKENS: Final = 200
+_LABELS_CHARS: Final = 400
+_REPAIR_TOKENS: Final = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who the familiar is, as far as consolidation needs it.
+
+    Args:
+        name: What it is called.
+        voice: How it is, in a few sentences.
+        texts: All that makes it who it is. What repeats it is no memory.
+    """
+
+    name: str
+    voice: str = ""
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked.
+
+    Args:
+        part_tokens: Most tokens of sources in one question; a small model gets fewer.
+        reply_tokens: Most tokens of a reply.
+        temperature: How freely words are chosen; None: as the model's settings say.
+        structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
+    """
+
+    part_tokens: int = 6000
+    reply_tokens: int = 1200
+    temperature: float | None = 0.2
+    structured: str = "auto"
+
+
+@dataclass(slots=True)
+class Composer:
+    """Asks one model.
+
+    Args:
+        model: Who is asked.
+        count: Counts tokens.
+        who: Who the familiar is.
+        asking: How.
+        keep: Puts an unusable reply away and returns where it is.
+
+    Attributes:
+        calls: How often it was asked.
+        prompt_tokens: Tokens of all prompts, as this program counts.
+    """
+
+    model: ChatModel
+    count: Callable[[str], int]
+    who: Who
+    asking: Asking
+    keep: Callable[[str], Path]
+    calls: int = 0
+    prompt_tokens: int = 0
+    _structured: str = field(default="")
+
+    async def compose(self, wanted: Wanted, kept: Sequence[str] = ()) -> Plan:
+        """Return what of the items of `wanted` is to be remembered.
+
+        Args:
+            wanted: The file that is to be made.
+            kept: Blocks that a person wrote into it, which stay.
+
+        Raises:
+            UnusableReplyError: No reply could be used; they are kept in the quarantine.
+            ConfigError: The model reads too little for this work.
+            ModelError: The model could not be asked.
+        """
+        items = tuple(wanted.items)
+        system = self._system(wanted, is_part=True)
+        room = self._room(system, kept)
+        scripts = scripts_in([item.text for item in items])
+        while True:
+            parts = in_parts(items, room, self._cost)
+            if len(parts) <= 1:
+                system = self._system(wanted, is_part=False)
+                plan = await self._ask(system, parts[0] if parts else (), kept, scripts)
+                return within(plan, wanted.budget_tokens, self.count)
+            folded = tuple([await self._fold(system, part, scripts) for part in parts])
+            if sum(map(self._cost_of, folded)) >= sum(map(self._cost_of, items)):
+                raise _too_wordy(self.model.name, wanted.name)
+            items = folded
+
+    def _cost(self, text: str) -> int:
+        return self.count(text) + _LABEL_TOKENS
+
+    def _cost_of(self, item: Item) -> int:
+        return self._cost(item.text)
+
+    async def _fold(self, system: str, part: Sequence[Item], scripts: frozenset[str]) -> Item:
+        """Return what stands for a part."""
+        plan = await self._ask(system, part, (), scripts)
+        everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
+        name = everything[0] if len(everything) == 1 else f"{everything[0]} to {everything[-1]}"
+        points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
+        return Item(name, "\n".join([plan.summary, *points]), everything)
+
+    async def _ask(
+        self, system: str, items: Sequence[Item], kept: Sequence[str], scripts: frozenset[str]
+    ) -> Plan:
+        user = prompts.question(items, voice=self.who.voice, kept=kept)
+        known = Known([prompts.INSTRUCTIONS, system, *self.who.texts, self.who.voice])
+        problem, where = "", ""
+        for _ in range(2):
+            completion = await self._complete(system, user, problem, len(items))
+            try:
+                plan = read_reply(completion, items)
+                return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
+            except UnusableReplyError as error:
+                problem, where = str(error), str(self.keep(completion.text))
+        raise UnusableReplyError(
+            f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
+            f"{problem}. It is kept in {where!r}, and nothing was written",
+            hint="Run it again, or give this work to a better model: "
+            "`familiar config set llm.slots.consolidation.model NAME`.",
+        )
+
+    async def _complete(self, system: str, user: str, problem: str, sources: int) -> Completion:
+        chat = prompts.messages(system, user, problem)
+        self._structured = self._structured or self.asking.structured
+        self.calls += 1
+        self.prompt_tokens += sum(self.count(message["content"]) for message in chat)
+        used = self._structured != "off"
+        try:
+            return await self.model.complete(self._prepare(chat, sources, structured=used))
+        except RequestRefusedError:
+            if self._structured != "auto":
+                raise
+            # This server does not know schemas, or not this one: from now on, words must do.
+            self._structured = "off"
+            return await self.model.complete(self._prepare(chat, sources, structured=False))
+
+    def _prepare(self, chat: list[Message], sources: int, *, structured: bool) -> PreparedRequest:
+        summary = _SUMMARY_CHARS[0] + max(self.asking.reply_tokens - 400, 0) * _CHARS_PER_TOKEN // 4
+        shape = prompts.schema(sources, self._most_points, min(summary, _SUMMARY_CHARS[1]))
+        return self.model.prepare(
+            chat,
+            stream=True,  # a long silence is then noticed, and a reply can be broken off
+            reply_schema=shape if structured else None,
+            max_tokens=self.asking.reply_tokens,
+            temperature=self.asking.temperature,
+        )
+
+    @property
+    def _most_points(self) -> int:
+        return max(
+            1, min(_MOST_POINTS, (self.asking.reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS)
+        )
+
+    def _system(self, wanted: Wanted, *, is_part: bool) -> str:
+        return prompts.instructions(
+            self.who.name, wanted.guidance, self._most_points, is_part=is_part
+        )
+
+    def _room(self, system: str, kept: Sequence[str]) -> int:
+        """Return how many tokens of sources one question may have."""
+        around = self.count(system) + self.count(
+            prompts.question((), voice=self.who.voice, kept=kept)
+        )
+        free = self.model.context_tokens - self.asking.reply_tokens - around - _REPAIR_TOKENS
+        room = min(self.asking.part_tokens, free)
+        if room < _LEAST_PART_TOKENS:
+            raise ConfigError(
+                f"{self.model.name!r} reads {self.model.context_tokens:,} tokens, which is too few "
+                "for this work; nothing was written",
+                hint="Raise `llm.slots.consolidation.context_tokens`, or take another model there.",
+            )
+        return room
+
+
+def _too_wordy(model: str, name: str) -> UnusableReplyError:
+    return UnusableReplyError(
+        f"What {model!r} wrote about the parts of {name} is as long as they are; nothing was "
+        "written",
+        hint="Use a model that reads more: "
+        "`familiar config set llm.slots.consolidation.model NAME`.",
+    )
+
+
+def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[Item, ...]:
+    """Return texts with their labels as items; what says nothing is left out."""
+    return tuple(Item(label, text) for label, text in labelled if text.strip())
+
+
+def told(plan: Plan) -> str:
+    """Return a plan as the body of a file, below its H1."""
+    points = "".join(
+        f"- {point.text} <!-- from {_quiet(', '.join(point.sources))} -->\n"
+        for point in plan.points
+    )
+    return f"{plan.summary}\n" + (f"\n{points}" if points else "")
+
+
+def _quiet(text: str) -> str:
+    """Return labels so that they cannot end the comment that they stand in."""
+    return re.sub(r"-{2,}|[<>]", "-", one_line(text, _LABELS_CHARS))

@@ -1,0 +1,354 @@
+"""The digests that are in every prompt: the latest sessions, where things stand, all before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.clock import iso, parse_iso
+from familiar_cli.consolidation import prompts
+from familiar_cli.consolidation.blocks import blocks
+from familiar_cli.consolidation.library import SESSIONS
+from familiar_cli.consolidation.pages import Page, Record, digest_of, read_page, readable
+from familiar_cli.consolidation.types import Item, Wanted
+from familiar_cli.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from familiar_cli.consolidation.engine import Engine
+    from familiar_cli.consolidation.library import File, Library
+    from familiar_cli.consolidation.schedule import Schedule
+    from familiar_cli.consolidation.standing import Today
+    from familiar_cli.consolidation.types import Made, Refused
+
+Name = Literal["short", "mid", "long"]
+NAMES: Final[tuple[Name, ...]] = ("short", "mid", "long")
+TITLES: Final[dict[Name, str]] = {
+    "short": "The latest sessions",
+    "mid": "Where things stand",
+    "long": "What was before",
+}
+_GUIDANCE: Final[dict[Name, str]] = {
+    "short": "",
+    "mid": prompts.MID,
+    "long": prompts.LONG,
+}
+_CUT: Final = "- (the rest of this session is left out here)\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """How one digest is made.
+
+    Args:
+        name: Which.
+        budget_tokens: Most tokens of its text.
+        schedule: When.
+        switched_on: Whether the schedule makes it.
+    """
+
+    name: Name
+    budget_tokens: int
+    schedule: Schedule
+    switched_on: bool
+
+    @property
+    def rel_path(self) -> str:
+        """Where it is."""
+        return f"digest/{self.name}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one digest stands.
+
+    Args:
+        name: Which.
+        tokens: Of its text; 0: it is not there.
+        budget_tokens: Most tokens of its text.
+        made_at: When it was made, ISO 8601; None: it was not made by this program.
+        input_hash: Of what it was made of; None: it was not made.
+        due: It was to be made by now, and its sources have changed since.
+        fresh: It is made of what its sources say now.
+        switched_on: Whether the schedule makes it.
+        problem: Why it cannot be read.
+    """
+
+    name: Name
+    tokens: int
+    budget_tokens: int
+    made_at: str | None
+    input_hash: str | None
+    due: bool
+    fresh: bool
+    switched_on: bool
+    problem: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the status as `--json` shows it."""
+        return {
+            "name": self.name,
+            "tokens": self.tokens,
+            "budget_tokens": self.budget_tokens,
+            "made_at": self.made_at,
+            "input_hash": self.input_hash,
+            "due": self.due,
+            "fresh": self.fresh,
+            "scheduled": self.switched_on,
+            "problem": self.problem or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Distilled:
+    """What became of one digest.
+
+    Args:
+        name: Which.
+        rel_path: Where it is.
+        outcome: `made`, `unchanged` (its sources have not changed), `held` (a person has to say
+            yes), or `nothing` (there is nothing to make it of).
+        tokens: Of its text now.
+        sources: What it was made of.
+        plan_id: Where it waits.
+        diff_before: Its text before.
+        diff_after: Its text now, or as it would be; None: a model would have to be asked.
+        refused: What the rules took out.
+    """
+
+    name: Name
+    rel_path: str
+    outcome: Literal["made", "unchanged", "held", "nothing"]
+    tokens: int = 0
+    sources: tuple[str, ...] = ()
+    plan_id: str = ""
+    before: str | None = None
+    after: str | None = None
+    refused: tuple[Refused, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `--json` shows it."""
+        return {
+            "name": self.name,
+            "rel_path": self.rel_path,
+            "outcome": self.outcome,
+            "tokens": self.tokens,
+            "sources": list(self.sources),
+            "plan_id": self.plan_id or None,
+            "refused": [{"rail": r.rail, "reason": r.reason} for r in self.refused],
+        }
+
+
+class Distiller:
+    """Makes digests.
+
+    Args:
+        library: The sessions.
+        digests: How each digest is made.
+        count: Counts tokens.
+        engine: Gives what makes the files of a digest; each may ask another model.
+        today: When.
+        name: What the familiar is called.
+        waiting_plan: Gives the plan for a digest that waits for a person, or an empty string.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        digests: Mapping[Name, Digest],
+        count: Callable[[str], int],
+        engine: Callable[[Name], Engine],
+        today: Today,
+        *,
+        name: str,
+        waiting_plan: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        self._library = library
+        self._digests = digests
+        self._count = count
+        self._engine = engine
+        self._store = engine("short").store
+        self._today = today
+        self._name = name
+        self._waiting_plan = waiting_plan
+
+    def status(self) -> list[Status]:
+        """Return how each digest stands."""
+        return [self._status(name) for name in NAMES]
+
+    def due(self) -> list[Name]:
+        """Return the digests that the schedule wants made now, in the order to make them."""
+        return [status.name for status in self.status() if status.due]
+
+    async def make(self, name: Name, *, again: bool = False) -> Distilled:
+        """Make one digest, unless its sources are as they were.
+
+        Args:
+            name: Which.
+            again: Make it in any case.
+
+        Raises:
+            ModelError: The model could not be asked, or its words are no use.
+            ConfigError: There is no model, or it is too small.
+            FamiliarError: A source cannot be read, or the disk refused. Nothing was changed.
+        """
+        wanted = self._wanted(name)
+        page = self._page(wanted.rel_path)
+        tokens = self._count(readable(page.body))
+        sources = tuple(wanted.sources)
+        if not wanted.items:
+            return Distilled(name, wanted.rel_path, "nothing", tokens)
+        if not again and self._is_fresh(page, wanted):
+            return Distilled(name, wanted.rel_path, "unchanged", tokens, sources)
+        plan = self._waiting_plan(name)
+        if plan:
+            return Distilled(name, wanted.rel_path, "held", tokens, sources, plan)
+        engine = self._engine(name)
+        if engine.dry_run and wanted.body is None:
+            return Distilled(name, wanted.rel_path, "made", tokens, sources)
+        return self._told(name, wanted, await engine.make(wanted), tokens)
+
+    def _told(self, name: Name, wanted: Wanted, made: Made, tokens: int) -> Distilled:
+        change = made.change
+        now = tokens if made.held else self._count(readable(change.after))
+        return Distilled(
+            name,
+            wanted.rel_path,
+            "held" if made.held else "made",
+            now,
+            tuple(wanted.sources),
+            made.held,
+            change.before,
+            change.after,
+            made.refused,
+        )
+
+    def _status(self, name: Name) -> Status:
+        digest = self._digests[name]
+        try:
+            page = self._page(digest.rel_path)
+            wanted = self._wanted(name)
+        except FamiliarError as error:
+            budget, on = digest.budget_tokens, digest.switched_on
+            return Status(name, 0, budget, None, None, False, False, on, str(error))  # noqa: FBT003
+        fresh = self._is_fresh(page, wanted)
+        record = page.record
+        made_at = record.made_at if record else ""
+        due = (
+            digest.switched_on and not fresh and bool(wanted.items) and self._is_time(name, made_at)
+        )
+        return Status(
+            name,
+            self._count(readable(page.body)),
+            digest.budget_tokens,
+            made_at or None,
+            record.input_hash if record else None,
+            due and not self._waiting_plan(name),
+            fresh,
+            digest.switched_on,
+        )
+
+    def _is_time(self, name: Name, made_at: str) -> bool:
+        """Return whether a scheduled moment has passed since a digest was made."""
+        if not made_at:
+            return True
+        try:
+            last = parse_iso(made_at)
+        except ValueError:
+            return True
+        return last < self._digests[name].schedule.last_before(self._today.now, self._today.zone)
+
+    def _is_fresh(self, page: Page, wanted: Wanted) -> bool:
+        wants = Record(wanted.sources).input_hash
+        return page.record is not None and page.record.input_hash == wants
+
+    def _page(self, rel_path: str) -> Page:
+        there = self._store.exists(rel_path)
+        return read_page(self._store.read_file(rel_path)) if there else Page("")
+
+    def _wanted(self, name: Name) -> Wanted:
+        digest = self._digests[name]
+        if name == "short":
+            return self._short(digest)
+        items, sources = self._below(name)
+        return Wanted(
+            name,
+            digest.rel_path,
+            TITLES[name],
+            sources,
+            items,
+            guidance=_GUIDANCE[name].format(name=self._name),
+            budget_tokens=digest.budget_tokens,
+            made_at=iso(self._today.now),
+            may_shrink=name == "mid",  # a quiet week has little to say
+        )
+
+    def _below(self, name: Name) -> tuple[tuple[Item, ...], dict[str, str]]:
+        """Return what a model reads for a digest, and the hash of what that is made of."""
+        source: Name = "short" if name == "mid" else "mid"
+        page = self._page(self._digests[source].rel_path)
+        text = _below_title(readable(page.body))
+        if not text:
+            return (), {}
+        known = _below_title(readable(self._page(self._digests["long"].rel_path).body))
+        old = (Item("what you know already", known),) if name == "long" and known else ()
+        label = "the latest sessions" if name == "mid" else "what is new"
+        return (*old, Item(label, text)), {self._digests[source].rel_path: page.digest}
+
+    def _short(self, digest: Digest) -> Wanted:
+        """Return the newest sessions that fit, the oldest of them first."""
+        taken: list[tuple[str, str, str]] = []
+        room = digest.budget_tokens - self._count(f"# {TITLES['short']}\n")
+        for file in self._newest_first():
+            body = read_page(self._store.read_file(file.rel_path)).body
+            section = _section(file.rel_path, readable(body))
+            if self._count(section) > room:
+                if not taken:
+                    taken.append((file.rel_path, digest_of(body), self._shortened(section, room)))
+                break
+            room -= self._count(section)
+            taken.append((file.rel_path, digest_of(body), section))
+        taken.reverse()
+        text = "\n".join([f"# {TITLES['short']}\n", *(section for _, _, section in taken)])
+        return Wanted(
+            "short",
+            digest.rel_path,
+            TITLES["short"],
+            {path: hashed for path, hashed, _ in taken},
+            tuple(Item(path, section) for path, _, section in taken),
+            body=text,
+            made_at=iso(self._today.now),
+        )
+
+    def _newest_first(self) -> Iterator[File]:
+        for day in sorted(self._library.sessions, reverse=True):
+            for file in reversed(self._library.sessions[day]):
+                if file.says and not file.problem:
+                    yield file
+
+    def _shortened(self, section: str, room: int) -> str:
+        """Return the beginning of a session that alone is too long, and say so."""
+        found, _ = blocks(section)
+        kept = ""
+        for block in found:
+            if self._count(kept + block.gap + block.text + _CUT) > room:
+                break
+            kept += block.gap + block.text
+        return f"{kept}{_CUT}"
+
+
+def _section(rel_path: str, text: str) -> str:
+    """Return a session as a section: its title one step down, its own headings as bold lines."""
+    stem = rel_path.removeprefix(f"{SESSIONS}/").removesuffix(".md")
+    lines = [f"## {stem}", ""]
+    for line in _below_title(text).splitlines():
+        heading = line.lstrip("#").strip() if line.startswith("#") else ""
+        lines.append(f"**{heading}**" if heading else line)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _below_title(text: str) -> str:
+    """Return a text without the H1 that it begins with."""
+    first, _, rest = text.partition("\n")
+    return rest.strip() if first.startswith("# ") else text.strip()

@@ -1,0 +1,66 @@
+"""Cut what is to be read into parts that a model can read: nothing twice, nothing left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from familiar_cli.consolidation.types import Item
+
+
+def in_parts(
+    items: Iterable[Item], most_tokens: int, count: Callable[[str], int]
+) -> tuple[tuple[Item, ...], ...]:
+    """Return `items` in parts of at most `most_tokens`, in order, each in exactly one part.
+
+    An item that is longer than a part is cut at its lines, a line that is, within it; the pieces of
+    an item, joined, are the item.
+    """
+    parts: list[list[Item]] = []
+    room = 0
+    for item in items:
+        for piece in _pieces(item, most_tokens, count):
+            cost = count(piece.text)
+            if not parts or cost > room:
+                parts.append([])
+                room = most_tokens
+            parts[-1].append(piece)
+            room -= cost
+    return tuple(map(tuple, parts))
+
+
+def _pieces(item: Item, most: int, count: Callable[[str], int]) -> Iterator[Item]:
+    if count(item.text) <= most:
+        yield item
+        return
+    held = ""
+    for line in _short_lines(item.text.splitlines(keepends=True), most, count):
+        if held and count(held + line) > most:
+            yield replace(item, text=held)
+            held = ""
+        held += line
+    if held:
+        yield replace(item, text=held)
+
+
+def _short_lines(lines: Sequence[str], most: int, count: Callable[[str], int]) -> Iterator[str]:
+    for line in lines:
+        rest = line
+        while len(rest) > 1 and count(rest) > most:
+            cut = _longest(rest, most, count)
+            yield rest[:cut]
+            rest = rest[cut:]
+        if rest:
+            yield rest
+
+
+def _longest(text: str, most: int, count: Callable[[str], int]) -> int:
+    """Return how many characters of `text` fit; at least one."""
+    low, high = 1, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle - 1)
+    return low

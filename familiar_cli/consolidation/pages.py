@@ -1,0 +1,126 @@
+"""A file made by consolidation: its text, and in its front matter what it was made of.
+
+    ---
+    made_by: familiar
+    sources: {"daily/2026-04-07_laptop.md": "0123456789abcdef"}
+    blocks: 1a2b3c4d 5e6f7a8b
+    ---
+
+`sources` holds the hash of each source as it was read, `blocks` the marks of what the program
+wrote. Other lines of the front matter are a person's and stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory import front_matter
+from familiar_cli.memory.privacy import visible_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MADE_BY: Final = "made_by: familiar"
+_OURS: Final = re.compile(r"(made_by|made_at|sources|blocks)[ \t]*:[ \t]*(.*?)[ \t\r]*")
+_COMMENT: Final = re.compile(r"[ \t]*<!--.*?(?:-->|\Z)", re.DOTALL)
+_MARKS: Final = re.compile(r"(?:[0-9a-f]{8}(?: |\Z))*")
+_DIGEST_CHARS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a file was made of.
+
+    Args:
+        sources: The hash of each source.
+        marks: Of the blocks that the program wrote, in order.
+        made_at: When, ISO 8601; empty where that does not matter.
+    """
+
+    sources: Mapping[str, str]
+    marks: tuple[str, ...] = ()
+    made_at: str = ""
+
+    @property
+    def input_hash(self) -> str:
+        """One hash of all sources."""
+        told = "\n".join(f"{path} {digest}" for path, digest in sorted(self.sources.items()))
+        return hashlib.sha256(told.encode()).hexdigest()[:_DIGEST_CHARS] if told else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A file, taken apart.
+
+    Args:
+        body: Its text without the front matter.
+        record: What it was made of; None: a person made it.
+        front: The lines of the front matter that are not the record's.
+    """
+
+    body: str
+    record: Record | None = None
+    front: tuple[str, ...] = field(default=())
+
+    @property
+    def digest(self) -> str:
+        """The hash of what it says."""
+        return digest_of(self.body)
+
+
+def digest_of(body: str) -> str:
+    """Return the hash of a text as it may be read everywhere, however its lines end."""
+    said = "\n".join(line.rstrip() for line in visible_in(body, None).splitlines()).strip()
+    return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+
+
+def readable(text: str) -> str:
+    """Return a file as a model may read it: no record, no comments, nothing private."""
+    return _COMMENT.sub("", visible_in(read_page(text).body, None)).strip()
+
+
+def read_page(text: str) -> Page:
+    """Return a file's text, taken apart. A record that is damaged is none."""
+    head, body = front_matter.split(text)
+    if head is None:
+        return Page(body)
+    lines = head.split("\n")
+    ours = {m[1]: m[2] for line in lines if (m := _OURS.fullmatch(line))}
+    record = _record(ours)
+    if record is None:
+        return Page(body, None, tuple(line.rstrip("\r") for line in lines if line))
+    front = tuple(line.rstrip("\r") for line in lines if not _OURS.fullmatch(line) and line.strip())
+    return Page(body, record, front)
+
+
+def page_text(page: Page) -> str:
+    """Return a page as the file that it is. A file that ended its lines in CRLF goes on to."""
+    record = page.record
+    ours = [] if record is None else [MADE_BY, *_told(record)]
+    lines = [*page.front, *ours]
+    newline = "\r\n" if "\r\n" in page.body else "\n"
+    body = re.sub(r"\r?\n", newline, page.body) if newline == "\r\n" else page.body
+    head = newline.join(["---", *lines, "---", ""]) if lines else ""
+    return head + body
+
+
+def _told(record: Record) -> list[str]:
+    sources = json.dumps(dict(sorted(record.sources.items())), ensure_ascii=False)
+    made_at = [f"made_at: {record.made_at}"] if record.made_at else []
+    return [*made_at, f"sources: {sources}", f"blocks: {' '.join(record.marks)}".rstrip()]
+
+
+def _record(ours: Mapping[str, str]) -> Record | None:
+    if ours.get("made_by") != "familiar" or not _MARKS.fullmatch(ours.get("blocks", "-")):
+        return None
+    try:
+        sources = json.loads(ours["sources"])
+    except (ValueError, KeyError, RecursionError):
+        return None
+    if not isinstance(sources, dict) or not all(isinstance(v, str) for v in sources.values()):
+        return None
+    return Record(sources, tuple(ours["blocks"].split()), ours.get("made_at", ""))

@@ -1,0 +1,223 @@
+"""Days, weeks, months and years as memory counts them: each day lies in exactly one of each.
+
+Weeks are ISO weeks, and a week belongs to the month and the year of its Thursday. So a month is
+made of whole weeks, and a year of whole months; their first days are Mondays, their last Sundays.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
+
+Tier = Literal["daily", "weekly", "monthly", "yearly"]
+TIERS: Final[tuple[Tier, ...]] = ("daily", "weekly", "monthly", "yearly")
+CUTOFF_HOUR: Final = 5
+_FORMS: Final[dict[Tier, str]] = {
+    "daily": r"\d{4}-\d{2}-\d{2}",
+    "weekly": r"\d{4}-W\d{2}",
+    "monthly": r"\d{4}-\d{2}",
+    "yearly": r"\d{4}",
+}
+# Python's calendar ends on 31 December 9999, which is in the middle of a week.
+_FIRST_YEAR: Final = 1
+_LAST_YEAR: Final = 9998
+_REMEMBERED: Final = 16_384  # days of many years
+_DECEMBER: Final = 12
+_WEEK: Final = timedelta(days=7)
+_DAY: Final = timedelta(days=1)
+_THURSDAY: Final = timedelta(days=3)
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Period:
+    """One day, week, month or year.
+
+    Args:
+        first: Its first day.
+        last: Its last day.
+        tier: What it is.
+        name: As its file is called: `2026-04-07`, `2026-W15`, `2026-04`, `2026`.
+    """
+
+    first: date
+    last: date
+    tier: Tier
+    name: str
+
+    @property
+    def days(self) -> tuple[date, ...]:
+        """All its days, in order."""
+        return tuple(self.first + n * _DAY for n in range((self.last - self.first).days + 1))
+
+    @property
+    def title(self) -> str:
+        """What a reader calls it: `2026-W15, 6 April 2026 to 12 April 2026`."""
+        if self.tier == "daily":
+            return f"{self.name}, {day_words(self.first)}"
+        return f"{self.name}, {day_words(self.first)} to {day_words(self.last)}"
+
+
+def day_of(day: date) -> Period:
+    """Return a day as a period."""
+    return Period(day, day, "daily", day.isoformat())
+
+
+@lru_cache(_REMEMBERED)
+def week_of(day: date) -> Period:
+    """Return the ISO week that `day` lies in."""
+    year, week, weekday = day.isocalendar()
+    monday = day - (weekday - 1) * _DAY
+    return Period(monday, monday + 6 * _DAY, "weekly", f"{year:04}-W{week:02}")
+
+
+@lru_cache(_REMEMBERED)
+def month_of(day: date) -> Period:
+    """Return the month that the week of `day` belongs to: that of its Thursday."""
+    thursday = week_of(day).first + _THURSDAY
+    after = _next_month(thursday.year, thursday.month)
+    first = _first_monday(thursday.year, thursday.month)
+    name = f"{thursday.year:04}-{thursday.month:02}"
+    return Period(first, _first_monday(*after) - _DAY, "monthly", name)
+
+
+@lru_cache(_REMEMBERED)
+def year_of(day: date) -> Period:
+    """Return the ISO year that `day` lies in."""
+    year = day.isocalendar().year
+    first, after = _first_monday(year, 1), _first_monday(year + 1, 1)
+    return Period(first, after - _DAY, "yearly", f"{year:04}")
+
+
+_OF: Final[dict[Tier, Callable[[date], Period]]] = {
+    "daily": day_of,
+    "weekly": week_of,
+    "monthly": month_of,
+    "yearly": year_of,
+}
+
+
+def period_of(day: date, tier: Tier) -> Period:
+    """Return the period of a tier that `day` lies in."""
+    return _OF[tier](day)
+
+
+def parts(period: Period) -> tuple[Period, ...]:
+    """Return what a period is made of, in order: a week's days, a month's weeks, a year's months.
+
+    A day is made of nothing smaller.
+    """
+    if period.tier == "daily":
+        return ()
+    below = TIERS[TIERS.index(period.tier) - 1]
+    found: list[Period] = []
+    day = period.first
+    while day <= period.last:
+        found.append(period_of(day, below))
+        day = found[-1].last + _DAY
+    return tuple(found)
+
+
+def parse_period(name: str, tier: Tier | None = None) -> Period:
+    """Return the period that `name` means; its form tells the tier.
+
+    Raises:
+        UsageError: It names none, or one of another tier than `tier`.
+    """
+    found = read_period(name)
+    if found is None:
+        raise UsageError(
+            f"{name!r} names no day, week, month or year",
+            hint="Write 2026-04-07, 2026-W15, 2026-04 or 2026.",
+        )
+    if tier is not None and found.tier != tier:
+        raise UsageError(
+            f"{name!r} is {_ARTICLES[found.tier]}, not {_ARTICLES[tier]}",
+            hint=f"Run `familiar consolidate {found.tier} --period {found.name}`.",
+        )
+    return found
+
+
+_ARTICLES: Final = {"daily": "a day", "weekly": "a week", "monthly": "a month", "yearly": "a year"}
+
+
+@lru_cache(_REMEMBERED)
+def read_period(name: str) -> Period | None:
+    """Return the period that `name` is exactly, or None."""
+    tier = next((t for t, form in _FORMS.items() if re.fullmatch(form, name, re.ASCII)), None)
+    if tier is None or not _FIRST_YEAR <= int(name[:4]) <= _LAST_YEAR:
+        return None
+    try:
+        match tier:
+            case "daily":
+                return day_of(date.fromisoformat(name))
+            case "weekly":
+                return week_of(date.fromisocalendar(int(name[:4]), int(name[6:]), 1))
+            case "monthly":
+                return month_of(_first_thursday(int(name[:4]), int(name[5:])))
+            case _:
+                return year_of(_first_thursday(int(name), 1))
+    except ValueError:
+        return None
+
+
+def end_of(day: date, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> datetime:
+    """Return the moment at which `day` is over: the cut-off hour of the next morning, in UTC.
+
+    When the clocks show that hour twice, or not at all, the later reading holds.
+
+    Args:
+        day: The day.
+        zone: The person's timezone; None: the system's.
+        cutoff_hour: When the night ends, 0 to 12.
+    """
+    wall = datetime.combine(day + _DAY, time(cutoff_hour), zone)
+    return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+
+
+def is_over(
+    period: Period, now: datetime, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR
+) -> bool:
+    """Return whether the last day of a period is over."""
+    return now >= end_of(period.last, zone, cutoff_hour)
+
+
+def day_at(now: datetime, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> date:
+    """Return the day that a moment belongs to; the night belongs to the day before it."""
+    day = now.astimezone(zone).date()
+    while now >= end_of(day, zone, cutoff_hour):
+        day += _DAY
+    while now < end_of(day - _DAY, zone, cutoff_hour):
+        day -= _DAY
+    return day
+
+
+def day_words(day: date) -> str:
+    """Return a day as a person writes it: `7 April 2026`. Independent of the locale."""
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _next_month(year: int, month: int) -> tuple[int, int]:
+    return (year + 1, 1) if month == _DECEMBER else (year, month + 1)
+
+
+def _first_thursday(year: int, month: int) -> date:
+    first = date(year, month, 1)
+    return first + ((_THURSDAY.days - first.weekday()) % _WEEK.days) * _DAY
+
+
+def _first_monday(year: int, month: int) -> date:
+    """Return the Monday of the first week that belongs to a month."""
+    return _first_thursday(year, month) - _THURSDAY

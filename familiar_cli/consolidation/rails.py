@@ -1,0 +1,122 @@
+"""The rules that a model's words pass before they become memory. Pure: values in and out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.consolidation.blocks import key_of
+from familiar_cli.consolidation.types import Plan, Point, Refused
+from familiar_cli.errors import UnusableReplyError
+from familiar_cli.llm.json_in import values_in
+from familiar_cli.memory.likeness import main_script
+from familiar_cli.memory.tidy import as_line
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from familiar_cli.consolidation.types import Item
+    from familiar_cli.llm.types import Completion
+    from familiar_cli.memory.likeness import Known
+
+MOST_LINE_CHARS: Final = 600
+MOST_SUMMARY_CHARS: Final = 4_000
+_SHOWN_CHARS: Final = 200
+
+
+def read_reply(completion: Completion, items: Sequence[Item]) -> Plan:
+    """Return what a reply proposes; its numbers become the labels of the sources.
+
+    Raises:
+        UnusableReplyError: It was cut off, it is empty, or it holds no such JSON.
+    """
+    if completion.finish_reason == "length":
+        raise UnusableReplyError("it was cut off at the token limit")
+    if not completion.text.strip():
+        raise UnusableReplyError("it is empty")
+    for value in values_in(completion.text):
+        if isinstance(value, dict) and isinstance(value.get("summary"), str):
+            points = value.get("points", [])
+            rows = points if isinstance(points, list) else []
+            return Plan(value["summary"], tuple(_point(row, items) for row in rows))
+    raise UnusableReplyError('it holds no whole JSON object with the key "summary"')
+
+
+def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: str) -> Plan:
+    """Return what of a plan may be written, tidied, with what was refused.
+
+    Args:
+        plan: As the model proposed it.
+        instructions: The prompt's own words, which nobody said.
+        scripts: The scripts that the sources are written in.
+        kept: What stands in the file already and stays.
+
+    Raises:
+        UnusableReplyError: Nothing is left, or its summary is of no use.
+    """
+    refused = list(plan.refused)
+    summary = as_line(plan.summary)
+    problem = _problem(summary, MOST_SUMMARY_CHARS, instructions, scripts)
+    if problem:
+        raise UnusableReplyError(f"its summary is no use: {problem[1]}")
+    there = {key_of(as_line(line)) for line in kept.splitlines()} | {key_of(summary)}
+    points: list[Point] = []
+    for proposed in plan.points:
+        point = Point(as_line(proposed.text), proposed.sources)
+        problem = _problem(point.text, MOST_LINE_CHARS, instructions, scripts)
+        if problem is None and not point.sources:
+            problem = ("evidence", "it names none of the sources")
+        if problem is None and key_of(point.text) in there:
+            problem = ("duplicate", "it is said already")
+        if problem:
+            refused.append(Refused(*problem, one_line(proposed.text, _SHOWN_CHARS)))
+            continue
+        there.add(key_of(point.text))
+        points.append(point)
+    return Plan(summary, tuple(points), tuple(refused))
+
+
+def within(plan: Plan, budget_tokens: int, count: Callable[[str], int]) -> Plan:
+    """Return a plan that fits its budget: what a model puts last is left out first."""
+    points = list(plan.points)
+    refused = list(plan.refused)
+    spent = count(plan.summary) + sum(count(p.text) + 1 for p in points)
+    while points and spent > budget_tokens:
+        lost = points.pop()
+        spent -= count(lost.text) + 1
+        why = f"the text would have more than {budget_tokens:,} tokens"
+        refused.append(Refused("budget", why, one_line(lost.text, _SHOWN_CHARS)))
+    return Plan(plan.summary, tuple(points), tuple(refused))
+
+
+def _problem(
+    text: str, most_chars: int, instructions: Known, scripts: Collection[str]
+) -> tuple[str, str] | None:
+    if not key_of(text):
+        return "blank", "there is nothing in it"
+    if len(text) > most_chars:
+        return "size", f"it has more than {most_chars} characters"
+    script = main_script(text)
+    if script is not None and script not in scripts:
+        return "language", f"nobody here writes in {script.capitalize()} letters"
+    if instructions.has(text):
+        return "instructions", "it repeats what the prompt says, which nobody said"
+    return None
+
+
+def _point(row: Any, items: Sequence[Item]) -> Point:  # noqa: ANN401
+    if isinstance(row, str):
+        row = {"text": row}
+    value = row if isinstance(row, dict) else {}
+    text = value.get("text")
+    given = value.get("from", [])
+    numbers = given if isinstance(given, list) else [given]
+    named = [
+        items[n - 1]
+        for n in numbers
+        if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(items)
+    ]
+    if not named and len(items) == 1:
+        named = [items[0]]
+    labels = dict.fromkeys(label for item in named for label in item.rests_on)
+    return Point(text if isinstance(text, str) else "", tuple(labels))

@@ -1,0 +1,224 @@
+"""How each period stands: made, due, stale, or what it waits for. Pure: a library in, values out.
+
+A period is due when its last day is over and all that it is made of is there and up to date. It is
+stale when what it was made of has changed since, or something arrived late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date  # noqa: TC003  # a type of a field
+from typing import TYPE_CHECKING, Literal
+
+from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, is_over, parts, period_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime, tzinfo
+
+    from familiar_cli.consolidation.library import File, Library
+    from familiar_cli.consolidation.periods import Tier
+
+State = Literal["nothing", "made", "by_hand", "due", "stale", "waits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one period stands.
+
+    Args:
+        period: Which.
+        state: `nothing` when nothing is known of it; `by_hand` when a person wrote its file.
+        sources: What it is made of, or would be.
+        reason: What it waits for, or why it is made again.
+    """
+
+    period: Period
+    state: State
+    sources: tuple[File, ...] = ()
+    reason: str = ""
+
+    @property
+    def wants_work(self) -> bool:
+        """Whether it can be made now, and is not."""
+        return self.state in {"due", "stale"}
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """The moment that periods are looked at from.
+
+    Args:
+        now: The time.
+        zone: The person's timezone; None: the system's.
+        cutoff_hour: When the night ends.
+    """
+
+    now: datetime
+    zone: tzinfo | None = None
+    cutoff_hour: int = CUTOFF_HOUR
+
+    def is_over(self, period: Period) -> bool:
+        """Return whether the last day of a period is over."""
+        return is_over(period, self.now, self.zone, self.cutoff_hour)
+
+
+@dataclass(slots=True)
+class Standings:
+    """How periods stand.
+
+    Args:
+        library: What there is.
+        today: When.
+        instance: Which instance looks.
+        unwritten: Days of which turns are not written into sessions yet.
+        again: Periods that are made again in any case.
+    """
+
+    library: Library
+    today: Today
+    instance: str
+    unwritten: Collection[date] = frozenset()
+    again: Collection[Period] = frozenset()
+    _known: dict[Period, Standing] = field(default_factory=dict)
+
+    def forget(self, period: Period) -> None:
+        """The file of a period has changed: look again at it, and at what it is part of."""
+        for tier in TIERS[TIERS.index(period.tier) :]:
+            self._known.pop(period_of(period.first, tier), None)
+
+    def periods(self, tier: Tier) -> list[Period]:
+        """Return every period of a tier of which anything is known, the oldest first."""
+        days = self.library.sessions.keys() | self.library.daily.keys()
+        found = {period_of(day.first, tier) for day in days}
+        found |= {
+            period_of(p.first, tier)
+            for p in self.library.above
+            if TIERS.index(p.tier) <= TIERS.index(tier)
+        }
+        return sorted(found)
+
+    def of(self, period: Period) -> Standing:
+        """Return how a period stands."""
+        if period not in self._known:
+            look = self._daily if period.tier == "daily" else self._above
+            self._known[period] = look(period)
+        return self._known[period]
+
+    def own_daily(self, day: Period) -> File | None:
+        """Return the daily file of this instance."""
+        files = self.library.daily.get(day, ())
+        return next((f for f in files if f.instance == self.instance), None)
+
+    def _daily(self, day: Period) -> Standing:
+        everything = self.library.sessions.get(day, ())
+        sessions = tuple(file for file in everything if file.says)
+        own = self.own_daily(day)
+        broken = [f for f in (*everything, *self.library.daily.get(day, ())) if f.problem]
+        if broken:
+            return Standing(day, "waits", sessions, broken[0].problem)
+        if not sessions:
+            is_there = any(file.says for file in self.library.daily.get(day, ()))
+            return Standing(day, "made" if is_there else "nothing")
+        state, reason = self._daily_state(day, sessions, own)
+        if state in {"due", "stale"} and not self.today.is_over(day):
+            return Standing(day, "waits", sessions, "the day is not over yet")
+        return Standing(day, state, self.mine(day), reason)
+
+    def _daily_state(
+        self, day: Period, sessions: Sequence[File], own: File | None
+    ) -> tuple[State, str]:
+        if day in self.again:
+            return "stale", "it is made again as you asked"
+        fresh = [f.rel_path for f in sessions if f.digest not in self._taken_in(day, f.rel_path)]
+        if own is None or own.sources is None:
+            return ("due", "") if fresh else ("made", "")
+        changed = self._changed_of_own(own, sessions)
+        return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
+
+    def _changed_of_own(self, own: File, sessions: Sequence[File]) -> list[str]:
+        """Return the sessions that this instance had taken in and that are not as they were."""
+        now = {file.rel_path: file.digest for file in sessions}
+        return sorted(path for path, was in (own.sources or {}).items() if now.get(path) != was)
+
+    def mine(self, day: Period) -> tuple[File, ...]:
+        """Return the sessions that this instance takes in: its own, and those that nobody has."""
+        own = self.own_daily(day)
+        had = (own.sources if own else None) or {}
+        return tuple(
+            file
+            for file in self.library.sessions.get(day, ())
+            if file.says
+            and (file.rel_path in had or file.digest not in self._taken_in(day, file.rel_path))
+        )
+
+    def _taken_in(self, day: Period, session: str) -> set[str]:
+        """Return the hashes with which any instance has taken a session in."""
+        made = [file.sources for file in self.library.daily.get(day, ()) if file.sources]
+        return {sources[session] for sources in made if session in sources}
+
+    def _above(self, period: Period) -> Standing:
+        below = [self.of(part) for part in parts(period)]
+        sources = tuple(file for part in below for file in self._files(part.period) if file.says)
+        there = self.library.above.get(period)
+        if not sources and all(part.state in {"nothing", "made"} for part in below):
+            return Standing(period, "made" if there else "nothing")
+        if there is not None and there.sources is None and not there.problem:
+            return Standing(period, "by_hand", sources)
+        if not self.today.is_over(period):
+            return Standing(period, "waits", sources, _UNTIL[period.tier])
+        reason = self._waits_for(below, there)
+        if reason:
+            return Standing(period, "waits", sources, reason)
+        return self._made_or_not(period, sources, there)
+
+    def _made_or_not(
+        self, period: Period, sources: tuple[File, ...], there: File | None
+    ) -> Standing:
+        if there is None or there.sources is None:
+            return Standing(period, "due", sources)
+        changed = _changed(there.sources, sources)
+        if period in self.again:
+            return Standing(period, "stale", sources, "it is made again as you asked")
+        if changed:
+            return Standing(period, "stale", sources, _what_changed(changed))
+        return Standing(period, "made", sources)
+
+    def _waits_for(self, below: Sequence[Standing], there: File | None) -> str:
+        if there is not None and there.problem:
+            return there.problem
+        broken = [f for part in below for f in self._files(part.period) if f.problem]
+        if broken:
+            return broken[0].problem
+        open_ = [part.period.name for part in below if part.state in {"due", "stale", "waits"}]
+        if open_:
+            more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
+            return f"{open_[0]}{more} must be made first"
+        days = [d for part in below for d in part.period.days if d in self.unwritten]
+        if days:
+            return f"turns of {min(days)} are not written down yet: run `familiar write-memory`"
+        return ""
+
+    def _files(self, period: Period) -> tuple[File, ...]:
+        if period.tier == "daily":
+            return self.library.daily.get(period, ())
+        there = self.library.above.get(period)
+        return (there,) if there else ()
+
+
+_UNTIL = {
+    "weekly": "the week is not over yet",
+    "monthly": "the month is not over yet",
+    "yearly": "the year is not over yet",
+}
+
+
+def _changed(made_of: Mapping[str, str], sources: Sequence[File]) -> list[str]:
+    """Return the sources that came, went or changed since a file was made."""
+    now = {file.rel_path: file.digest for file in sources}
+    return sorted(path for path in made_of.keys() | now if made_of.get(path) != now.get(path))
+
+
+def _what_changed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more} changed since"

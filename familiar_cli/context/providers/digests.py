@@ -1,0 +1,133 @@
+"""`DigestsProvider`: what was, in short: the last sessions, the last weeks, and all before.
+
+A digest stays as it is until it is made again, so it stands where the prompt stays the same from
+turn to turn. Of the latest sessions the oldest go first when there is too little room.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.tiers import DIGEST_DIR, LONG, MID, SHORT, is_loaded, withheld
+from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.jobs import in_thread
+from familiar_cli.memory.evidence import without_references
+from familiar_cli.memory.front_matter import body_start
+from familiar_cli.memory.privacy import private_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.context.types import ContextRequest, Subject
+    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.types import MemoryHead
+
+PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
+"""Below the chat and the example dialogues: a digest tells what nobody asked about yet."""
+
+_SECTION: Final = re.compile(r"^(?=## )", re.MULTILINE)
+_COMMENT: Final = re.compile(r"[ \t]*<!--.*?-->", re.DOTALL)
+
+
+class DigestsProvider:
+    """Offers the digests. A file is data: nothing in it is expanded.
+
+    Args:
+        store: The memory.
+        share_private: What was said in private is shown everywhere.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = "digests"
+    looks_at: Final = f"{DIGEST_DIR}/short.md, mid.md and long.md"
+
+    def __init__(
+        self, store: MemoryStore, *, share_private: bool = False, deadline_s: float = 2.0
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._store = store
+        self._share_private = share_private
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the digests of the tier, what is longest ago first."""
+        return await in_thread(partial(self._read, request))
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why a digest is not in a prompt; see `protocols.Explains`."""
+        rel_path = subject.rel_path
+        if rel_path is None or not rel_path.startswith(f"{DIGEST_DIR}/"):
+            return None
+        if rel_path not in PRIORITIES:
+            return f"of {DIGEST_DIR}/ only short.md, mid.md and long.md are read"
+        higher = withheld(rel_path, request.tier)
+        return higher or ("" if self._offers(rel_path, request) else "it says nothing")
+
+    def _read(self, request: ContextRequest) -> list[Contribution]:
+        loaded = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
+        return [piece for rel_path in loaded for piece in self._offers(rel_path, request)]
+
+    def _offers(self, rel_path: str, request: ContextRequest) -> list[Contribution]:
+        try:
+            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+        except NotFoundError:
+            return []
+        except FamiliarError as error:
+            return [_piece(rel_path, problem=str(error))]
+        start = body_start(head.text)
+        shown = _sections(head.text, start) if rel_path == SHORT else [(start, len(head.text))]
+        hidden = [] if self._share_private else private_spans(head.text, request.channel_id)
+        pieces = (_shown(head, start, end, hidden) for start, end in shown)
+        return [piece for piece in pieces if piece]
+
+
+def _sections(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield where each section below an H2 stands, as characters from … to, in order."""
+    starts = sorted({start, *(found.start() for found in _SECTION.finditer(text, start))})
+    yield from zip(starts, [*starts[1:], len(text)], strict=True)
+
+
+def _shown(
+    head: MemoryHead, start: int, end: int, hidden: list[tuple[int, int]]
+) -> Contribution | None:
+    """Return a part of a file as a reader sees it; None when that is nothing."""
+    inside = [(max(a, start), min(b, end)) for a, b in hidden if a < end and b > start]
+    text, at = "", start
+    for a, b in inside:
+        text, at = text + head.text[at:a], b
+    text += head.text[at:end]
+    text = _COMMENT.sub("", without_references(text)).removeprefix("\ufeff").strip()
+    if not text or (text.startswith("# ") and "\n" not in text and head.rel_path == SHORT):
+        return None  # a title with nothing below it
+    first = 1 + head.text.count("\n", 0, start)
+    last = first + head.text[start:end].rstrip().count("\n")
+    shortened = "without what was said in private elsewhere" if inside else ""
+    if not head.is_whole:
+        shortened = "only the beginning of the file is read: memory.max_file_bytes"
+    return _piece(head.rel_path, text, (first, last), head.sha256, shortened=shortened)
+
+
+def _piece(
+    rel_path: str,
+    text: str = "",
+    lines: tuple[int, int] | None = None,
+    sha256: str = "",
+    *,
+    shortened: str = "",
+    problem: str = "",
+) -> Contribution:
+    return Contribution(
+        layer=Layer.digest,
+        priority=0 if problem else PRIORITIES[rel_path],
+        text=text,
+        source=f"digest.{rel_path.removeprefix(f'{DIGEST_DIR}/').removesuffix('.md')}",
+        place=Place.digest,
+        rel_path=rel_path,
+        fit=Fit.newest if rel_path == SHORT else Fit.cut,
+        lines=lines,
+        sha256=sha256,
+        shortened=shortened,
+        problem=problem,
+    )

@@ -1,0 +1,88 @@
+"""Context tiers: how much of the memory a prompt is made of, from 1 (little) to 4 (all there is).
+
+What was said, summaries of it, and texts from the settings are in the prompt at every tier. See
+docs/reference/context-tiers.md, whose table is made from this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from familiar_cli.config.tiers import TIERS
+from familiar_cli.memory.aliases import PEOPLE_DIR
+from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
+from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR
+
+IDENTITY: Final = 1
+STANDARD: Final = 2
+DEEP: Final = 3
+EVERYTHING: Final = 4
+
+DIGEST_DIR: Final = "digest"
+SHORT: Final = f"{DIGEST_DIR}/short.md"
+MID: Final = f"{DIGEST_DIR}/mid.md"
+LONG: Final = f"{DIGEST_DIR}/long.md"
+TIERS_NOTE: Final = f"{SELF_DIR}/.persona/CONTEXT_TIERS.md"
+"""What a persona that was imported says of its own tiers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What is loaded from a tier on.
+
+    Args:
+        tier: The lowest one.
+        rel_path: A memory file, or a directory with `/` at its end.
+        what: What it is.
+        persona: What it is called in the folder of a persona.
+    """
+
+    tier: int
+    rel_path: str
+    what: str
+    persona: str = ""
+
+
+# The first that fits a path holds.
+LOADED: Final = (
+    Loaded(IDENTITY, f"{SELF_DIR}/description.md", "who the familiar is", "IDENTITY.md"),
+    Loaded(STANDARD, f"{SELF_DIR}/personality.md", "how it is", "SOUL.md"),
+    Loaded(STANDARD, f"{SELF_DIR}/system_prompt.md", "how it behaves", "PROTOCOLS.md"),
+    Loaded(STANDARD, f"{SELF_DIR}/post_history_instructions.md", "what is read last"),
+    Loaded(STANDARD, f"{SELF_DIR}/scenario.md", "where it is"),
+    Loaded(STANDARD, f"{SELF_DIR}/mes_example.md", "how it talks"),
+    Loaded(STANDARD, CARD_JSON, "of it the depth prompt"),
+    Loaded(STANDARD, f"{PEOPLE_DIR}/", "who takes part, and who is named", "USER.md"),
+    Loaded(STANDARD, SHORT, "the latest sessions", "MEMORY_SHORT.md"),
+    Loaded(STANDARD, MID, "the last weeks", "MEMORY_MID.md"),
+    Loaded(STANDARD, REMINDERS, "of it the reminders that are due", "REMINDERS.md"),
+    Loaded(DEEP, LONG, "everything before", "MEMORY_LONG.md"),
+    Loaded(DEEP, TIERS_NOTE, "a persona's own note on its tiers", "CONTEXT_TIERS.md"),
+    Loaded(EVERYTHING, SCRATCH, "the scratchpad", "SCRATCH.md"),
+    Loaded(EVERYTHING, TASKS, "of it the tasks that are open", "TASKS.json"),
+)
+
+
+def lowest_tier(rel_path: str) -> int | None:
+    """Return from which tier on a file is loaded; None: tiers say nothing about it."""
+    for entry in LOADED:
+        is_dir = entry.rel_path.endswith("/")
+        if rel_path == entry.rel_path or (is_dir and rel_path.startswith(entry.rel_path)):
+            return entry.tier
+    return None
+
+
+def is_loaded(rel_path: str, tier: int) -> bool:
+    """Return whether a prompt of that tier may hold a file."""
+    return tier >= (lowest_tier(rel_path) or IDENTITY)
+
+
+def withheld(rel_path: str, tier: int) -> str:
+    """Return why a prompt of that tier does not hold a file, in words; empty when it may."""
+    lowest = lowest_tier(rel_path)
+    if lowest is None or tier >= lowest:
+        return ""
+    if lowest == TIERS[-1]:
+        return f"tier {tier} does not load it, tier {lowest} does"
+    return f"tier {tier} does not load it; tier {lowest} and above do"

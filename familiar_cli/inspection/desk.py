@@ -1,0 +1,145 @@
+"""What lies on a familiar's desk, with the time it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.clock import iso, now
+from familiar_cli.memory.desk import REMINDERS, TASKS, add_item, due_items, mark_item, read_items
+from familiar_cli.memory.desk.when import parse_when
+
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.desk import Change, Item, Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One item of a list.
+
+    Args:
+        number: Its number.
+        text: What it says, without its time.
+        mark: `open`, `done` or `dropped`.
+        due: Its time as it is written; None: it has none.
+        at: When that is, in UTC; None where it says nothing that can be read.
+        is_due: It is open and its time has come; for a reminder also one without a time.
+        line: Where it stands in the file, from 1.
+    """
+
+    number: int
+    text: str
+    mark: str
+    due: str | None
+    at: str | None
+    is_due: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A list, with the items that are done."""
+
+    rel_path: str
+    items: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of an item, or would.
+
+    Args:
+        rel_path: Its list.
+        item: The item, as it is now.
+        changed: The file is another one now.
+        diff: How; unified, empty when nothing changed.
+        dry_run: Nothing was changed.
+    """
+
+    rel_path: str
+    item: Listed
+    changed: bool
+    diff: str
+    dry_run: bool
+
+
+def reminders_of(familiar: Familiar) -> Desk:
+    """Return all reminders.
+
+    Raises:
+        BadInputError: The file is not UTF-8.
+    """
+    return _desk(familiar, REMINDERS)
+
+
+def tasks_of(familiar: Familiar) -> Desk:
+    """Return all tasks. Raises as `reminders_of` does."""
+    return _desk(familiar, TASKS)
+
+
+def add_reminder(familiar: Familiar, text: str, at: str, *, dry_run: bool = False) -> Done:
+    """Write a reminder down.
+
+    Raises:
+        UsageError: `text` is empty or too long, or `at` is no time.
+        RefusedError: The file was changed meanwhile, or may not be written; it stays as it was.
+    """
+    return _add(familiar, REMINDERS, text, at, dry_run=dry_run)
+
+
+def add_task(familiar: Familiar, text: str, due: str | None, *, dry_run: bool = False) -> Done:
+    """Write a task down. Raises as `add_reminder` does."""
+    return _add(familiar, TASKS, text, due, dry_run=dry_run)
+
+
+def tick_off(
+    familiar: Familiar, rel_path: str, number: int, mark: Mark, *, dry_run: bool = False
+) -> Done:
+    """Put another mark on an item.
+
+    Raises:
+        NotFoundError: There is no such item.
+        RefusedError: The file was changed meanwhile; it stays as it was.
+    """
+    return _done(familiar, mark_item(familiar.memory, rel_path, number, mark, dry_run=dry_run))
+
+
+def _add(familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> Done:
+    due = parse_when(when, now(), familiar.zone) if when is not None else None
+    return _done(familiar, add_item(familiar.memory, rel_path, text, due, dry_run=dry_run))
+
+
+def _done(familiar: Familiar, change: Change) -> Done:
+    assert change.item is not None
+    item = _listed((change.item,), change.rel_path, now(), familiar.zone)[0]
+    return Done(change.rel_path, item, change.changed, change.diff, change.dry_run)
+
+
+def _desk(familiar: Familiar, rel_path: str) -> Desk:
+    items = read_items(familiar.memory, rel_path)
+    return Desk(rel_path, _listed(items, rel_path, now(), familiar.zone))
+
+
+def _listed(
+    items: tuple[Item, ...], rel_path: str, moment: datetime, zone: tzinfo | None
+) -> tuple[Listed, ...]:
+    # A reminder that names no time is due at any; a task without one is never late.
+    timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
+    due = {item.number for item in due_items(timed, moment, zone)}
+    return tuple(_one(item, zone, is_due=item.number in due) for item in items)
+
+
+def _one(item: Item, zone: tzinfo | None, *, is_due: bool) -> Listed:
+    at = item.due.at(zone) if item.due else None
+    return Listed(
+        number=item.number,
+        text=item.text,
+        mark=item.mark.name,
+        due=item.due.written if item.due else None,
+        at=iso(at) if at else None,
+        is_due=is_due,
+        line=item.line,
+    )

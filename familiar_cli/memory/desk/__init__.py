@@ -1,0 +1,31 @@
+"""What lies on the familiar's desk: reminders, tasks and a scratchpad, in Markdown."""
+
+from familiar_cli.memory.desk.files import (
+    REMINDERS,
+    SCRATCH,
+    TASKS,
+    Change,
+    add_item,
+    add_scratch,
+    clear_scratch,
+    mark_item,
+    read_items,
+    read_scratch,
+)
+from familiar_cli.memory.desk.items import Item, Mark, due_items
+
+__all__ = [
+    "REMINDERS",
+    "SCRATCH",
+    "TASKS",
+    "Change",
+    "Item",
+    "Mark",
+    "add_item",
+    "add_scratch",
+    "clear_scratch",
+    "due_items",
+    "mark_item",
+    "read_items",
+    "read_scratch",
+]

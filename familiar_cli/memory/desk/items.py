@@ -1,0 +1,203 @@
+"""The items of a Markdown list that a person may edit: read, ticked off, added to.
+
+`- [ ] call Anna @2026-11-30 09:00` is an item. A list without boxes is read as open items. Whatever
+is no item, and how a person writes one, stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.memory.desk.due import due_in
+from familiar_cli.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime, tzinfo
+
+    from familiar_cli.memory.desk.due import Due
+
+MAX_CHARS: Final = 2000
+"""Most characters of an item; what is longer is a note, not a reminder."""
+
+_BULLET: Final = r"(?:[-*+]|[0-9]{1,9}[.)])"
+_BOXED: Final = re.compile(rf"([ \t]*{_BULLET}[ \t]+)\[([ xX-])\](?:[ \t]+(.*))?$")
+_BARE: Final = re.compile(rf"({_BULLET}[ \t]+)(\S.*)$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+class Mark(StrEnum):
+    """How an item stands; the value is what stands in its box."""
+
+    open = " "
+    done = "x"
+    dropped = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item.
+
+    Args:
+        number: Its place in the list, from 1; the items that are done count.
+        line: The line it stands on, from 1.
+        mark: How it stands.
+        text: What it says, without its time.
+        due: When it is due; None when it does not say.
+    """
+
+    number: int
+    line: int
+    mark: Mark
+    text: str
+    due: Due | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be done."""
+        return self.mark is Mark.open
+
+
+def items_in(markdown: str) -> tuple[Item, ...]:
+    """Return the items of a list, in the order of the file."""
+    return tuple(
+        Item(number, found.line, found.mark, *_said(found.words))
+        for number, found in enumerate(_found(markdown), start=1)
+    )
+
+
+def due_items(items: Iterable[Item], now: datetime, zone: tzinfo | None) -> list[Item]:
+    """Return the open items whose time has come, and those that name none that can be read.
+
+    Args:
+        items: Any items.
+        now: The present, with a timezone.
+        zone: Where the familiar lives; None: the system's.
+    """
+    return [item for item in items if item.is_open and _has_come(item.due, now, zone)]
+
+
+def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
+    """Return the item `number`.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    for item in items:
+        if item.number == number:
+            return item
+    there = f"it has {len(items)}" if items else "it has none"
+    raise NotFoundError(
+        f"{rel_path!r} has no item {number}: {there}; nothing was changed",
+        hint="List all of them with their numbers: `familiar remind ls --all`, or `task`.",
+    )
+
+
+def marked(markdown: str, item: Item, mark: Mark) -> str:
+    """Return the list with another mark on one item; nothing else changes."""
+    lines = _lines(markdown)
+    lines[item.line - 1] = _with_mark(lines[item.line - 1], mark)
+    return "".join(lines)
+
+
+def with_item(markdown: str, title: str, words: str) -> str:
+    """Return the list with one more open item, after the last one, or at the end of the file.
+
+    Args:
+        markdown: The list; empty: a new one is begun.
+        title: The H1 of a new one.
+        words: What the item says, its time included.
+    """
+    if not markdown.strip():
+        return f"{markdown}# {title}\n\n- [ ] {words}\n"
+    lines = _lines(markdown)
+    newline = "\r\n" if "\r\n" in markdown else "\n"
+    last = max((found.line for found in _found(markdown)), default=0)
+    at = _end_of(lines, last) if last else len(lines)
+    if not lines[at - 1].endswith("\n"):
+        lines[at - 1] += newline
+    gap = [] if last or not lines[at - 1].strip() else [newline]
+    lines[at:at] = [*gap, f"- [ ] {words}{newline}"]
+    return "".join(lines)
+
+
+def item_words(text: str) -> str:
+    """Return `text` as an item can say it: on one line, and harmless.
+
+    Raises:
+        UsageError: It is empty, or too long.
+    """
+    words = " ".join(harmless(text).split())
+    if not words:
+        raise UsageError("There is nothing to write down: the text is empty")
+    if len(words) > MAX_CHARS:
+        raise UsageError(
+            f"An item has at most {MAX_CHARS} characters, and this has {len(words)}",
+            hint="Keep it in a note: `familiar memory append notes.md -`.",
+        )
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    line: int
+    mark: Mark
+    words: str
+
+
+def _found(markdown: str) -> Iterator[_Found]:
+    fence = ""
+    for number, line in enumerate(_lines(markdown), start=1):
+        text = line.rstrip("\r\n").removeprefix("\ufeff")
+        fenced = _FENCE.match(text)
+        if fence:
+            closes = fenced and fenced[1].startswith(fence) and not text[fenced.end() :].strip()
+            fence = "" if closes else fence
+        elif fenced:
+            fence = fenced[1]
+        elif boxed := _BOXED.match(text):
+            yield _Found(number, Mark(boxed[2].lower()), boxed[3] or "")
+        elif (bare := _BARE.match(text)) and bare[2].strip("-*_ \t"):  # `* * *` is a rule
+            yield _Found(number, Mark.open, bare[2])
+
+
+def _has_come(due: Due | None, now: datetime, zone: tzinfo | None) -> bool:
+    at = due.at(zone) if due else None
+    return at is None or at <= now
+
+
+def _said(words: str) -> tuple[str, Due | None]:
+    found = due_in(words)
+    if found is None:
+        return words.strip(), None
+    without = f"{words[: found.start].rstrip()} {words[found.end :].lstrip()}".strip()
+    return without, found.due
+
+
+def _with_mark(line: str, mark: Mark) -> str:
+    lead = "\ufeff" if line.startswith("\ufeff") else ""
+    line = line.removeprefix(lead)
+    body = line.rstrip("\r\n")
+    boxed = _BOXED.match(body)
+    if boxed:
+        return f"{lead}{line[: boxed.start(2)]}{mark}{line[boxed.end(2) :]}"
+    bare = _BARE.match(body)
+    assert bare is not None
+    return f"{lead}{line[: bare.end(1)]}[{mark}] {line[bare.end(1) :]}"
+
+
+def _end_of(lines: list[str], last: int) -> int:
+    """Return the index after the item on line `last`, with what a person wrote below it."""
+    at = last
+    while at < len(lines) and lines[at].strip() and lines[at][0] in " \t":
+        at += 1
+    return at
+
+
+def _lines(markdown: str) -> list[str]:
+    """Return the lines with their ends; only a newline ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+\Z", markdown)

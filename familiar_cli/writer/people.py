@@ -1,0 +1,225 @@
+"""Merge two people's files, split them again, and rename somebody: changes of text, as a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
+from familiar_cli.memory.alias_section import (
+    aliases_of,
+    names_of,
+    title_of,
+    with_alias,
+    without_alias,
+)
+from familiar_cli.memory.aliases import people_path
+from familiar_cli.memory.evidence import turn_ids
+from familiar_cli.memory.likeness import normal, normal_lines
+from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.relink import relinked
+from familiar_cli.memory.same_person import same_as, stub
+from familiar_cli.writer import sections
+from familiar_cli.writer.draft import Draft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from familiar_cli.memory.store import MemoryStore
+
+_SUFFIXES = (".md", ".markdown", ".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a change of people comes to: the files, and how many lines moved."""
+
+    draft: Draft
+    moved: int
+
+
+def merged(store: MemoryStore, kept: str, other: str) -> Changed:
+    """Return the change that puts all that is known of `other` into the file of `kept`.
+
+    The file of `other` stays, and says whose it is. Links to it lead to `kept`.
+
+    Raises:
+        UsageError: They are the same already.
+        NotFoundError: `other` has no file.
+    """
+    draft = Draft(store)
+    if kept == other:
+        raise UsageError(f"{kept!r} is one person already")
+    theirs = _text(draft, other)
+    ours = draft.text(people_path(kept)) or sections.new_file(title_of(theirs) or kept)
+    for slug, text in ((kept, ours), (other, theirs)):
+        if same_as(text):
+            raise UsageError(
+                f"{slug!r} was merged into {same_as(text)!r} already; nothing was changed",
+                hint=f"Take it back first: `familiar people split {slug}`.",
+            )
+    after, moved = _joined(ours, theirs)
+    names = aliases_of(theirs)
+    name = title_of(after) or kept
+    draft.put(people_path(kept), after)
+    draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names))
+    _relink(draft, store, people_path(other), people_path(kept), skip={people_path(other)})
+    return Changed(draft, moved)
+
+
+def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) -> Changed:
+    """Return the change that gives `other` a file of their own again.
+
+    Lines that rest on turns of `other` alone move there; all others stay where they are.
+
+    Args:
+        store: The memory.
+        other: The slug that was merged into somebody else.
+        said_by: Gives the slug of who said a turn.
+
+    Raises:
+        UsageError: They were not merged.
+        NotFoundError: `other` has no file.
+    """
+    draft = Draft(store)
+    theirs = _text(draft, other)
+    kept = same_as(theirs)
+    if kept is None:
+        raise UsageError(
+            f"{other!r} has a file of their own; nothing was changed",
+            hint="`familiar people merge` puts two together.",
+        )
+    ours = _text(draft, kept)
+    own = sections.new_file(title_of(theirs) or other)
+    for name in aliases_of(theirs):
+        own = with_alias(own, name)
+        if key_of(name) != key_of(title_of(ours)):
+            ours = _without(ours, name)
+    moved = 0
+    for section in sections.parse(ours):
+        lines = [line for line in section.lines if _rests_on(line, other, said_by)]
+        if section.level == 2 and lines:  # noqa: PLR2004
+            heading = section.lines[0].strip()
+            own = sections.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
+            moved += len(lines)
+            for line in lines:
+                ours = ours.replace(line, "", 1)
+    draft.put(people_path(kept), ours)
+    draft.put(people_path(other), own)
+    return Changed(draft, moved)
+
+
+def renamed(store: MemoryStore, slug: str, old: str, new: str) -> Changed:
+    """Return the change that calls somebody `new` instead of `old`, in their file and in links.
+
+    Raises:
+        NotFoundError: They have no file, or are not called `old`.
+        UsageError: `new` can be no name.
+    """
+    draft = Draft(store)
+    text = _text(draft, slug)
+    if key_of(old) not in {key_of(name) for name in names_of(text)}:
+        raise NotFoundError(
+            f"{slug!r} is not called {old!r}; nothing was changed",
+            hint=f"See their names: `familiar people show {slug}`.",
+        )
+    after = with_alias(_without(text, old), new)
+    title = title_of(text)
+    label = None
+    if key_of(title) == key_of(old):
+        after = _retitled(after, title, new)
+        label = new
+    draft.put(people_path(slug), after)
+    if label is not None:
+        path = people_path(slug)
+        _relink(draft, store, path, path, skip={path}, label=label, said=title)
+    return Changed(draft, 0)
+
+
+def make(store: MemoryStore, change: Changed, message: str, *, dry_run: bool) -> tuple[str, ...]:
+    """Make a change in one transaction; return the files that changed, or would."""
+    with store.transaction("human", message, dry_run=dry_run) as tx:
+        change.draft.stage(tx)
+    return tx.result.written
+
+
+def _joined(ours: str, theirs: str) -> tuple[str, int]:
+    """Return our file with all that only theirs says, and how many lines that is."""
+    after = ours
+    moved = 0
+    known = normal_lines(ours)
+    summary = sections.summary_of(theirs)
+    if summary and normal(summary) not in normal(sections.summary_of(ours)):
+        both = [part for part in (sections.summary_of(ours), summary) if part]
+        after = sections.with_summary(after, both)
+        moved += len(summary.splitlines())
+    for name in names_of(theirs):
+        after = with_alias(after, name)
+    for section in sections.parse(theirs):
+        if section.level != 2 or section.title.casefold().strip(" :*_") == "aliases":  # noqa: PLR2004
+            continue
+        fresh = [
+            line
+            for line in section.body.splitlines()
+            if line.strip() and (not normal(line) or normal(line) not in known)
+        ]
+        if fresh:
+            after = sections.with_bullets(after, section.lines[0].strip(), fresh)
+            moved += len(fresh)
+    return after, moved
+
+
+def _relink(
+    draft: Draft,
+    store: MemoryStore,
+    old: str,
+    new: str,
+    *,
+    skip: Iterable[str],
+    label: str | None = None,
+    said: str = "",
+) -> None:
+    """Let all links to `old` lead to `new`; files that cannot be read stay as they are."""
+    for entry in store.walk().files:
+        if entry.rel_path in skip or not entry.rel_path.lower().endswith(_SUFFIXES):
+            continue
+        try:
+            text = draft.text(entry.rel_path) or ""
+        except FamiliarError:
+            continue
+        after = relinked(text, entry.rel_path, old, new, label=label, said=said)
+        if after != text:
+            draft.put(entry.rel_path, after)
+
+
+def _text(draft: Draft, slug: str) -> str:
+    text = draft.text(people_path(slug))
+    if text is None:
+        raise NotFoundError(
+            f"There is no file about {slug!r}; nothing was changed",
+            hint="Run `familiar people ls`.",
+        )
+    return text
+
+
+def _without(text: str, name: str) -> str:
+    try:
+        return without_alias(text, name)
+    except UsageError as error:
+        raise RefusedError(str(error), hint=error.hint) from error
+
+
+def _retitled(text: str, old: str, new: str) -> str:
+    """Return `text` with another H1."""
+    lines = text.splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        if line.lstrip("\ufeff ").startswith("# ") and old in line:
+            lines[at] = line.replace(old, new, 1)
+            break
+    return "".join(lines)
+
+
+def _rests_on(line: str, slug: str, said_by: Callable[[int], str | None]) -> bool:
+    ids = turn_ids(line)
+    people = {said_by(n) for n in ids} - {None}
+    return bool(ids) and people == {slug}

@@ -1,0 +1,57 @@
+"""`familiar people merge | split | rename-alias`, from argv to stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.world import data, live, run
+from tests.support.writing import memory
+
+
+@pytest.fixture
+def root():
+    made = live()
+    run("memory", "write", "people/discord-42.md", "# Anna\n\n## Facts\n\n- Keeps bees.\n")
+    run("memory", "write", "people/twitch-9.md", "# Annie\n\n## Facts\n\n- Sells honey.\n")
+    run("memory", "write", "topics/bees.md", "# Bees\n\n[Annie](../people/twitch-9.md)\n")
+    return made
+
+
+def test_a_merge_across_platforms_puts_all_into_one_file(root):
+    done = run("people", "merge", "discord:42", "twitch:9")
+
+    assert done.exit_code == 0
+    assert "+- Sells honey." in done.stdout
+    assert "../people/discord-42.md" in memory(root, "topics/bees.md")
+    assert data("people", "show", "Annie")["slug"] == "discord-42"
+    assert data("people", "ls")["collisions"] == []
+
+
+def test_a_dry_run_shows_the_diff_and_changes_nothing(root):
+    done = run("people", "merge", "discord:42", "twitch:9", "--dry-run")
+
+    assert "+- Sells honey." in done.stdout
+    assert "honey" not in memory(root, "people/discord-42.md")
+
+
+def test_a_split_takes_the_merge_back(root):
+    run("people", "merge", "discord:42", "twitch:9")
+
+    done = run("people", "split", "twitch-9")
+
+    assert done.exit_code == 0
+    assert memory(root, "people/twitch-9.md").startswith("# Annie\n")
+    assert run("people", "split", "twitch-9").exit_code == 2
+
+
+def test_a_renamed_person_is_called_so_in_links(root):
+    found = data("people", "rename-alias", "twitch:9", "Annie", "Anne")
+
+    assert found["files"] == ["people/twitch-9.md", "topics/bees.md"]
+    assert "[Anne](../people/twitch-9.md)" in memory(root, "topics/bees.md")
+    assert data("people", "show", "Anne")["slug"] == "twitch-9"
+
+
+def test_nobody_of_that_name_is_not_found(root):
+    assert run("people", "merge", "discord:42", "nobody").exit_code == 4
+    assert run("people", "merge", "discord:42", "discord:42").exit_code == 2

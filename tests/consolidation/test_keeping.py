@@ -1,0 +1,84 @@
+"""What a person did to a file stays when the file is made again."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.consolidation.blocks import blocks
+from familiar_cli.consolidation.keeping import hand_in, made_again
+
+words = st.sampled_from([f"word{n}" for n in range(12)])
+machine = st.lists(words, max_size=8, unique=True).map(
+    lambda found: "# Title\n\n" + "".join(f"- {word}\n" for word in found)
+)
+theirs = st.lists(st.integers(0, 999).map("- mine {}\n".format), max_size=4, unique=True)
+
+
+def marks(text):
+    return [block.mark for block in blocks(text)[0]]
+
+
+def lines(text):
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def edited(text, added, removed, places):
+    kept = [b.gap + b.text for n, b in enumerate(blocks(text)[0]) if n not in removed]
+    for line, place in zip(added, places, strict=False):
+        kept.insert(min(place, len(kept)), line)
+    return "".join(kept)
+
+
+@given(st.text(alphabet="# -*\n`ab \t1.", max_size=80))
+def test_blocks_joined_are_the_text(text) -> None:
+    found, tail = blocks(text)
+    assert "".join(b.gap + b.text for b in found) + tail == text
+
+
+@settings(max_examples=40)
+@given(machine, machine)
+def test_without_a_persons_edits_the_new_text_is_written_as_it_is(old, new) -> None:
+    assert made_again(new, hand_in(old, marks(old))) == (new, tuple(marks(new)))
+
+
+@given(
+    machine, machine, theirs, st.sets(st.integers(1, 8)), st.lists(st.integers(0, 9), min_size=4)
+)
+def test_what_a_person_added_stays_and_what_they_removed_stays_away(
+    old, new, added, removed, places
+) -> None:
+    gone = {b.text for n, b in enumerate(blocks(old)[0]) if n in removed}
+    hand = hand_in(edited(old, added, removed, places), marks(old))
+    text, _ = made_again(new, hand)
+    assert all(line.strip() in lines(text) for line in added)
+    assert not any(line.strip() in lines(text) for line in gone)
+    wanted = [line for line in lines(new) if line + "\n" not in gone]
+    assert [line for line in lines(text) if line + "\n" not in added] == wanted
+
+
+@given(
+    machine, machine, theirs, st.sets(st.integers(1, 8)), st.lists(st.integers(0, 9), min_size=4)
+)
+def test_making_it_a_second_time_changes_nothing(old, new, added, removed, places) -> None:
+    hand = hand_in(edited(old, added, removed, places), marks(old))
+    once, known = made_again(new, hand)
+    assert made_again(new, hand_in(once, known)) == (once, known)
+
+
+def test_a_changed_bullet_stays_as_the_person_changed_it() -> None:
+    old = "# Day\n\n- Anna keeps bees\n- Bob sings\n"
+    text, _ = made_again(old + "- Cleo paints\n", hand_in(old.replace("bees", "wasps"), marks(old)))
+    assert text == "# Day\n\n- Anna keeps wasps\n- Bob sings\n- Cleo paints\n"
+
+
+def test_a_section_that_a_person_wrote_stays_whole_when_everything_else_is_new() -> None:
+    old = "# Week\n\nOld words.\n\n- old\n"
+    by_hand = old + "\n## My notes\n\n- mine\n  goes on\n\n```\ncode\n\nmore\n```\n"
+    text, _ = made_again("# Week\n\nNew words.\n\n- new\n", hand_in(by_hand, marks(old)))
+    assert text == "# Week\n\nNew words.\n\n- new\n" + by_hand.removeprefix(old)
+
+
+def test_a_file_that_was_all_made_by_hand_is_kept_and_added_to() -> None:
+    text, _ = made_again("# Day\n\n- new\n", hand_in("# Day\n\n- mine\n", ()))
+    assert lines(text) == ["# Day", "- mine", "- new"]

@@ -1,0 +1,135 @@
+"""One person with two accounts, taken apart again, and called by another name."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.memory.relink import relinked
+from familiar_cli.memory.same_person import main_slug
+from familiar_cli.writer import people
+from tests.writer.support import ANNAS, BOB, BOBS, op, reply
+
+TOPIC = (
+    "# Bees\n\n[Bob](../people/discord-7.md) and `[Bob](../people/discord-7.md)` and [a](x.md)\n"
+)
+
+
+@pytest.fixture
+def two(world):
+    """Anna and Bob, each with a file made from what they said, and a topic that links to Bob."""
+    world.say()
+    world.say("I sell honey.", BOB)
+    bob = op(file=BOBS, lines=["Bob sells honey."], turns=[2])
+    feels = op(file=BOBS, lines=["Trusted."], turns=[2], kind="felt")
+    world.write(reply(op(), bob, feels))
+    world.store.write_file("topics/bees.md", TOPIC)
+    return world
+
+
+def said_by(world):
+    return lambda n: world.history.turn(n).author.slug
+
+
+def merge(world, kept="discord-42", other="discord-7"):
+    return people.make(world.store, people.merged(world.store, kept, other), "merge", dry_run=False)
+
+
+def test_a_merge_keeps_all_that_either_file_says(two):
+    merge(two)
+
+    text = two.read(ANNAS)
+    assert "- Anna keeps bees. <!-- turns 1 -->\n- Bob sells honey. <!-- turns 2 -->" in text
+    assert "## Feelings\n\n- Trusted. <!-- turns 2 -->" in text
+    assert "- Anna\n- Bob\n" in text
+
+
+def test_links_lead_to_the_file_that_stays_and_code_stays_as_it_is(two):
+    changed = merge(two)
+
+    assert two.read("topics/bees.md") == (
+        "# Bees\n\n[Bob](../people/discord-42.md) and `[Bob](../people/discord-7.md)` "
+        "and [a](x.md)\n"
+    )
+    assert set(changed) == {ANNAS, BOBS, "topics/bees.md"}
+
+
+def test_what_the_other_account_says_later_goes_to_the_one_file(two):
+    merge(two)
+    two.say("I moved to Oslo.", BOB)
+
+    report = two.write(reply(op(lines=["Lives in Oslo."], turns=[3])))
+
+    assert main_slug(two.store, "discord-7") == "discord-42"
+    assert list(report.files) == [ANNAS]
+    assert "- Lives in Oslo." in two.read(ANNAS)
+
+
+def test_a_split_takes_back_what_only_the_other_said(two):
+    before = two.read(ANNAS)
+    merge(two)
+
+    change = people.split(two.store, "discord-7", said_by(two))
+    people.make(two.store, change, "split", dry_run=False)
+
+    assert "- Bob sells honey. <!-- turns 2 -->" in two.read(BOBS)
+    assert "- Trusted. <!-- turns 2 -->" in two.read(BOBS)
+    assert "honey" not in two.read(ANNAS)
+    assert "- Bob\n" not in two.read(ANNAS)
+    assert "- Anna keeps bees." in before
+    assert "- Anna keeps bees." in two.read(ANNAS)
+    assert main_slug(two.store, "discord-7") == "discord-7"
+
+
+def test_merging_twice_or_with_oneself_is_refused(two):
+    with pytest.raises(UsageError, match="one person already"):
+        people.merged(two.store, "discord-42", "discord-42")
+    merge(two)
+    with pytest.raises(UsageError, match="merged into 'discord-42' already"):
+        people.merged(two.store, "discord-42", "discord-7")
+    with pytest.raises(UsageError, match="merged into"):
+        people.merged(two.store, "discord-7", "discord-42")
+
+
+def test_nobody_can_be_split_who_was_not_merged(two):
+    with pytest.raises(UsageError, match="a file of their own"):
+        people.split(two.store, "discord-7", said_by(two))
+    with pytest.raises(NotFoundError):
+        people.merged(two.store, "discord-42", "discord-99")
+
+
+def test_private_lines_stay_private_in_a_merge(two):
+    heading = "## In private: DM <!-- private dm -->"
+    two.store.append_file(BOBS, f"\n{heading}\n\n- Is ill.\n")
+
+    merge(two)
+
+    assert f"{heading}\n\n- Is ill.\n" in two.read(ANNAS)
+
+
+def test_a_new_name_stands_in_the_title_the_list_and_the_links(two):
+    change = people.renamed(two.store, "discord-7", "bob", "Robert")
+    people.make(two.store, change, "rename", dry_run=False)
+
+    assert two.read(BOBS).startswith("# Robert\n\n## Aliases\n\n- Robert\n")
+    assert "[Robert](../people/discord-7.md) and `[Bob]" in two.read("topics/bees.md")
+
+
+def test_only_a_name_that_they_have_is_renamed(two):
+    with pytest.raises(NotFoundError, match="is not called 'Zoe'"):
+        people.renamed(two.store, "discord-7", "Zoe", "X")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[B](b.md)", "[B](c.md)"),
+        ("[B](<b.md>)", "[B](c.md)"),
+        ('[B](b.md "B it is")', '[B](c.md "B it is")'),
+        ("[B]: b.md", "[B]: c.md"),
+        ("[B](/people/b.md)", "[B](c.md)"),
+        ("[B](other.md) [B](http://x/b.md)", "[B](other.md) [B](http://x/b.md)"),
+    ],
+)
+def test_every_way_to_write_a_link_is_found(before, after):
+    assert relinked(before, "people/a.md", "people/b.md", "people/c.md") == after
