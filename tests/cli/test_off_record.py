@@ -86,6 +86,31 @@ def test_the_reply_is_printed_and_no_word_of_it_is_written(root, serve, begun) -
     assert (root / "traces").exists() == begun
 
 
+def test_only_off_the_record_the_prompt_says_so(root, serve) -> None:
+    server = serve(ANSWER, "Two.")
+    run("ask", SECRET, "--off-record")
+    run("ask", "second")
+    del root
+    said_so = ["Mode: off the record" in request.body.decode() for request in server.requests]
+    assert said_so == [True, False]
+
+
+def test_neither_index_nor_search_nor_writer_nor_digest_learns_of_it(root, serve) -> None:
+    (root / "memory" / "notes.md").write_text("# Notes\n\nThe sea.\n", "utf-8")
+    run("index", "build")
+    serve("One.", ANSWER, "Hm.")
+    run("ask", "first")
+    run("ask", SECRET, "--off-record")
+    run("index", "build")
+
+    assert SECRET not in run("write-memory", "--dry-run").output
+    assert run("distill", "short").exit_code in {0, 2}
+    for command in ("search", "history"):
+        words = (command, "search", SECRET) if command == "history" else (command, SECRET)
+        assert SECRET not in run(*words, "--json").stdout.replace(f'"query": "{SECRET}"', "")
+    assert words_in(root) == set()
+
+
 def test_the_prompt_sees_the_history_and_later_prompts_see_nothing_of_it(root, serve) -> None:
     server = serve("One.", ANSWER, "Three.")
     run("ask", "first")

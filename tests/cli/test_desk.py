@@ -1,0 +1,125 @@
+"""`familiar remind`, `task` and `scratch`, from argv to files, stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from familiar_cli.inspection import desk
+from tests.support.world import data, live, run
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    root = live("ada")
+    (root / "character.toml").write_text('timezone = "Europe/Oslo"\n', "utf-8")
+    monkeypatch.setattr(desk, "now", lambda: datetime(2026, 11, 21, 22, 47, tzinfo=UTC))
+    return root / "memory"
+
+
+def test_a_reminder_is_written_in_the_familiars_timezone(memory) -> None:
+    result = run("remind", "add", "Call Anna", "--at", "in 2 hours")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("+- [ ] Call Anna @2026-11-22 01:47\n")
+    assert result.stderr == "Number 1 is open, 2026-11-22 01:47.\n"
+    assert (memory / "reminders.md").read_bytes() == (
+        b"# Reminders\n\n- [ ] Call Anna @2026-11-22 01:47\n"
+    )
+
+
+def test_what_is_due_is_marked_and_what_is_done_goes(memory) -> None:
+    (memory / "reminders.md").write_text(
+        "- [ ] old @2026-11-21 23:47\n- [ ] new @2026-11-21 23:48\n- odd @2026-02-30\n", "utf-8"
+    )
+    found = data("remind", "ls")
+    assert [(item["text"], item["is_due"]) for item in found["items"]] == [
+        ("old", True),
+        ("new", False),
+        ("odd", True),
+    ]
+    assert (found["open"], found["due"]) == (3, 2)
+    assert found["items"][0]["at"] == "2026-11-21T22:47:00.000Z"
+    assert "2026-02-30: no such time" in run("remind", "ls").stdout
+
+    done = data("remind", "done", "3")
+    assert (done["changed"], done["item"]["mark"]) == (True, "done")
+    assert (memory / "reminders.md").read_text("utf-8").endswith("- [x] odd @2026-02-30\n")
+    assert len(data("remind", "ls")["items"]) == 2
+    assert len(data("remind", "ls", "--all")["items"]) == 3
+    assert "already" in run("remind", "done", "3").stderr
+
+
+@pytest.mark.usefixtures("memory")
+def test_an_empty_list_says_what_to_type() -> None:
+    for words in (("remind", "ls"), ("task", "ls"), ("scratch",)):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert f"`familiar {words[0]} add TEXT" in result.stderr
+
+
+def test_tasks_keep_their_numbers(memory) -> None:
+    run("task", "add", "one")
+    run("task", "add", "two", "--due", "friday")
+    run("task", "done", "1")
+    run("task", "add", "-", "--due", "2026-12-01")
+    assert run("task", "add", "-", "--due", "tomorrow").exit_code == 2  # standard input is empty
+    run("task", "drop", "2")
+    assert (memory / "tasks.md").read_text("utf-8") == (
+        "# Tasks\n\n- [x] one\n- [-] two @2026-11-27\n"
+    )
+    assert [item["number"] for item in data("task", "ls", "--all")["items"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("remind", "add", "x", "--at", "some day"), 2),
+        (("remind", "add", " ", "--at", "friday"), 2),
+        (("remind", "add", "x"), 2),
+        (("remind", "done", "1"), 4),
+        (("task", "drop", "7"), 4),
+        (("scratch", "add", ""), 2),
+    ],
+)
+def test_what_makes_no_sense_changes_nothing(memory, words, code) -> None:
+    result = run(*words)
+    assert result.exit_code == code
+    assert result.stderr.startswith("error: ")
+    assert list(memory.iterdir()) == []
+
+
+def test_a_dry_run_changes_nothing(memory) -> None:
+    for words in (
+        ("remind", "add", "x", "--at", "friday"),
+        ("task", "add", "x"),
+        ("scratch", "add", "x"),
+    ):
+        assert "Nothing was changed (--dry-run)" in run(*words, "--dry-run").stderr
+    assert list(memory.iterdir()) == []
+
+
+def test_a_scratchpad_is_written_read_and_thrown_away(memory) -> None:
+    run("scratch", "add", "-", stdin="one\r\n")
+    run("scratch", "add", "two")
+    assert (memory / "scratch.md").read_bytes() == b"one\r\ntwo\n"
+    assert run("scratch").stdout_bytes == b"one\r\ntwo\n"
+    assert run("scratch", "show").stdout == run("scratch").stdout
+    cleared = data("scratch", "clear")
+    assert (cleared["before"], cleared["text"]) == ("one\r\ntwo\n", "")
+    assert not (memory / "scratch.md").exists()
+
+
+def test_a_file_that_is_not_utf_8_is_refused_and_stays(memory) -> None:
+    (memory / "tasks.md").write_bytes(b"- [ ] \xff\n")
+    for words in (("task", "ls"), ("task", "add", "x"), ("task", "done", "1")):
+        assert run(*words).exit_code == 5
+    assert (memory / "tasks.md").read_bytes() == b"- [ ] \xff\n"
+    assert "UTF-8" in data("status")["desk"]["problem"]
+
+
+def test_status_names_what_is_due(memory) -> None:
+    (memory / "reminders.md").write_text("- [ ] old @2026-01-01\n- [ ] new @2030-01-01\n", "utf-8")
+    run("task", "add", "one")
+    assert data("status")["desk"] == {"due": ["old"], "reminders": 2, "tasks": 1, "problem": ""}
+    assert "1 due: old" in run("status").stdout
