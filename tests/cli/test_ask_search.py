@@ -29,6 +29,7 @@ def configure(root, server, **slots) -> None:
             f'[llm.slots.{slot}]\npreset = "custom"\nbase_url = "{other.base_url}"\nmodel = "s"\n'
             "retries = 0\n"
         )
+    text += "[context]\nprovider_deadline_s = 20\n"  # a busy machine is no reason to fail
     with (root / "character.toml").open("a", encoding="utf-8") as file:
         file.write("\n" + text)
 

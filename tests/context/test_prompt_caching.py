@@ -14,11 +14,17 @@ from familiar_cli.context.limits import PERCENT
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.character import CharacterProvider
+from familiar_cli.context.providers.content_search import ContentSearchProvider
+from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.notes import NotesProvider
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
+from familiar_cli.index.build import EmbeddingIndex
+from familiar_cli.index.embedder import Opened
+from familiar_cli.index.search import search
 from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.memory.aliases import Aliases
 from familiar_cli.memory.self_files import field_markdown
 from familiar_cli.memory.store import MemoryStore
 from tests.context.support import ANNA, request
@@ -130,3 +136,41 @@ def test_what_comes_with_a_new_summary_leaves_what_stands_before_it(store, pipel
     beginning = before[: shared(before, after)]
     assert b"A keeper." in beginning
     assert b"Hm." in beginning
+
+
+def test_what_memory_adds_leaves_all_that_stands_before_it(store, tmp_path) -> None:
+    memory = MemoryStore(tmp_path / "memory")
+    for word in ("zero", "one", "two"):
+        memory.write_file(f"topics/{word}.md", f"# {word}\n\nAll about {word}.")
+    provider = ContentSearchProvider(
+        memory,
+        store,
+        lambda: Aliases(memory),
+        tokens.heuristic(),
+        retrieval=lambda refresh_s: Retrieval(
+            Memory(
+                memory,
+                lambda query, options: search(EmbeddingIndex(memory), query, options),
+                lambda: Opened(None),
+                store,
+                lambda _: Macros("A", "B"),
+            ),
+            tokens.heuristic(),
+            k=3,
+            share_private=False,
+            refresh_s=20.0,
+        ),
+        deadline_s=20.0,
+    )
+    history = HistoryProvider(store, recent_turns=24)
+    pipeline = ContextPipeline([history, provider], tokens.heuristic())
+    bodies = []
+    for word in ("zero", "one", "two"):
+        messages = asyncio.run(pipeline.assemble(request(f"tell of {word}"))).messages
+        assert f"All about {word}." in messages[-2]["content"]
+        bodies.append(ScriptedModel([]).prepare(messages[:-2]).body)
+        store.append("cli", "user", f"tell of {word}", author=ANNA)
+        store.append("cli", "assistant", "Well.")
+
+    for before, after in pairwise(bodies):
+        assert shared(before, after) >= before.rindex(b"]") - 1

@@ -44,7 +44,7 @@ FEW: Final = 3
 LABEL_TOKENS: Final = 20  # about what a passage costs beside its words
 _SHARE: Final = 0.8  # of the deadline; what is found by then is offered, so that some is always
 _REFRESH_SHARE: Final = 0.25
-_END: Final = 0.95  # of the time for searching; the rest is for handing over
+_FILTER_SHARE: Final = 0.95  # of the filter's own time
 
 
 class ContentSearchProvider:
@@ -105,7 +105,7 @@ class ContentSearchProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return what the tiers offer, in their order."""
-        until_s = stopwatch_s() + _END * self._search_s
+        until_s = stopwatch_s() + _SHARE * self._search_s
         people = await self._people.contribute(request)
         if self._retrieval is None or not self._retrieval.k:
             return people
@@ -178,7 +178,7 @@ class ContentSearchProvider:
         room = max(self._room(request, people) - LABEL_TOKENS, USEFUL_TOKENS)
         asked = self._filter.choose(request, found.passages, names, retrieval.sight(request), room)
         try:
-            chosen = await asyncio.wait_for(asked, _END * self._filter.deadline_s)
+            chosen = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
             why = f"the filter failed ({_words(error)}), so all that was found stands"
             return [*(_offered(p, found.how) for p in found.passages), _told(why)]
