@@ -56,9 +56,10 @@ def get(ctx: typer.Context, key: Key) -> None:
     familiar config get llm.preset
     """
     from familiar_cli.config.origin import effective_value
+    from familiar_cli.ui.settings_page import written
 
     row = effective_value(_path(ctx), key)
-    output(ctx).answer(row.to_json(), str(row.value))
+    output(ctx).answer(row.to_json(), written(row.value) if row.value != "" else "")
 
 
 @app.command("set")

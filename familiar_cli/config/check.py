@@ -43,6 +43,8 @@ def _fits(setting: Setting, value: object) -> bool:
         return False
     if isinstance(setting.default, float):
         return isinstance(value, int | float) and math.isfinite(value)
+    if isinstance(setting.default, tuple):
+        return isinstance(value, list | tuple) and all(isinstance(part, str) for part in value)
     return isinstance(value, type(setting.default))
 
 
@@ -80,4 +82,11 @@ def _timezone(value: Any) -> str | None:  # noqa: ANN401
     return None
 
 
-_RULES = {"url": _url, "variable": _variable, "timezone": _timezone}
+def _slug(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.text import slugify  # noqa: PLC0415  # only who sets one pays for it
+
+    fits = slugify(value) == value
+    return None if fits else f"is {value!r}, but must be lower case letters and digits, '-' between"
+
+
+_RULES = {"slug": _slug, "url": _url, "variable": _variable, "timezone": _timezone}

@@ -138,7 +138,8 @@ def parse_value(setting: Setting, text: str) -> Value:
     Raises:
         ConfigError: It is none, or not allowed.
     """
-    kind: Callable[[str], Value] = type(setting.default)
+    is_list = isinstance(setting.default, tuple)
+    kind: Callable[[str], Value] = _words if is_list else type(setting.default)
     try:
         value = kind(text)
     except ValueError:
@@ -224,7 +225,24 @@ def _put(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
                 f"{name!r} is set to a value, but must be a table; nothing was changed",
                 hint=f"Take it out first: `familiar config unset {name}`.",
             )
-    table[parts[-1]] = value
+    table[parts[-1]] = list(value) if isinstance(value, tuple) else value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return a list as a person types it, in JSON or as words of a shell.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    import json  # noqa: PLC0415
+    import shlex  # noqa: PLC0415
+
+    if not text.lstrip().startswith("["):
+        return tuple(shlex.split(text))
+    found = json.loads(text)
+    if not all(isinstance(word, str) for word in found):
+        raise ValueError(text)
+    return tuple(found)
 
 
 def _take(document: Any, key: str, path: Path, root: type[Any]) -> None:  # noqa: ANN401

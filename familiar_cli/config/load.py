@@ -154,7 +154,8 @@ def _add_scalar(
     setting = setting_of(entry, "".join(f"{part}." for part in at[:-1]))
     complaint = wrong(setting, value)
     if complaint is None:
-        given[entry.name] = float(value) if isinstance(setting.default, float) else value  # type: ignore[arg-type]
+        kind = type(setting.default)
+        given[entry.name] = kind(value) if kind in {float, tuple} else value  # type: ignore[arg-type]
         return
     example = setting.choices[0] if setting.choices else "VALUE"
     hint = f"Mend it: `familiar config set {setting.key} {example}`, or `unset` it for the default."

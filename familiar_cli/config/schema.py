@@ -292,6 +292,59 @@ class HousekeepingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceSettings:
+    """`[instance]`: one of the places where a familiar lives."""
+
+    id: str = _set(
+        "", "What this machine is called in daily files; empty: its own name", rule="slug"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationSettings:
+    """`[consolidation]`: how days become weeks, months and years."""
+
+    auto: str = _set("on", "Whether the daemon makes what is due", choices=ON_OFF)
+    cutoff_hour: int = _set(
+        5, "When the night ends, and with it the day; local time", minimum=0, maximum=12
+    )
+    part_tokens: int = _set(
+        6000, "Most tokens of one question to the model; a small model gets fewer", minimum=400
+    )
+    structured: str = _set(
+        "auto",
+        "Whether the server is asked to constrain replies to the schema; auto: until it refuses",
+        choices=SWITCH,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DistillSettings:
+    """`[distill]`: the digests that are always in a prompt."""
+
+    auto: str = _set("on", "Whether the daemon makes digests at their times", choices=ON_OFF)
+    short: str = _set("on", "Whether the daemon makes the short one", choices=ON_OFF)
+    mid: str = _set("on", "Whether the daemon makes the middle one", choices=ON_OFF)
+    long: str = _set(
+        "off", "Whether the daemon makes the long one; look at the first one first", choices=ON_OFF
+    )
+    short_at: str = _set("daily 03:00", "When it makes the short one, local time")
+    mid_at: str = _set("weekly sun 03:30", "When it makes the middle one, local time")
+    long_at: str = _set("monthly 1 04:00", "When it makes the long one, local time")
+    short_tokens: int = _set(3000, "Most tokens of the short one", minimum=100)
+    mid_tokens: int = _set(2000, "Most tokens of the middle one", minimum=100)
+    long_tokens: int = _set(2000, "Most tokens of the long one", minimum=100)
+    mid_slot: str = _set(
+        "consolidation", "The slot whose model makes the middle one", choices=SLOTS
+    )
+    long_slot: str = _set("consolidation", "The slot whose model makes the long one", choices=SLOTS)
+    notify: tuple[str, ...] = _set(
+        (), "A program with its arguments, told in one more argument that a digest was made"
+    )
+    notify_timeout_s: float = _set(30.0, "Longest time it may take, in seconds", minimum=0.1)
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -313,6 +366,9 @@ class CharacterConfig:
     search: SearchSettings = field(default_factory=SearchSettings)
     filter: FilterSettings = field(default_factory=FilterSettings)
     memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
+    instance: InstanceSettings = field(default_factory=InstanceSettings)
+    consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
+    distill: DistillSettings = field(default_factory=DistillSettings)
     housekeeping: HousekeepingSettings = field(default_factory=HousekeepingSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}

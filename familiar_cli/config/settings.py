@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from dataclasses import Field
 
-_TYPE_NAMES = {str: "text", int: "a whole number", float: "a number"}
+_TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
-Value = str | int | float
+Value = str | int | float | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.consolidation.composing import Composer
     from familiar_cli.consolidation.keeping import Hand
-    from familiar_cli.consolidation.types import Refused, Wanted
+    from familiar_cli.consolidation.types import Refused, Wanted, Why
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.transactions import Transaction
 
@@ -42,7 +42,7 @@ class Engine:
 
     store: MemoryStore
     composer: Callable[[], Composer]
-    hold: Callable[[Transaction, Change, str], str]
+    hold: Callable[[Transaction, Change, Why], str]
     review: bool = False
     dry_run: bool = False
 
@@ -99,8 +99,7 @@ class Engine:
         held = ""
         with self.store.transaction(SOURCE, message, dry_run=self.dry_run) as tx:
             if waits:
-                why = "review" if self.review else "held"
-                held = self.hold(tx, made.change, why)
+                held = self.hold(tx, made.change, "review" if self.review else "held")
             else:
                 tx.write(wanted.rel_path, made.change.after, expect=made.expect)
         return Made(made.change, made.expect, made.refused, held)

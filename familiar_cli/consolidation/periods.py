@@ -130,6 +130,20 @@ def parts(period: Period) -> tuple[Period, ...]:
     return tuple(found)
 
 
+def parse_tier(name: str) -> Tier:
+    """Return the tier of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    for tier in TIERS:
+        if name == tier:
+            return tier
+    raise UsageError(
+        f"There is no tier {name!r}", hint=f"It is one of {', '.join(TIERS)}; or none for all."
+    )
+
+
 def parse_period(name: str, tier: Tier | None = None) -> Period:
     """Return the period that `name` means; its form tells the tier.
 
@@ -145,7 +159,7 @@ def parse_period(name: str, tier: Tier | None = None) -> Period:
     if tier is not None and found.tier != tier:
         raise UsageError(
             f"{name!r} is {_ARTICLES[found.tier]}, not {_ARTICLES[tier]}",
-            hint=f"Run `familiar consolidate {found.tier} --period {found.name}`.",
+            hint=f"For that, run `familiar consolidate {found.tier} --period {found.name}`.",
         )
     return found
 

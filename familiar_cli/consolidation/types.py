@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Why = Literal["review", "held"]
+"""Why a change waits: a person wanted to see it, or a rule wants a person's yes."""
 
 SOURCE: Final = "consolidation"
 """Who changes the memory, as the journal notes it."""

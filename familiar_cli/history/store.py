@@ -191,6 +191,14 @@ class HistoryStore:
         sql = "SELECT count(*) FROM turns WHERE id > ?"
         return self._number(sql, (self.watermark(WRITER),))
 
+    def unsummarised_times(self) -> list[datetime]:
+        """Return when each turn was said that the memory writer has not read yet, but hidden ones.
+
+        Their order is that of their ids.
+        """
+        sql = "SELECT at_ms FROM turns WHERE id > ? AND NOT hidden ORDER BY id"
+        return self._rows(sql, (self.watermark(WRITER),), lambda row: from_ms(row[0]))
+
     def watermark(self, name: str) -> int:
         """Return the id of the last turn that the process `name` is done with; 0: none."""
         return self._number("SELECT turn_id FROM watermarks WHERE name = ?", (name,))

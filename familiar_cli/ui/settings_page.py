@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from familiar_cli.text import one_line
@@ -48,6 +49,8 @@ def setting_page(row: Effective) -> RenderableType:
 
 def written(value: object) -> str:
     """Return a value as text; an empty text is shown as such."""
+    if isinstance(value, tuple | list):
+        return json.dumps(list(value), ensure_ascii=False)
     return '""' if value == "" else str(value)
 
 

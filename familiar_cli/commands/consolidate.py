@@ -1,0 +1,97 @@
+"""`familiar consolidate`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output
+
+if TYPE_CHECKING:
+    from familiar_cli.consolidation.calendar import Report
+    from familiar_cli.ui.emit import Output
+
+app = App()
+
+
+@app.command()
+def consolidate(
+    ctx: typer.Context,
+    tier: Annotated[
+        str | None,
+        typer.Argument(metavar="[TIER]", help="daily, weekly, monthly or yearly; default: all."),
+    ] = None,
+    *,
+    period: Annotated[
+        str | None,
+        typer.Option(metavar="PERIOD", help="Only 2026-04-07, 2026-W15, 2026-04 or 2026."),
+    ] = None,
+    due: Annotated[
+        bool, typer.Option("--due", help="Only if it is due; to wait is no failure then.")
+    ] = False,
+    redo: Annotated[
+        bool, typer.Option("--redo", help="Also what is up to date; a person's lines stay.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be made; ask and change nothing.")
+    ] = False,
+    review: Annotated[
+        bool, typer.Option("--review", help="Keep what a model writes for `familiar review`.")
+    ] = False,
+) -> None:
+    """Make days of sessions, weeks of days, months of weeks and years of months.
+
+    A period is made when its last day is over and all that it is made of is there, and made again
+    when that has changed. What you wrote into its file stays. Days need no model.
+
+    \b
+    familiar consolidate
+    familiar consolidate --dry-run
+    familiar consolidate weekly --period 2026-W15 --redo
+    familiar consolidate monthly --json
+    """
+    import asyncio
+
+    from familiar_cli.consolidating import Consolidating, How
+    from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.consolidation_page import narrator
+
+    out = output(ctx)
+    if dry_run and review:
+        raise UsageError("--dry-run and --review exclude each other")
+    wanted = parse_tier(tier) if tier else None
+    only = parse_period(period, wanted) if period else None
+    tiers = (only.tier,) if only else (wanted,) if wanted else TIERS
+    how = How(dry_run=dry_run, review=review, on_wait=out.note)
+    with familiar_of(ctx) as familiar:
+        work = Consolidating(familiar)
+        report = asyncio.run(
+            work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=narrator(out))
+        )
+    _answer(out, report, named="" if due or only is None else only.name, dry_run=dry_run)
+
+
+def _answer(out: Output, report: Report, *, named: str, dry_run: bool) -> None:
+    from familiar_cli.errors import PartialError, RefusedError
+    from familiar_cli.ui.consolidation_page import report_text, told_after
+    from familiar_cli.ui.emit import exact
+
+    def render() -> None:
+        exact(report_text(report, dry_run=dry_run))
+
+    data = {**report.to_json(), "dry_run": dry_run}
+    for line in told_after(report, dry_run=dry_run):
+        out.note(line)
+    if report.failed and not report.done:
+        report.failed[0].data = data
+        raise report.failed[0]
+    if report.failed:
+        out.partial(data, report.failed, render)
+        raise typer.Exit(PartialError.exit_code)
+    if named in report.waiting and named not in report.held:
+        error = RefusedError(f"{named} was not made: {report.waiting[named]}")
+        error.data = data
+        raise error
+    out.answer(data, render)

@@ -1,0 +1,96 @@
+"""`familiar distill`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import familiar_of, group, output
+
+if TYPE_CHECKING:
+    from familiar_cli.consolidation.digests import Name
+
+app = group("Make the digests that are in every prompt, and see how they stand.")
+
+Redo = Annotated[bool, typer.Option("--redo", help="Also if its sources have not changed.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Tell what would be made; ask and change nothing.")
+]
+Review = Annotated[bool, typer.Option("--review", help="Keep it as a plan for `familiar review`.")]
+
+
+@app.command()
+def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False) -> None:
+    """Put the newest sessions that fit the budget into digest/short.md. No model is needed.
+
+    \b
+    familiar distill short
+    """
+    _make(ctx, "short", redo=redo, dry_run=dry_run, review=False)
+
+
+@app.command()
+def mid(
+    ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False, review: Review = False
+) -> None:
+    """Have a model write from digest/short.md where things stand: digest/mid.md.
+
+    \b
+    familiar distill mid
+    familiar distill mid --review
+    """
+    _make(ctx, "mid", redo=redo, dry_run=dry_run, review=review)
+
+
+@app.command()
+def long(
+    ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False, review: Review = False
+) -> None:
+    """Have a model take digest/mid.md into digest/long.md. It may not shrink by half unasked.
+
+    \b
+    familiar distill long --review
+    """
+    _make(ctx, "long", redo=redo, dry_run=dry_run, review=review)
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Show how long each digest is, when it was made, and whether it is due.
+
+    \b
+    familiar distill status
+    familiar distill status --json
+    """
+    from familiar_cli.consolidating import Consolidating
+    from familiar_cli.ui.consolidation_page import status_page
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        tiers = Consolidating(familiar).distiller().status()
+    data = {"tiers": [tier.to_json() for tier in tiers]}
+    out.answer(data, lambda: print_page(status_page(tiers)))
+
+
+def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
+    import asyncio
+
+    from familiar_cli.consolidating import Consolidating, How
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.consolidation_page import digest_notes, digest_text
+    from familiar_cli.ui.emit import exact
+
+    out = output(ctx)
+    if dry_run and review:
+        raise UsageError("--dry-run and --review exclude each other")
+    how = How(dry_run=dry_run, review=review, on_wait=out.note)
+    with familiar_of(ctx) as familiar:
+        made, problem = asyncio.run(Consolidating(familiar).distill(name, how, again=redo))
+    for note in digest_notes(made, dry_run=dry_run):
+        out.note(note)
+    if problem:
+        out.warn(problem)
+    data = {**made.to_json(), "dry_run": dry_run, "notification": problem or None}
+    out.answer(data, lambda: exact(digest_text(made, dry_run=dry_run)))

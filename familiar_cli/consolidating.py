@@ -1,0 +1,339 @@
+"""When and how days become years: on a command, and by whoever watches."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.clock import iso
+from familiar_cli.clock import now as clock_now
+from familiar_cli.config.instance import instance_id
+from familiar_cli.consolidation.calendar import Consolidator
+from familiar_cli.consolidation.composing import Asking, Composer, Who
+from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
+from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.library import Library, look
+from familiar_cli.consolidation.notify import notify
+from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
+from familiar_cli.consolidation.schedule import read_schedule
+from familiar_cli.consolidation.standing import Standings, Today
+from familiar_cli.errors import ConfigError, FamiliarError
+from familiar_cli.writer.pending import Pending, PendingFile, pending_ids, stage
+from familiar_cli.writer.runs import new_run_id
+from familiar_cli.writer.slots import session_path, slot_of
+from familiar_cli.writer.turnstile import one_at_a_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Sequence
+    from datetime import date, datetime
+    from pathlib import Path
+    from typing import Any, TypeVar
+
+    from familiar_cli.config.schema import DistillSettings
+    from familiar_cli.consolidation.calendar import Report
+    from familiar_cli.consolidation.digests import Distilled, Name
+    from familiar_cli.consolidation.periods import Period, Tier
+    from familiar_cli.consolidation.types import Change, Why
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.llm.slots import ResolvedSlot
+    from familiar_cli.memory.transactions import Transaction
+
+    T = TypeVar("T")
+
+SLOT: Final = "consolidation"
+RETRY_AFTER_S: Final = 900.0
+"""What failed is not tried again more often than this by whoever watches."""
+
+_PATIENCE_S: Final = 3600.0  # with another process that consolidates
+_REPLY_TOKENS: Final = 1600  # of a reply that is a plan, where nobody said otherwise
+_TEMPERATURE: Final = 0.2  # it is to be faithful, not inventive
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How work is done.
+
+    Args:
+        dry_run: Nothing is written, and no model is asked.
+        review: Everything that a model writes waits for a person.
+        on_wait: Told in one line what is waited for.
+    """
+
+    dry_run: bool = False
+    review: bool = False
+    on_wait: Callable[[str], None] = lambda _: None
+
+
+class Consolidating:
+    """One familiar's consolidation.
+
+    Args:
+        familiar: Whose.
+        now: The moment to look from; None: the present.
+    """
+
+    def __init__(self, familiar: Familiar, now: datetime | None = None) -> None:
+        self._familiar = familiar
+        set_to = familiar.config.consolidation
+        self.today = Today(now or clock_now(), familiar.zone, set_to.cutoff_hour)
+        self._composers: dict[str, Composer] = {}
+        self._run = new_run_id()
+
+    async def consolidate(
+        self,
+        how: How,
+        *,
+        tiers: Collection[Tier] = TIERS,
+        only: Period | None = None,
+        again: bool = False,
+        on_step: Callable[[Report], None] = lambda _: None,
+    ) -> Report:
+        """Make the days, weeks, months and years that are due; see `Consolidator.run`.
+
+        Args:
+            how: How.
+            tiers: Only these.
+            only: Only this period.
+            again: Also what is up to date.
+            on_step: Told after each period.
+
+        Raises:
+            LockedError: Another process is still at it.
+            FamiliarError: The memory or the history cannot be read.
+        """
+        standings = self._standings()
+        if again:
+            named = [only] if only else [p for tier in tiers for p in standings.periods(tier)]
+            standings.again = frozenset(named)
+        consolidator = Consolidator(
+            standings,
+            self._engine(SLOT, how),
+            chats_of=self._chats_of,
+            waiting_plan=self._waiting_plan(),
+            wanted_tiers=tiers,
+            only=only,
+        )
+        return await self._alone(how, consolidator.run(on_step))
+
+    async def distill(self, name: Name, how: How, *, again: bool = False) -> tuple[Distilled, str]:
+        """Make a digest, and tell the person's own program; return it, and what went wrong there.
+
+        Raises:
+            FamiliarError: As `Distiller.make`.
+        """
+        made = await self._alone(how, self._distiller(how).make(name, again=again))
+        problem = ""
+        set_to = self._familiar.config.distill
+        if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
+            what = "waits for your yes" if made.outcome == "held" else f"{made.tokens:,} tokens"
+            problem = await asyncio.to_thread(
+                notify,
+                set_to.notify,
+                f"{self._familiar.name}: the {name} digest was made ({what})",
+                timeout_s=set_to.notify_timeout_s,
+            )
+        return made, problem
+
+    def distiller(self) -> Distiller:
+        """Return what tells how the digests stand."""
+        return self._distiller(How())
+
+    def due_work(self) -> list[str]:
+        """Return what is to be done now: periods by their names, and digests by theirs.
+
+        Raises:
+            FamiliarError: The memory or the history cannot be read.
+        """
+        found: list[str] = []
+        if self._familiar.config.consolidation.auto == "on":
+            standings = self._standings()
+            waiting = self._waiting_plan()
+            found += [
+                period.name
+                for tier in TIERS
+                for period in standings.periods(tier)
+                if standings.of(period).wants_work and not waiting(period.name)
+            ]
+        if self._familiar.config.distill.auto == "on":
+            found += self.distiller().due()
+        return found
+
+    async def run_due(self, how: How | None = None) -> list[str]:
+        """Do what is due, and return in lines what came of it. A failure leaves it due.
+
+        Raises:
+            LockedError: Another process is still at it.
+            FamiliarError: The memory or the history cannot be read.
+        """
+        how = how or How()
+        told: list[str] = []
+        if self._familiar.config.consolidation.auto == "on":
+            report = await self.consolidate(how)
+            told += [f"made {done.rel_path}" for done in report.done]
+            told += [f"{name} waits for your yes: {plan}" for name, plan in report.held.items()]
+            told += [f"error: {error}" for error in report.failed]
+        if self._familiar.config.distill.auto == "on":
+            for name in NAMES:  # each may make the next one due
+                if name in self.distiller().due():
+                    told += await self._distilled(name, how)
+        return told
+
+    async def _distilled(self, name: Name, how: How) -> list[str]:
+        try:
+            made, problem = await self.distill(name, how)
+        except FamiliarError as error:
+            return [f"error: {error}"]
+        return [f"{made.outcome} {made.rel_path}", *([problem] if problem else [])]
+
+    async def _alone(self, how: How, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work while no other process does."""
+        if how.dry_run:
+            return await work
+        lock = self._familiar.paths.root / ".consolidation.lock"
+        try:
+            async with one_at_a_time(lock, _PATIENCE_S, how.on_wait):
+                return await work
+        finally:
+            work.close()
+
+    def _look(self) -> Library:
+        cache_path = self._familiar.paths.root / ".consolidation.json"
+        return look(self._familiar.memory, self.today.cutoff_hour, cache_path)
+
+    def _standings(self) -> Standings:
+        familiar = self._familiar
+        name = instance_id(familiar.config.instance.id)
+        return Standings(self._look(), self.today, name, self._unwritten())
+
+    def _unwritten(self) -> frozenset[date]:
+        zone, cutoff = self.today.zone, self.today.cutoff_hour
+        times = self._familiar.history.unsummarised_times()
+        return frozenset(day_at(at, zone, cutoff) for at in times)
+
+    def _chats_of(self, session: str, turns: Sequence[int]) -> tuple[str, ...]:
+        """Return the channels of turns that were said in a session, as far as this history knows.
+
+        In another machine's session the same numbers mean other turns.
+        """
+        found = (self._familiar.history.turn(number) for number in turns)
+        here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
+        return tuple(dict.fromkeys(turn.channel_id for turn in here))
+
+    def _waiting_plan(self) -> Callable[[str], str]:
+        known = frozenset(pending_ids(self._familiar.memory))
+        return lambda name: plan if (plan := plan_id(name)) in known else ""
+
+    def _distiller(self, how: How) -> Distiller:
+        set_to = self._familiar.config.distill
+        slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
+        return Distiller(
+            self._look(),
+            {name: _digest(set_to, name) for name in NAMES},
+            self._familiar.counter.count,
+            lambda name: self._engine(slots[name], how),
+            self.today,
+            name=self._familiar.name,
+            waiting_plan=self._waiting_plan(),
+        )
+
+    def _engine(self, slot: str, how: How) -> Engine:
+        def composer() -> Composer:
+            if slot not in self._composers:
+                self._composers[slot] = self._composer(slot, how)
+            return self._composers[slot]
+
+        def hold(tx: Transaction, change: Change, why: Why) -> str:
+            file = PendingFile(change.rel_path, change.before, change.after)
+            model = self._familiar.slot(slot).model
+            plan = Pending(
+                plan_id(change.name), self._run, iso(clock_now()), why, model, (0, 0), (file,)
+            )
+            stage(tx, plan)
+            return plan.id
+
+        return Engine(self._familiar.memory, composer, hold, how.review, how.dry_run)
+
+    def _composer(self, slot: str, how: How) -> Composer:
+        from familiar_cli.llm.slots import check_usable  # noqa: PLC0415  # days need no model
+
+        familiar = self._familiar
+        settings = familiar.slot(slot)
+        check_usable(settings)
+        _check_on_disk(settings)
+        character = familiar.character.read(familiar.paths.id)
+        texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
+        voice = " ".join(texts.get(field, "") for field in ("description", "personality")).strip()
+        own = slot in familiar.config.llm.slots
+        reply_tokens, temperature = settings.max_tokens, None
+        if not own:
+            temperature = _TEMPERATURE
+            if not familiar.config.llm.max_tokens:
+                most = min(_REPLY_TOKENS, settings.context_tokens // 4)
+                reply_tokens = max(reply_tokens, most)
+        set_to = familiar.config.consolidation
+        return Composer(
+            familiar.model(slot, on_wait=how.on_wait),
+            familiar.counter.count,
+            Who(character.name, voice, (familiar.config.system_prompt, *texts.values())),
+            Asking(set_to.part_tokens, reply_tokens, temperature, set_to.structured),
+            self._keep,
+        )
+
+    def _keep(self, text: str) -> Path:
+        number = sum(1 for _ in self._familiar.paths.quarantine.glob(f"{self._run}-*")) + 1
+        return self._familiar.runs.keep_reply(self._run, number, text)
+
+
+def plan_id(name: str) -> str:
+    """Return what a plan for a period or a digest is called."""
+    return f"consolidate-{name}"
+
+
+def day_named(familiar: Familiar, name: str | None) -> date:
+    """Return the day that `name` means; today, by the person's own clock, when there is none.
+
+    Raises:
+        UsageError: It is no day.
+    """
+    if name is None:
+        return day_at(clock_now(), familiar.zone, familiar.config.consolidation.cutoff_hour)
+    return parse_period(name, "daily").first
+
+
+def due_work(familiar: Familiar, now: datetime | None = None) -> list[str]:
+    """Return what is to be done now; see `Consolidating.due_work`."""
+    return Consolidating(familiar, now).due_work()
+
+
+async def run_due(
+    familiar: Familiar, now: datetime | None = None, how: How | None = None
+) -> list[str]:
+    """Do what is due now; see `Consolidating.run_due`."""
+    return await Consolidating(familiar, now).run_due(how)
+
+
+def _check_on_disk(slot: ResolvedSlot) -> None:
+    """Make sure that the model inside the program has been fetched.
+
+    Raises:
+        ConfigError: It has not, so there is no model.
+    """
+    from familiar_cli.config.home import cache_dir  # noqa: PLC0415
+    from familiar_cli.models.catalog import CATALOG  # noqa: PLC0415
+    from familiar_cli.models.store import path_of  # noqa: PLC0415
+
+    if slot.preset != "local" or slot.model not in CATALOG:
+        return
+    if path_of(slot.model, cache_dir()) is None:
+        raise ConfigError(
+            f"The model {slot.model!r} is not on this machine yet",
+            hint=f"Run `familiar model pull {slot.model}`, or set another one: "
+            "`familiar config set llm.preset ollama`.",
+        )
+
+
+def _digest(set_to: DistillSettings, name: Name) -> Digest:
+    at, key = getattr(set_to, f"{name}_at"), f"distill.{name}_at"
+    budget: int = getattr(set_to, f"{name}_tokens")
+    return Digest(name, budget, read_schedule(at, key), getattr(set_to, name) == "on")

@@ -1,0 +1,124 @@
+"""The pages of `familiar consolidate` and `familiar distill`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.text import harmless, one_line
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.consolidation.calendar import Done, Report
+    from familiar_cli.consolidation.digests import Distilled, Status
+    from familiar_cli.consolidation.types import Refused
+    from familiar_cli.ui.emit import Output
+
+_MOST_LINES = 10
+_REASON_CHARS = 160
+
+
+def narrator(out: Output) -> Callable[[Report], None]:
+    """Return what tells of each file of a long run as it is made, where a person watches."""
+    import sys
+
+    told = [0]
+
+    def tell(report: Report) -> None:
+        if len(report.done) > told[0] and sys.stderr.isatty():
+            out.note(f"{report.done[-1].period} …")
+        told[0] = len(report.done)
+
+    return tell
+
+
+def report_text(report: Report, *, dry_run: bool = False) -> str:
+    """Return what was made, one a line: `made weekly/2026-W15.md from 7 files`."""
+    return harmless("".join(f"{_verb(d, dry_run=dry_run)} {_made(d)}\n" for d in report.done))
+
+
+def told_after(report: Report, *, dry_run: bool = False) -> Iterator[str]:
+    """Yield what a person should know of a run beside the files."""
+    waiting = list(report.waiting.items())
+    for name, reason in waiting[:_MOST_LINES]:
+        yield f"{name} waits: {one_line(reason, _REASON_CHARS)}"
+    if len(waiting) > _MOST_LINES:
+        yield f"{len(waiting) - _MOST_LINES} more wait; see --json."
+    for name, refused in report.refused.items():
+        yield from _refusals(name, refused)
+    for problem in report.problems:
+        yield f"warning: {one_line(problem, _REASON_CHARS)}"
+    if not report.done and not report.failed:
+        yield "Nothing is due."
+    if dry_run and report.done:
+        yield "Nothing was changed (--dry-run)."
+
+
+def status_page(tiers: Sequence[Status]) -> RenderableType:
+    """Return how the digests stand."""
+    rows = [
+        [
+            plain(f"digest/{tier.name}.md"),
+            plain(f"{tier.tokens:,} of {tier.budget_tokens:,} tokens"),
+            plain((tier.made_at or "never")[:16].replace("T", " "), "dim"),
+            plain(_state(tier)),
+        ]
+        for tier in tiers
+    ]
+    return columns(rows, right=(1,))
+
+
+def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
+    """Return what became of a digest, in a line."""
+    match made.outcome:
+        case "made":
+            verb = "would make" if dry_run else "made"
+            size = "" if dry_run and made.after is None else f", {made.tokens:,} tokens"
+            return f"{verb} {made.rel_path}{size}\n"
+        case "held":
+            return f"{made.rel_path} waits for your yes: familiar review show {made.plan_id}\n"
+        case "unchanged":
+            return f"{made.rel_path} is up to date\n"
+        case _:
+            return ""
+
+
+def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
+    """Yield what a person should know beside that."""
+    if made.outcome == "nothing":
+        below = {"mid": "digest/short.md", "long": "digest/mid.md"}.get(made.name)
+        what = f"{below} is not there yet" if below else "there are no sessions yet"
+        yield f"Nothing to make it of: {what}."
+    yield from _refusals(made.name, made.refused)
+    if dry_run:
+        yield "Nothing was changed (--dry-run)."
+
+
+def _refusals(name: str, refused: Sequence[Refused]) -> Iterator[str]:
+    for one in refused[:_MOST_LINES]:
+        yield f"{name}: left out, {one.reason}: {one_line(one.text, 60)!r}"
+    if len(refused) > _MOST_LINES:
+        yield f"{name}: {len(refused) - _MOST_LINES} more were left out."
+
+
+def _state(tier: Status) -> str:
+    if tier.problem:
+        return one_line(tier.problem, _REASON_CHARS)
+    state = "due" if tier.due else "up to date" if tier.fresh else "older than its sources"
+    if not tier.fresh and not tier.made_at and not tier.due:
+        state = "not made"
+    return state if tier.switched_on else f"{state}, not on the schedule"
+
+
+def _verb(done: Done, *, dry_run: bool) -> str:
+    if dry_run:
+        return "would make again" if done.again else "would make"
+    return "made again" if done.again else "made"
+
+
+def _made(done: Done) -> str:
+    count = len(done.sources)
+    return f"{done.rel_path} from {count} {'file' if count == 1 else 'files'}"

@@ -1,0 +1,285 @@
+"""`familiar consolidate`, `distill` and `remember`, from argv to streams and exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from familiar_cli.history.store import WRITER, HistoryStore
+from familiar_cli.identity import Author
+from tests.support.server import ChatServer, Say, bad_key
+from tests.support.world import data, live, run
+
+REPLY = json.dumps(
+    {"summary": "Anna gardened.", "points": [{"text": "The bees moved.", "from": [1]}]}
+)
+WEEK = [f"2024-04-{day:02}" for day in range(8, 15)]
+
+
+@pytest.fixture(autouse=True)
+def ada():
+    root = live("ada", notes="x")
+    (root / "character.toml").write_text(
+        'timezone = "Europe/Berlin"\n[instance]\nid = "laptop"\n', encoding="utf-8"
+    )
+    return root
+
+
+@pytest.fixture
+def week(ada):
+    (ada / "memory" / "sessions").mkdir()
+    for day in WEEK:
+        session(ada, day, f"- Anna said number {day}.\n")
+    return ada
+
+
+@pytest.fixture
+def server(monkeypatch):
+    def start(*script) -> ChatServer:
+        started = ChatServer(script).__enter__()
+        running.append(started)
+        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", started.base_url)
+        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "scripted-1")
+        return started
+
+    running: list[ChatServer] = []
+    yield start
+    for started in running:
+        started.__exit__(None, None, None)
+
+
+def session(root, day, text, part="evening"):
+    path = root / "memory" / "sessions" / f"{day}-{part}.md"
+    path.write_text(f"# {day}, {part}\n\n## Highlights\n\n{text}", encoding="utf-8")
+
+
+def written(root):
+    return sorted(
+        path.relative_to(root / "memory").as_posix()
+        for tier in ("daily", "weekly", "monthly", "yearly", "digest")
+        for path in (root / "memory" / tier).glob("*.md")
+    )
+
+
+def test_without_a_model_days_are_made_and_the_rest_waits_and_says_so(week) -> None:
+    result = run("consolidate")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "made daily/2024-04-08_laptop.md from 1 file"
+    assert "2024-W15 waits: The model 'smollm2-135m-instruct' is not on" in result.stderr
+    assert len(written(week)) == 7
+
+
+def test_with_a_model_a_week_becomes_a_month_and_a_year(week, server) -> None:
+    server(Say(REPLY), Say(REPLY), Say(REPLY))
+    result = run("consolidate")
+    assert result.exit_code == 0
+    assert written(week)[-3:] == ["monthly/2024-04.md", "weekly/2024-W15.md", "yearly/2024.md"]
+    text = (week / "memory" / "weekly" / "2024-W15.md").read_text("utf-8")
+    assert text.endswith(
+        "# 2024-W15, 8 April 2024 to 14 April 2024\n\nAnna gardened.\n\n"
+        "- The bees moved. <!-- from 2024-04-08 -->\n"
+    )
+
+
+def test_the_json_tells_what_was_made_of_what_and_what_it_covers(week, server) -> None:
+    server(Say(REPLY))
+    found = data("consolidate", "daily")
+    found = data("consolidate", "weekly")
+    assert found["done"] == [
+        {
+            "period": "2024-W15",
+            "rel_path": "weekly/2024-W15.md",
+            "sources": [f"daily/{day}_laptop.md" for day in WEEK],
+            "again": False,
+            "changed": True,
+        }
+    ]
+    assert (found["waiting"], found["stale"]) == ([], [])
+    assert set(found["coverage"]) == {"daily", "weekly", "monthly", "yearly"}
+    assert found["coverage"]["weekly"] == {
+        "days": 7,
+        "of": 7,
+        "missing": [],
+        "rests_on": {"2024-W15": ["2024-04-08..2024-04-14"]},
+    }
+    assert found["coverage"]["monthly"]["missing"] == ["2024-04-08..2024-04-14"]
+
+
+def test_a_second_run_changes_nothing(week, server) -> None:
+    server(Say(REPLY), Say(REPLY), Say(REPLY))
+    run("consolidate")
+    result = run("consolidate")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "Nothing is due." in result.stderr
+
+
+def test_a_model_that_fails_leaves_the_period_due_and_ends_with_7_or_6(week, server) -> None:
+    server(bad_key(), bad_key())
+    assert run("consolidate").exit_code == 7  # the days were made
+    result = run("consolidate", "--json")
+    assert result.exit_code == 6
+    assert json.loads(result.stdout)["data"]["waiting"][0]["period"] == "2024-W15"
+
+
+def test_a_named_period_that_waits_is_refused_unless_asked_only_if_due(week) -> None:
+    day = (datetime.now(UTC) + timedelta(days=2)).date()
+    session(week, day, "- Anna came by.\n")
+    refused = run("consolidate", "--period", str(day))
+    assert (refused.exit_code, refused.stdout) == (5, "")
+    assert f"{day} was not made: the day is not over yet" in refused.stderr
+    assert run("consolidate", "--period", str(day), "--due").exit_code == 0
+
+
+def test_dry_run_writes_nothing_and_asks_nobody(week, server) -> None:
+    chat = server(Say(REPLY))
+    result = run("consolidate", "--dry-run")
+    assert "would make daily/2024-04-08_laptop.md from 1 file" in result.stdout
+    assert "would make weekly/2024-W15.md from 7 files" in result.stdout
+    assert (written(week), chat.requests) == ([], [])
+
+
+def test_what_a_model_writes_may_wait_for_review(week, server) -> None:
+    server(Say(REPLY), Say(REPLY))
+    result = run("consolidate", "weekly", "--review")
+    assert result.exit_code == 0
+    run("consolidate", "daily")
+    result = run("consolidate", "weekly", "--review")
+    assert "familiar review show consolidate-2024-W15" in result.stderr
+    assert "weekly/2024-W15.md" in run("review", "show", "consolidate-2024-W15").stdout
+    assert run("review", "apply", "consolidate-2024-W15").exit_code == 0
+    assert "weekly/2024-W15.md" in written(week)
+    assert run("consolidate", "weekly").stdout == ""
+
+
+def test_a_period_is_made_again_on_demand(week) -> None:
+    run("consolidate", "daily")
+    again = run("consolidate", "--period", "2024-04-09", "--redo")
+    assert again.stdout == "made again daily/2024-04-09_laptop.md from 1 file\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["hourly"],
+        ["--period", "April"],
+        ["weekly", "--period", "2024-04"],
+        ["--dry-run", "--review"],
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(argv) -> None:
+    assert run("consolidate", *argv).exit_code == 2
+
+
+def test_bullets_carry_the_chats_that_their_turns_were_said_in(ada) -> None:
+    at = datetime(2024, 4, 8, 18, 0, tzinfo=UTC)  # 20:00 in Berlin
+    with closing(HistoryStore(ada / "history.db")) as store:
+        for channel in ("discord-1", "discord-2"):
+            store.append(channel, "user", "Hi", author=Author("cli", "anna"), at=at)
+        store.move_watermark(WRITER, 2)
+    (ada / "memory" / "sessions").mkdir()
+    lines = "- One. <!-- turns 1 -->\n- Two. <!-- turns 1-2 -->\n- Nobody's. <!-- turns 9 -->\n"
+    session(ada, "2024-04-08", lines)
+    session(ada, "2024-04-08", "- Another machine's. <!-- turns 1 -->\n", "morning")
+    run("consolidate", "daily")
+    text = (ada / "memory" / "daily" / "2024-04-08_laptop.md").read_text("utf-8")
+    assert text.split("---\n")[2].splitlines()[2:] == [
+        "- Another machine's. [chat:2024-04-08-morning] [via:laptop] <!-- turns 1 -->",
+        "- One. [chat:discord-1] [via:laptop] <!-- turns 1 -->",
+        "- Two. [chat:discord-1] [chat:discord-2] [via:laptop] <!-- turns 1-2 -->",
+        "- Nobody's. [chat:2024-04-08-evening] [via:laptop] <!-- turns 9 -->",
+    ]
+
+
+def test_turns_that_are_not_written_down_hold_their_week_back(week, server) -> None:
+    server(Say(REPLY))
+    with closing(HistoryStore(week / "history.db")) as store:
+        at = datetime(2024, 4, 10, 18, 0, tzinfo=UTC)
+        store.append("cli", "user", "Hi", author=Author("cli", "anna"), at=at)
+    result = run("consolidate")
+    assert result.exit_code == 0
+    assert "2024-W15 waits: turns of 2024-04-10 are not written down yet" in result.stderr
+
+
+def test_the_digests_are_made_one_from_the_other(week, server) -> None:
+    server(Say(REPLY), Say(REPLY))
+    assert run("distill", "short").stdout.startswith("made digest/short.md, ")
+    assert run("distill", "mid").exit_code == 0
+    assert run("distill", "long").exit_code == 0
+    assert written(week) == ["digest/long.md", "digest/mid.md", "digest/short.md"]
+    assert run("distill", "mid").stdout == "digest/mid.md is up to date\n"
+
+
+def test_distill_status_tells_tokens_budgets_times_and_what_is_due(week) -> None:
+    before = {tier["name"]: tier for tier in data("distill", "status")["tiers"]}
+    assert (before["short"]["due"], before["short"]["made_at"]) == (True, None)
+    assert {t["budget_tokens"] for t in before.values()} == {3000, 2000}
+    run("distill", "short")
+    after = {tier["name"]: tier for tier in data("distill", "status")["tiers"]}
+    assert set(after["short"]) >= {
+        "name",
+        "tokens",
+        "budget_tokens",
+        "made_at",
+        "input_hash",
+        "due",
+    }
+    assert after["short"]["due"] is False
+    assert after["short"]["input_hash"]
+    assert after["mid"]["due"] is True
+    assert after["long"]["scheduled"] is False
+    assert "digest/short.md" in run("distill", "status").stdout
+
+
+def test_a_digest_without_a_model_is_an_error_that_says_what_to_do(week) -> None:
+    run("distill", "short")
+    result = run("distill", "mid")
+    assert result.exit_code == 3
+    assert "familiar model pull" in result.stderr
+
+
+def test_nothing_to_distill_says_what_is_missing() -> None:
+    assert "there are no sessions yet" in run("distill", "short").stderr
+    assert "digest/short.md is not there yet" in run("distill", "mid").stderr
+
+
+def test_a_program_of_the_persons_own_is_told_of_a_digest(week, server, tmp_path) -> None:
+    server(Say(REPLY))
+    told = tmp_path / "told"
+    code = f"import sys; open({str(told)!r}, 'w').write(sys.argv[-1])"
+    run("config", "set", "distill.notify", json.dumps([sys.executable, "-c", code]))
+    run("distill", "short")
+    assert not told.exists()
+    run("distill", "mid")
+    assert told.read_text().startswith("ada: the mid digest was made (")
+
+
+def test_a_notification_that_fails_is_told_of_and_nothing_more(week, server) -> None:
+    server(Say(REPLY))
+    run("config", "set", "distill.notify", "/no/such/program --loud")
+    run("distill", "short")
+    result = run("distill", "mid")
+    assert result.exit_code == 0
+    assert "warning: The notification '/no/such/program' could not be run" in result.stderr
+
+
+def test_remember_keeps_a_memory_in_a_file_of_its_own(ada) -> None:
+    result = run("remember", "We saw the sea.", "--date", "2024-04-07", "--title", "The sea")
+    assert result.stdout == "significant/2024-04-07_the-sea.md\n"
+    path = ada / "memory" / "significant" / "2024-04-07_the-sea.md"
+    assert path.read_text("utf-8") == "# The sea\n\nWe saw the sea.\n"
+
+
+def test_remember_reads_standard_input_and_dry_run_writes_nothing(ada) -> None:
+    found = run("remember", "-", "--date", "2024-04-07", "--dry-run", stdin="From a pipe.\n")
+    assert found.stdout == "# From a pipe.\n\nFrom a pipe.\n"
+    assert not (ada / "memory" / "significant").exists()
+    assert data("remember", "x", "--date", "2024-04-07")["written"] is True
+
+
+def test_remember_refuses_nothing_and_a_day_that_is_none() -> None:
+    assert run("remember", " ").exit_code == 2
+    assert run("remember", "x", "--date", "yesterday").exit_code == 2
