@@ -219,6 +219,11 @@ class TestWhatIsLeftOut:
         world.put("self/diary.md", "# Diary\n\nThe lighthouse keeper came.")
         assert set(world.found()) == {"topics/lamp.md", "self/diary.md"}
 
+    def test_a_digest_that_the_tier_loads_is_not_searched(self, world) -> None:
+        world.put("digest/short.md", "# Lately\n\nA zither was tuned.")
+        world.put("digest/long.md", "# Long ago\n\nA zither was bought.")
+        assert list(world.found("zither", asked=request("zither", tier=2))) == ["digest/long.md"]
+
     def test_hidden_files_and_other_formats_are_never_found(self, world) -> None:
         world.put("self/card.json", '{"a": "lighthouse keeper"}')
         world.put(".hidden.md", "The lighthouse keeper.")

@@ -147,7 +147,7 @@ def test_what_memory_adds_leaves_all_that_stands_before_it(store, tmp_path) -> N
         store,
         lambda: Aliases(memory),
         tokens.heuristic(),
-        retrieval=lambda refresh_s: Retrieval(
+        retrieval=lambda _: Retrieval(
             Memory(
                 memory,
                 lambda query, options: search(EmbeddingIndex(memory), query, options),

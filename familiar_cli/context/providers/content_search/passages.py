@@ -163,6 +163,7 @@ class Judge:
         sight: What may be shown.
         loaded: What is in the prompt already, by its file.
         query: What is searched for.
+        elsewhere: Files that others put into the prompt.
         passages: Those that were kept.
         refused: Why nothing of a file was, by its path.
     """
@@ -170,6 +171,7 @@ class Judge:
     sight: Sight
     loaded: Mapping[str, Contribution]
     query: str = ""
+    elsewhere: frozenset[str] = frozenset()
     passages: list[Passage] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     _seen: dict[str, Seen] = field(default_factory=dict)

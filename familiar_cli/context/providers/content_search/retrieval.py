@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.content_search.passages import Judge, Passage, Sight
+from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.types import Options
+from familiar_cli.memory.desk import SCRATCH
 from familiar_cli.memory.links import SUFFIXES
 from familiar_cli.memory.self_files import SELF_FILES
 
@@ -164,7 +166,7 @@ class Retrieval:
         return Sight(request.channel_id, shown, macros, self._share_private)
 
     def _judge(self, request: ContextRequest, loaded: Mapping[str, Contribution]) -> Judge:
-        return Judge(self.sight(request), loaded, question(request))
+        return Judge(self.sight(request), loaded, question(request), _elsewhere(request))
 
     def _ways(self, query: str) -> tuple[Wanted, ...]:
         """Return how to search, one way after the other; words that say nothing find nothing."""
@@ -183,7 +185,7 @@ class Retrieval:
         return Options(
             k=k,
             method=method,
-            exclude=_SELF | whole,
+            exclude=_SELF | judge.elsewhere | whole,
             snippet_tokens=snippet_tokens,
             refresh=first,
             refresh_s=self._refresh_s,
@@ -218,6 +220,8 @@ class Retrieval:
         if rel_path in loaded and not loaded[rel_path].shortened:
             return ""
         judge = self._judge(request, loaded)
+        if rel_path in judge.elsewhere:
+            return "it is not searched, since others put it into a prompt of this tier"
         options = self._options(judge, ways[-1], _FOR_WHY, snippet_tokens, first=True)
         result = self._memory.search(query, options)
         scores = {passage.rel_path: passage.score for passage in judge.passages}
@@ -270,6 +274,11 @@ def question(request: ContextRequest) -> str:
                 break
             parts.insert(0, turn.content)
     return "\n".join(parts)
+
+
+def _elsewhere(request: ContextRequest) -> frozenset[str]:
+    """Return the files that others put into a prompt of this tier whole."""
+    return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, request.tier))
 
 
 def _sentence(note: str) -> str:
