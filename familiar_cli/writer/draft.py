@@ -36,8 +36,7 @@ class DraftFile:
     @property
     def change(self) -> FileChange:
         """How much of it changes."""
-        old = (self.before or "").splitlines()
-        new = self.after.splitlines()
+        old, new = _middle((self.before or "").splitlines(), self.after.splitlines())
         added = removed = 0
         for tag, a, b, c, d in difflib.SequenceMatcher(
             None, old, new, autojunk=False
@@ -124,6 +123,15 @@ def unified(rel_path: str, before: str | None, after: str) -> str:
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
     return "".join(marked)
+
+
+def _middle(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    """Return both without what is the same at their beginnings and ends: comparing costs most."""
+    least = min(len(old), len(new))
+    start = next((n for n in range(least) if old[n] != new[n]), least)
+    rest = least - start
+    end = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
+    return old[start : len(old) - end], new[start : len(new) - end]
 
 
 def _lines(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.evidence import without_references
-from familiar_cli.memory.likeness import Known, scripts_in
+from familiar_cli.memory.likeness import Known, normal_lines, scripts_in
 from familiar_cli.memory.privacy import private_heading, visible_in
 from familiar_cli.text import fold
 
@@ -95,7 +95,25 @@ class Grounds:
 
     def recalled(self, rel_path: str) -> Known:
         """Return what memory says in other files than `rel_path`."""
-        return Known(s.shown for s in self.shown.values() if s.rel_path != rel_path)
+        if rel_path not in self._recalled:
+            others = (s.shown for s in self.shown.values() if s.rel_path != rel_path)
+            self._recalled[rel_path] = Known(others)
+        return self._recalled[rel_path]
+
+    def lines_of(self, rel_path: str) -> frozenset[str]:
+        """Return what a file says already, line by line, so that small differences do not count."""
+        if rel_path not in self._lines:
+            shown = self.shown.get(rel_path)
+            self._lines[rel_path] = normal_lines(shown.text) if shown else frozenset()
+        return self._lines[rel_path]
+
+    @cached_property
+    def _recalled(self) -> dict[str, Known]:
+        return {}
+
+    @cached_property
+    def _lines(self) -> dict[str, frozenset[str]]:
+        return {}
 
     @property
     def private_heading(self) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.alias_section import checked
-from familiar_cli.memory.likeness import main_script, normal, normal_lines
+from familiar_cli.memory.likeness import main_script, normal
 from familiar_cli.memory.mentions import key_of
 from familiar_cli.memory.tidy import as_line
 from familiar_cli.text import fold, one_line, slugify
@@ -254,9 +254,8 @@ _RULES: Final[tuple[Callable[[Line, Operation, Grounds], None], ...]] = (
 def _not_there_already(
     line: Line, operation: Operation, grounds: Grounds, before: Sequence[Line]
 ) -> None:
-    shown = grounds.shown.get(operation.rel_path)
-    there = normal_lines(shown.text) if shown else frozenset()
-    if normal(line.text) in there | {normal(known.text) for known in before}:
+    said = normal(line.text)
+    if said in grounds.lines_of(operation.rel_path) or said in {normal(k.text) for k in before}:
         raise _NoError("duplicate", "the file says so already")
 
 

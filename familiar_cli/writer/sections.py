@@ -40,7 +40,7 @@ class Section:
 
 def parse(text: str) -> list[Section]:
     """Return the sections of `text`. What looks like a heading inside a code block is none."""
-    found = [Section(())]
+    found: list[tuple[list[str], int, str]] = [([], 0, "")]
     fence = ""
     for line in _LINE.findall(text):
         mark = _FENCE.match(line)
@@ -50,10 +50,10 @@ def parse(text: str) -> list[Section]:
             fence = ""
         heading = None if fence or mark else _HEADING.match(line.rstrip("\r\n").lstrip("\ufeff"))
         if heading:
-            found.append(Section((line,), len(heading[1]), (heading[2] or "").strip()))
+            found.append(([line], len(heading[1]), (heading[2] or "").strip()))
         else:
-            found[-1] = replace(found[-1], lines=(*found[-1].lines, line))
-    return found
+            found[-1][0].append(line)
+    return [Section(tuple(lines), level, title) for lines, level, title in found]
 
 
 def summary_of(text: str) -> str:
