@@ -63,9 +63,19 @@ WORDS = {
     ("model", "rm"): [[EVIL]],
     ("model", "test"): [[], [EVIL]],
     ("demo",): [["--dry-run"]],
+    ("daemon",): [["--once"]],
+    ("search",): [["e"], [EVIL]],
+    ("channel", "show"): [["cli"], [EVIL]],
+    ("people", "show"): [[EVIL]],
+    ("history", "show"): [["1"], [EVIL]],
+    ("history", "search"): [["e"], [EVIL]],
+    ("memory", "log"): [[], [EVIL]],
+    ("memory", "links"): [["evil.md"], [EVIL]],
+    ("memory", "blame"): [["evil.md"]],
+    ("import-chat",): [[EVIL]],
 }
 CALLS = [(*path, *words) for path in LEAVES for words in WORDS.get(path, [[]])]
-HEAVY = {("demo",)}
+HEAVY = {("demo",), ("daemon",)}
 
 
 def shown(argv) -> str:
