@@ -351,12 +351,12 @@ class Familiar:
         channel = self.channel(channel_id, modality)
         deadline_s = self.config.context.provider_deadline_s
         share_private = self.config.memory_writer.dm == "share"
+        at_start = self.config.context.datetime_place == "start"
+        block = SystemBlockProvider(
+            self.zone, tells_time=self.config.context.datetime == "on", at_start=at_start
+        )
         providers = (
-            SystemBlockProvider(
-                self.zone,
-                tells_time=self.config.context.datetime == "on",
-                at_start=self.config.context.datetime_place == "start",
-            ),
+            *([block] if at_start else ()),
             self.character,
             DigestsProvider(self.memory, share_private=share_private, deadline_s=deadline_s),
             NotesProvider(
@@ -373,6 +373,7 @@ class Familiar:
                 beyond=self._beyond(),
             ),
             FromTier(self._content_search(channel.recent_turns, dry=dry), STANDARD),
+            *([] if at_start else [block]),
             DeskProvider(
                 self.memory, self.zone, share_private=share_private, deadline_s=deadline_s
             ),
