@@ -12,7 +12,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.types import Skipped
@@ -43,6 +43,15 @@ class Link:
     source: str
     target: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlace:
+    """Where a link stands: `text[start:end]` is what it says, `target` the path that it means."""
+
+    target: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +105,28 @@ def targets(text: str, rel_path: str) -> list[str]:
     A link is taken relative to its file; one that begins with `/`, from the memory's root. Links
     that leave the memory or name another scheme are left out. What is code holds no links.
     """
-    bare = _CODE.sub(" ", text)
-    found: dict[str, None] = {}
-    for pattern in (_INLINE, _REFERENCE):
+    found = sorted(_places(text, rel_path), key=lambda place: place[0])
+    return list(dict.fromkeys(place.target for _, place in found))
+
+
+def places(text: str, rel_path: str) -> list[LinkPlace]:
+    """Return where the links of the file at `rel_path` stand, in order; see `targets`."""
+    return sorted((place for _, place in _places(text, rel_path)), key=lambda place: place.start)
+
+
+def _places(text: str, rel_path: str) -> Iterator[tuple[int, LinkPlace]]:
+    """Yield each link with the number of its form: in the text, or as a reference below it."""
+    bare = _CODE.sub(_blank, text)
+    for number, pattern in enumerate((_INLINE, _REFERENCE)):
         for match in pattern.finditer(bare):
-            target = _resolved(match[1] or match[2], rel_path)
+            group = 1 if match[1] else 2
+            target = _resolved(match[group], rel_path)
             if target and target != rel_path:
-                found[target] = None
-    return list(found)
+                yield number, LinkPlace(target, match.start(group), match.end(group))
+
+
+def _blank(code: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", code[0])
 
 
 def title_of(text: str, rel_path: str) -> str:

@@ -71,9 +71,12 @@ def estimate_text(told: dict[str, Any]) -> str:
 def plan_line(plan: Pending) -> str:
     """Return a plan in one line."""
     why = "a rule wants your yes" if plan.why == "held" else "made with --review"
+    rests_on = f"turns {plan.turns[0]}-{plan.turns[1]}"
+    if not any(plan.turns):
+        why, rests_on = f"proposed by {one_line(plan.run)}", "no turns"
     files = ", ".join(file.rel_path for file in plan.files)
     return (
-        f"{plan.id}  {plan.created[:16]}Z  turns {plan.turns[0]}-{plan.turns[1]}  "
+        f"{plan.id}  {plan.created[:16]}Z  {rests_on}  "
         f"{_count(len(plan.hunks), 'piece')}  {one_line(files)}  ({why})\n"
     )
 

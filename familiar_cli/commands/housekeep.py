@@ -1,0 +1,68 @@
+"""`familiar housekeep`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output
+
+app = App()
+
+
+@app.command()
+def housekeep(
+    ctx: typer.Context,
+    checks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CHECK…]",
+            help="secrets, orders, twins, contradictions, stale, duplicates, links, orphans,"
+            " topics, size; default: all.",
+        ),
+    ] = None,
+    *,
+    since: Annotated[
+        str,
+        typer.Option(metavar="DATE", help="Only of files changed on this day or later."),
+    ] = "",
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Make plans for `review`, where no judgement is due.")
+    ] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Ask the model of the slot `consolidation` as well.")
+    ] = False,
+) -> None:
+    """Look through the memory for what you may want to tidy up. Nothing is changed.
+
+    Finding something is no error. No model is needed; `--judge` has one add a word to each finding.
+
+    \b
+    familiar housekeep
+    familiar housekeep secrets orders
+    familiar housekeep links duplicates --propose
+    """
+    from familiar_cli.tidying import tidy_up
+    from familiar_cli.ui.housekeeping_page import housekeeping_page, summary_line
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        done = tidy_up(
+            familiar,
+            checks or [],
+            since=since,
+            propose=propose,
+            ask_model=judge,
+            on_wait=out.note,
+        )
+    page = housekeeping_page(done)
+    for skipped in done.skipped:
+        out.warn(f"{skipped.rel_path}: {skipped.reason}; not looked at")
+    if done.problem:
+        out.note(summary_line(done))
+        out.partial(done.to_json(), [done.problem], lambda: print_page(page))
+        raise typer.Exit(7)
+    out.answer(done.to_json(), lambda: print_page(page) if done.found else None)
+    out.note(summary_line(done))

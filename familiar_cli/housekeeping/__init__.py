@@ -1,0 +1,1 @@
+"""Looks through memory for what a person may want to tidy up. It proposes, and changes nothing."""

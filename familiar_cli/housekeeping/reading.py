@@ -1,0 +1,53 @@
+"""Read the whole memory once, for all checks together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import FamiliarError
+from familiar_cli.housekeeping.types import Corpus, Note
+from familiar_cli.memory.types import Skipped
+
+if TYPE_CHECKING:
+    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.types import MemoryEntry
+
+_TEXT: Final = (".md", ".markdown", ".txt", ".json", ".toml", ".yaml", ".yml", ".csv")
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""A larger file is named as over-long by its size alone."""
+# Plans that wait for a person hold old text and new; they are gone once they are settled.
+_PENDING: Final = "sessions/.pending/"
+
+
+def read_corpus(store: MemoryStore) -> Corpus:
+    """Return all text of the memory. What cannot be read is named, and stops nothing."""
+    walk = store.walk(hidden=True)
+    notes: list[Note] = []
+    skipped = list(walk.skipped)
+    for entry in walk.files:
+        if not _is_wanted(entry):
+            continue
+        text = ""
+        if entry.size_bytes <= MAX_BYTES:
+            try:
+                text = store.read_file(entry.rel_path)
+            except FamiliarError as error:
+                skipped.append(Skipped(entry.rel_path, str(error)))
+                continue
+        folded = text.casefold()
+        notes.append(Note(entry.rel_path, text, entry.size_bytes, entry.modified, folded))
+    return Corpus(
+        notes=tuple(note for note in notes if not note.is_hidden),
+        hidden=tuple(note for note in notes if note.is_hidden),
+        paths=frozenset(f.rel_path for f in walk.files if not _is_hidden(f.rel_path)),
+        skipped=tuple(skipped),
+    )
+
+
+def _is_wanted(entry: MemoryEntry) -> bool:
+    is_text = entry.rel_path.lower().endswith(_TEXT)
+    return is_text and not entry.rel_path.startswith(_PENDING)
+
+
+def _is_hidden(rel_path: str) -> bool:
+    return rel_path.startswith(".") or "/." in rel_path

@@ -1,0 +1,138 @@
+"""Values that travel between the checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import date, datetime
+
+    from familiar_cli.memory.types import Skipped
+
+ARCHIVES: Final = ("sessions", "daily", "weekly", "monthly", "yearly", "significant")
+"""Directories that record what was, day by day; nothing in them goes out of date."""
+
+DERIVED: Final = ("daily", "weekly", "monthly", "yearly", "digest")
+"""Directories that say again, on purpose, what stands elsewhere."""
+
+_NOT_BELIEFS: Final = (*ARCHIVES, "digest", "self", "lore")
+_OWN_LISTS: Final = ("reminders.md", "tasks.md", "scratch.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One text file of the memory.
+
+    Args:
+        rel_path: Where it is.
+        text: All of it.
+        size_bytes: How large it is.
+        modified: When it was last written.
+        folded: Its text, case folded.
+    """
+
+    rel_path: str
+    text: str
+    size_bytes: int
+    modified: datetime
+    folded: str
+
+    @property
+    def directory(self) -> str:
+        """The first part of its path; empty for a file at the root."""
+        first, slash, _ = self.rel_path.partition("/")
+        return first if slash else ""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is kept for the program, and no search sees it."""
+        return self.rel_path.startswith(".") or "/." in self.rel_path
+
+    @property
+    def holds_beliefs(self) -> bool:
+        """Whether it says how things are, and not how they were on some day."""
+        return self.directory not in _NOT_BELIEFS and self.rel_path not in _OWN_LISTS
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """All text files, sorted by path, and every other path that there is.
+
+    Args:
+        notes: The files that people and searches see.
+        hidden: Text that is kept for the program.
+        paths: The path of every file that is not hidden.
+        skipped: What could not be read.
+    """
+
+    notes: tuple[Note, ...]
+    hidden: tuple[Note, ...]
+    paths: frozenset[str]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the checks go by.
+
+    Args:
+        today: The day in the familiar's timezone.
+        stale_days: How old a dated statement may be.
+        likeness: From which share of common word runs two files are near duplicates, 0 to 1.
+        max_file_bytes: The largest file that may be written.
+    """
+
+    today: date
+    stale_days: int = 365
+    likeness: float = 0.8
+    max_file_bytes: int = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A line that a finding rests on, counted from 1. Secrets in it are masked."""
+
+    rel_path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A file as it is and as it would be; `before` is None where there is none."""
+
+    rel_path: str
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person may want to look at.
+
+    Args:
+        check: Which check found it.
+        paths: The files it is about.
+        message: What it is, in one line.
+        evidence: The lines that say so.
+        repair: What would mend it, where that takes no judgement.
+        hint: What to do about it.
+    """
+
+    check: str
+    paths: tuple[str, ...]
+    message: str
+    evidence: tuple[Quote, ...]
+    repair: tuple[Edit, ...] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: its name, what it looks for, and how."""
+
+    name: str
+    about: str
+    run: Callable[[Corpus, Options], Iterator[Finding]]

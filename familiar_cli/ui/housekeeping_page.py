@@ -1,0 +1,87 @@
+"""The page of `familiar housekeep`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group
+from rich.text import Text
+
+from familiar_cli.text import one_line
+from familiar_cli.ui.terminal import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from familiar_cli.tidying import Found, Tidied
+
+_MOST_OF_A_CHECK: Final = 20
+_MOST_QUOTES: Final = 4
+_CHARS: Final = 160
+_TITLES: Final = {
+    "secrets": "Secrets",
+    "orders": "Orders and hidden text",
+    "twins": "People who may be one",
+    "contradictions": "Contradictions",
+    "stale": "Out of date",
+    "duplicates": "Said more than once",
+    "links": "Links that lead nowhere",
+    "orphans": "Topics that nothing leads to",
+    "topics": "Notes ready to be topics",
+    "size": "Long files",
+}
+_VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
+
+
+def housekeeping_page(done: Tidied) -> RenderableType:
+    """Return the findings, by check, each with the lines that it rests on."""
+    return Group(*_parts(done))
+
+
+def summary_line(done: Tidied) -> str:
+    """Return how much was looked at and found, in one line."""
+    looked = f"{len(done.checks)} checks of {done.files:,} files"
+    if not done.found:
+        return f"Nothing to tidy up: {looked} found nothing."
+    mendable = sum(bool(one.finding.repair) and not one.plan_id for one in done.found)
+    more = f" `--propose` makes a plan for {mendable} of them." if mendable else ""
+    new = f" {len(done.proposed)} new plans wait: `familiar review list`." if done.proposed else ""
+    return f"{looked}: {len(done.found)} findings.{new or ' Nothing was changed.'}{more}"
+
+
+def _parts(done: Tidied) -> Iterator[RenderableType]:
+    first = True
+    for check, group in groupby(done.found, key=lambda one: one.finding.check):
+        found = list(group)
+        if not first:
+            yield Text("")
+        first = False
+        yield plain(f"{_TITLES.get(check, check)} ({len(found)})", "bold")
+        for one in found[:_MOST_OF_A_CHECK]:
+            yield from _finding(one)
+        if len(found) > _MOST_OF_A_CHECK:
+            left = len(found) - _MOST_OF_A_CHECK
+            yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
+
+
+def _finding(one: Found) -> Iterator[RenderableType]:
+    finding = one.finding
+    where = ", ".join(one_line(path, _CHARS) for path in finding.paths[:_MOST_QUOTES])
+    if len(finding.paths) > _MOST_QUOTES:
+        where += f" and {len(finding.paths) - _MOST_QUOTES} more"
+    yield plain(f"  {where}: ", "cyan") + plain(one_line(finding.message, _CHARS))
+    for quote in finding.evidence[:_MOST_QUOTES]:
+        place = f"{one_line(quote.rel_path, _CHARS)}:{quote.line}"
+        yield plain(f"    {place}: ", "dim") + plain(one_line(quote.text, _CHARS))
+    if len(finding.evidence) > _MOST_QUOTES:
+        yield plain(f"    … {len(finding.evidence) - _MOST_QUOTES} more lines", "dim")
+    if one.judgement:
+        told = f"{_VERDICTS[one.judgement.verdict]}: {one.judgement.reason}"
+        yield plain(f"    {one_line(told, _CHARS)}", "magenta")
+    if one.plan_id:
+        yield plain(f"    plan: familiar review show {one.plan_id}", "green")
+    elif finding.hint:
+        yield plain(f"    {one_line(finding.hint, 240)}", "dim")

@@ -1,0 +1,84 @@
+"""Links, topics and sizes; and how the checks run together."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.errors import NotFoundError
+
+
+def test_a_link_to_a_file_that_moved_would_lead_there(look) -> None:
+    files = {
+        "people/a-1.md": 'See [tea](../topics/tea.md), [`x`](x.md "t") and `[c](gone.md)`.\n',
+        "topics/drinks/tea.md": "# Tea\n",
+    }
+    (finding,) = look("links", files)
+    assert finding.message == "links to what is not there: topics/tea.md, people/x.md"
+    assert finding.repair[0].after == files["people/a-1.md"].replace(
+        "../topics/tea.md", "../topics/drinks/tea.md"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a](b.md)",
+        "[a](/topics/b.md)",
+        "[a](https://x.org)",
+        "[a](#b)",
+        "[a](../people)",
+        "[a](b%20c.md)",
+    ],
+)
+def test_links_that_lead_somewhere(look, text) -> None:
+    files = {"topics/a.md": text, "topics/b.md": "", "topics/b c.md": "", "people/x-1.md": ""}
+    assert look("links", files) == ()
+
+
+def test_two_files_of_that_name_are_a_persons_choice(look) -> None:
+    files = {"a.md": "[t](t.md)", "x/t.md": "", "y/t.md": ""}
+    (finding,) = look("links", files)
+    assert finding.repair == ()
+
+
+@pytest.mark.parametrize("name", ["Garden", "The Blue Door", "庭園", "Сад"])
+def test_a_topic_that_is_named_or_linked_is_no_orphan(look, name) -> None:
+    files = {"topics/a.md": f"# {name}\n\nA place.\n"}
+    assert [f.paths for f in look("orphans", files)] == [("topics/a.md",)]
+    assert look("orphans", {"people/x-1.md": f"Loves {name} very much.\n"}) == ()
+
+
+def test_a_topic_that_links_out_is_no_orphan(look) -> None:
+    files = {"topics/a.md": "# Qx\n\n[x](../people/x-1.md)\n", "people/x-1.md": "# X\n"}
+    assert look("orphans", files) == ()
+
+
+def test_a_grown_section_would_become_a_topic(look) -> None:
+    text = "# Notes\n\n## Boats\n\n- 1\n- 2\n- 3\n- 4\n- 5\n\n## Small\n\n- x\n"
+    (finding,) = look("topics", {"notes.md": text})
+    topic, notes = finding.repair
+    assert (topic.rel_path, topic.before) == ("topics/boats.md", None)
+    assert topic.after == "# Boats\n\n- 1\n- 2\n- 3\n- 4\n- 5\n"
+    assert notes.after == "# Notes\n\n## Boats\n\n- [Boats](topics/boats.md)\n\n## Small\n\n- x\n"
+
+
+def test_a_topic_that_is_there_and_a_private_section_are_not_moved(look) -> None:
+    body = "\n\n- 1\n- 2\n- 3\n- 4\n- 5\n"
+    private = f"## In private: DM <!-- private dm%2D1 -->{body}"
+    (finding,) = look("topics", {"notes.md": f"## Boats{body}\n{private}", "topics/boats.md": ""})
+    assert (finding.repair, "Boats" in finding.message) == ((), True)
+
+
+def test_a_long_file_is_named_before_it_is_full(look) -> None:
+    files = {"a.md": "x" * 850, "b.md": "x" * 1100, "c.md": "x" * 700}
+    found = look("size", files, max_file_bytes=1000)
+    assert [(f.paths, f.message.split(":")[0]) for f in found] == [
+        (("a.md",), "is nearly full"),
+        (("b.md",), "takes no more writing"),
+    ]
+
+
+def test_an_unknown_check_is_guessed(look) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        look("secret", {})
+    assert caught.value.hint == "Did you mean `familiar housekeep secrets`?"

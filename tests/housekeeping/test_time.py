@@ -1,0 +1,110 @@
+"""Contradictions and what time has overtaken."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("- City: Oslo (2024-01-02)", "- City: Bergen (2026-02-03)"),
+        ("- **Job:** baker (2024-01)", "- Works as: pilot (2026-01)"),
+        ("- Anna lives in Oslo (2024-01-02)", "- Anna lives in Rome (2026-01-02)"),
+        ("- Wohnort: Köln (2024-01-02)", "- Wohnort: Bonn (2025-01-02)"),
+        ("- Ville : Lyon (2024-01-02)", "- Ville : Nice (2025-01-02)"),
+        ("- 住所：東京 (2024-01-02)", "- 住所：大阪 (2025-01-02)"),
+        ("- город: Псков (2024-01-02)", "- город: Казань (2025-01-02)"),
+        ("- Favourite tea: oolong (2024-01-02)", "- Favourite tea: rooibos (2025-01-02)"),
+    ],
+)
+def test_two_values_on_two_days_contradict(look, older, newer) -> None:
+    (finding,) = look("contradictions", {"people/a-1.md": f"# A\n\n{newer}\n{older}\n"})
+    assert [quote.text for quote in finding.evidence] == [older, newer]
+    assert [quote.line for quote in finding.evidence] == [4, 3]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "- City: Oslo (2024-01-02)\n- City: Oslo, Norway (2026-01-02)",
+        "- City: Oslo\n- City: Bergen",
+        "- City: Oslo (2024-01-02)\n- City: Bergen",
+        "- City: Oslo (2024-01-02)\n- City: Bergen (2024-01-02)",
+        "- City: Oslo (until 2024-01-02)\n- City: Bergen (2026-01-02)",
+        "- ~~City: Oslo (2024-01-02)~~\n- City: Bergen (2026-01-02)",
+        "- Likes: tea (2024-01-02)\n- Likes: coffee (2026-01-02)",
+        "- 2024-01-02: went to Oslo\n- 2026-01-02: went to Rome",
+        "## Anna\n- City: Oslo (2024-01-02)\n## Bo\n- City: Rome (2026-01-02)",
+    ],
+)
+def test_what_does_not_contradict(look, lines) -> None:
+    assert look("contradictions", {"people/a-1.md": f"# A\n\n{lines}\n"}) == ()
+
+
+def test_days_in_headings_count(look) -> None:
+    text = "# A\n\n## 2024-01-02\n\nCity: Oslo\n\n## 2026-01-02\n\nCity: Rome\n"
+    assert len(look("contradictions", {"people/a-1.md": text})) == 1
+
+
+def test_a_diary_contradicts_nothing(look) -> None:
+    text = "City: Oslo (2024-01-02)\nCity: Rome (2026-01-02)\n"
+    assert look("contradictions", {"daily/2026-01-02_a.md": text}) == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Goes to Rome next week (2026-04-01)",
+        "- Will call tomorrow (2026-05-01)",
+        "- Zieht nächsten Monat um (2026-01-01)",
+        "- Part la semaine prochaine (2026-04-01)",
+        "- Empieza el mes que viene (2026-01-01)",
+        "- 来週引っ越す (2026-04-01)",
+        "- 明年结婚 (2023-04-01)",
+        "- В следующем году едет (2023-01-01)",
+        "- Currently learns Danish (2025-01-01)",
+        "- Derzeit in Elternzeit (2024-12-01)",
+        "- Has two cats (2024-05-05)",
+    ],
+)
+def test_what_time_has_overtaken(look, line) -> None:
+    (finding,) = look("stale", {"people/a-1.md": f"# A\n\n{line}\n"})
+    assert [quote.text for quote in finding.evidence] == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Goes to Rome next week (2026-05-28)",
+        "- Goes to Rome next year (2026-01-01)",
+        "- 2024-01-01: said she would go next week",
+        "- Has two cats (2026-05-05)",
+        "- Born 1990-05-01",
+        "- Married since 2010-01-01",
+        "- Lived in Oslo until (2020-01-01)",
+        "- The next weekly report",
+    ],
+)
+def test_what_still_holds(look, line) -> None:
+    assert look("stale", {"people/a-1.md": f"# A\n\n{line}\n"}) == ()
+
+
+def test_without_a_day_the_files_own_time_is_the_latest_it_can_be(look, tmp_path) -> None:
+    files = {"people/a-1.md": "- Goes to Rome next week\n"}
+    assert look("stale", files) == ()
+    os.utime(tmp_path / "memory/people/a-1.md", (1_600_000_000, 1_600_000_000))
+    assert len(look("stale", {})) == 1
+
+
+def test_how_old_is_old_is_a_setting(look) -> None:
+    files = {"people/a-1.md": "- Has two cats (2026-05-05)\n"}
+    assert len(look("stale", files, stale_days=10)) == 1
+
+
+def test_diaries_and_lists_of_their_own_are_never_out_of_date(look) -> None:
+    line = "Will call tomorrow (2020-05-01)\n"
+    paths = ["sessions/a.md", "weekly/2020-W01.md", "reminders.md", "tasks.md", "lore/a.md"]
+    assert look("stale", dict.fromkeys(paths, line)) == ()
