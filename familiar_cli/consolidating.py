@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 SLOT: Final = "consolidation"
 RETRY_AFTER_S: Final = 900.0
 """What failed is not tried again more often than this by whoever watches."""
+
+LOOK_S: Final = 60.0
+"""How often whoever watches looks whether something is due."""
 
 _PATIENCE_S: Final = 3600.0  # with another process that consolidates
 _REPLY_TOKENS: Final = 1600  # of a reply that is a plan, where nobody said otherwise
@@ -311,6 +315,45 @@ async def run_due(
 ) -> list[str]:
     """Do what is due now; see `Consolidating.run_due`."""
     return await Consolidating(familiar, now).run_due(how)
+
+
+async def tend(
+    familiar: Familiar,
+    stop: asyncio.Event,
+    *,
+    once: bool = False,
+    is_busy: Callable[[], bool] = lambda: False,
+    on_note: Callable[[str], None],
+) -> None:
+    """Do what is due now, and whenever something is, until `stop` is set.
+
+    What failed stays due, and is tried again after `RETRY_AFTER_S`.
+
+    Args:
+        familiar: Whose memory.
+        stop: Ends it.
+        once: Catch up and end.
+        is_busy: Whether memory is being written just now; then it waits.
+        on_note: Told what was made and what went wrong.
+    """
+    while not stop.is_set():
+        wait_s = LOOK_S
+        if not is_busy():
+            told = await _told_of(familiar, on_note)
+            wait_s = RETRY_AFTER_S if any(line.startswith("error: ") for line in told) else LOOK_S
+            for line in told:
+                on_note(line)
+        if once:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), wait_s)
+
+
+async def _told_of(familiar: Familiar, on_note: Callable[[str], None]) -> list[str]:
+    try:
+        return await run_due(familiar, how=How(on_wait=on_note))
+    except FamiliarError as error:
+        return [f"error: {error}"]
 
 
 def _check_on_disk(slot: ResolvedSlot) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.consolidating import tend
 from familiar_cli.familiar import WRITER_SLOT
 from familiar_cli.writer.after_reply import due_turns
 from familiar_cli.writer.scheduler import MemoryWriterScheduler
@@ -86,6 +88,8 @@ def stay(
 ) -> FamiliarError | None:
     """Write memory while others talk, until a signal comes; return the last pass's failure.
 
+    Days, weeks, months, years and digests are made, too, when they are due.
+
     Args:
         familiar: Whose memory.
         once: Catch up and end.
@@ -123,9 +127,18 @@ def stay(
         with stopped_by_signals(stop):
             if once:
                 await until(stop, scheduler)
-            else:
+                await tend(familiar, stop, once=True, on_note=on_note)
+                return
+            tending = asyncio.ensure_future(
+                tend(familiar, stop, is_busy=lambda: scheduler.running, on_note=on_note)
+            )
+            try:
                 newest = familiar.history.newest_id
                 await watch(scheduler, newest, stop, poll_s=poll_s, on_error=on_error)
+            finally:
+                tending.cancel()
+                with suppress(asyncio.CancelledError):
+                    await tending
 
     asyncio.run(run())
     return failed[0]

@@ -28,7 +28,8 @@ def daemon(
     """Stay, and write memory while others talk: at the threshold, and after a silence.
 
     It catches up when it starts. Ctrl-C or a polite kill ends it; a pass that is under way is
-    broken off between two steps, and goes on at the next start.
+    broken off between two steps, and goes on at the next start. What `familiar consolidate` and
+    `familiar distill` make, it makes when it is due.
 
     \b
     familiar daemon

@@ -283,3 +283,34 @@ def test_remember_reads_standard_input_and_dry_run_writes_nothing(ada) -> None:
 def test_remember_refuses_nothing_and_a_day_that_is_none() -> None:
     assert run("remember", " ").exit_code == 2
     assert run("remember", "x", "--date", "yesterday").exit_code == 2
+
+
+def test_the_daemon_catches_up_with_days_weeks_and_digests(week, server) -> None:
+    server(*[Say(REPLY)] * 4)
+    result = run("daemon", "--once")
+    assert result.exit_code == 0
+    assert written(week)[-5:] == [
+        "digest/mid.md",
+        "digest/short.md",
+        "monthly/2024-04.md",
+        "weekly/2024-W15.md",
+        "yearly/2024.md",
+    ]
+    assert "made weekly/2024-W15.md" in result.stderr
+
+
+def test_the_daemon_makes_nothing_that_is_switched_off(week, server) -> None:
+    chat = server()
+    run("config", "set", "consolidation.auto", "off")
+    run("config", "set", "distill.auto", "off")
+    assert run("daemon", "--once").exit_code == 0
+    assert (written(week), chat.requests) == ([], [])
+
+
+def test_the_daemon_goes_on_when_the_model_fails_and_what_failed_stays_due(week, server) -> None:
+    server(bad_key(), bad_key(), Say(REPLY), Say(REPLY), Say(REPLY), Say(REPLY))
+    first = run("daemon", "--once")
+    assert first.exit_code == 0
+    assert "error: " in first.stderr
+    run("daemon", "--once")
+    assert "weekly/2024-W15.md" in written(week)
