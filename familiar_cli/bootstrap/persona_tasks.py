@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from familiar_cli.bootstrap.json_text import read_json
@@ -11,6 +12,7 @@ from familiar_cli.text import one_line
 _TITLES: Final = ("title", "task", "text", "name", "description", "content")
 _DONE: Final = frozenset({"done", "completed", "complete", "closed", "finished"})
 _DUE: Final = ("due", "due_date", "due_at", "deadline")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")  # as a line of the task list bears it
 _MOST_CHARS: Final = 500
 
 
@@ -38,7 +40,7 @@ def _line(task: object) -> str | None:
     if not title.strip():
         return None
     due = next((task[key] for key in _DUE if isinstance(task.get(key), str) and task[key]), "")
-    until = f" (due {one_line(due, 40)})" if due else ""
+    until = (f" @{due}" if _DAY.fullmatch(due) else f" (due {one_line(due, 40)})") if due else ""
     return f"- [{'x' if _is_done(task) else ' '}] {one_line(title, _MOST_CHARS)}{until}"
 
 

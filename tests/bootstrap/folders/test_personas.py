@@ -160,7 +160,7 @@ def test_a_damaged_ledger_changes_nothing(store, ember) -> None:
         ('["a"]', "# Tasks\n\n- [ ] a\n"),
         ('{"tasks": [{"text": "b", "done": true}]}', "# Tasks\n\n- [x] b\n"),
         ('[{"title": "c\\n- [x] d", "due_date": "2026-01-01"}]',
-         "# Tasks\n\n- [ ] c - [x] d (due 2026-01-01)\n"),
+         "# Tasks\n\n- [ ] c - [x] d @2026-01-01\n"),
         ("[]", "# Tasks\n\n"),
         ("{}", None), ("[1]", None), ('[{"id": 1}]', None), ("nonsense", None), ("[" * 9999, None),
     ],
