@@ -105,23 +105,42 @@ def diff(
     _print_diff(out, data, page.diff_text(found.files))
 
 
-def blame(ctx: typer.Context, path: Path) -> None:
+def blame(
+    ctx: typer.Context,
+    path: Path,
+    *,
+    words: Annotated[
+        bool, typer.Option("--words", help="Below each line, what was said that it rests on.")
+    ] = False,
+) -> None:
     """Show for each line of a file which change wrote it, when, and by whom.
 
     \b
     familiar memory blame people/alice.md
+    familiar memory blame people/alice.md --words
     """
+    from familiar_cli.memory.evidence import turn_ids
     from familiar_cli.ui import journal_page as page
     from familiar_cli.ui.emit import exact
 
-    lines = familiar_of(ctx).chronicle.blame(path)
+    with familiar_of(ctx) as familiar:
+        lines = familiar.chronicle.blame(path)
+        rests_on = {line.line: turn_ids(line.text) for line in lines}
+        wanted = {n for ids in rests_on.values() for n in ids} if words else set()
+        turns = {n: turn for n in wanted if (turn := familiar.history.turn(n))}
     data = {
         "lines": [
-            {"line": line.line, "text": line.text, "commit": page.commit_data(line.commit)}
+            {
+                "line": line.line,
+                "text": line.text,
+                "commit": page.commit_data(line.commit),
+                "turns": list(rests_on[line.line]),
+            }
             for line in lines
         ]
     }
-    output(ctx).answer(data, lambda: exact(page.blame_text(lines)))
+    said = {line: [turns[n] for n in ids if n in turns] for line, ids in rests_on.items()}
+    output(ctx).answer(data, lambda: exact(page.blame_text(lines, said)))
 
 
 def undo(ctx: typer.Context, commit: AnyCommit = None, *, dry_run: DryRun = False) -> None:

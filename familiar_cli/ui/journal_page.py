@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.memory.journal.history import SHORT
+from familiar_cli.text import one_line
 from familiar_cli.ui.memory_page import applied_text, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from rich.console import RenderableType
 
+    from familiar_cli.history.types import Turn
     from familiar_cli.memory.journal.blame import BlamedLine
     from familiar_cli.memory.journal.chronicle import Difference
     from familiar_cli.memory.journal.commits import Commit
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.history import Change
     from familiar_cli.memory.journal.undo import Undone
 
+_SAID_CHARS = 160
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -95,14 +98,27 @@ def diff_page(text: str) -> RenderableType:
     return Group(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
 
 
-def blame_text(lines: Sequence[BlamedLine]) -> str:
-    """Return each line behind the commit, time and source that wrote it."""
+def blame_text(
+    lines: Sequence[BlamedLine], said: Mapping[int, Sequence[Turn]] | None = None
+) -> str:
+    """Return each line behind the commit, time and source that wrote it.
+
+    Args:
+        lines: The lines of a file.
+        said: Turns to show below a line, by its number.
+    """
     width = max((len(line.commit.source) for line in lines), default=0)
     return "".join(
         f"{line.commit.id[:SHORT]}  {local(line.commit.time)}  {line.commit.source:<{width}}"
         f"  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
+        + "".join(map(_said, (said or {}).get(line.line, ())))
         for line in lines
     )
+
+
+def _said(turn: Turn) -> str:
+    who = turn.author.label if turn.author else turn.role
+    return f"    {one_line(f'[{turn.id}] {who}: {turn.content}', _SAID_CHARS)}\n"
 
 
 def undone_text(undone: Undone, *, dry_run: bool) -> str:

@@ -221,3 +221,15 @@ def test_a_silent_server_does_not_hold_a_reply_up_for_ever(server):
 
     assert done.exit_code == 0
     assert "Writing memory took more than 0.3 s" in done.stderr
+
+
+def test_blame_shows_the_words_behind_a_belief(server):
+    talked()
+    server(answer("Keeps bees.", turns=[1, 2]))
+    run("write-memory")
+
+    done = run("memory", "blame", ANNAS, "--words")
+
+    assert "    [1] Anna: Remark 0 on my bees.\n    [2] Anna: Remark 1 on my bees.\n" in done.stdout
+    lines = data("memory", "blame", ANNAS)["lines"]
+    assert [line["turns"] for line in lines if "Keeps bees" in line["text"]] == [[1, 2]]
