@@ -1,0 +1,119 @@
+"""What one more week costs a familiar that is one year old, and one that is ten.
+
+Run `python -m benchmarks.consolidate`. The model answers at once, so that the program's own work is
+measured, and the tokens it is asked to read are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from familiar_cli import tokens
+from familiar_cli.consolidation.calendar import Consolidator
+from familiar_cli.consolidation.composing import Asking, Composer, Who
+from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.library import look
+from familiar_cli.consolidation.standing import Standings, Today
+from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import Completion
+from familiar_cli.memory.store import MemoryStore
+
+DAY = timedelta(days=1)
+FIRST = date(2010, 1, 4)  # a Monday, and the first day of an ISO year
+WORDS = "Anna moved the bees again, and Bob sang in the kitchen until it was dark outside. "
+
+
+class Answering(ScriptedModel):
+    """Says the same in other words each time."""
+
+    def __init__(self) -> None:
+        super().__init__([], context_tokens=32_000)
+
+    async def complete(self, request, on_text=None):  # noqa: ANN001, ANN201, ARG002, D102
+        self.requests.append(request)
+        number = len(self.requests)
+        points = [{"text": f"Bees moved, {number}-{n}: {WORDS}", "from": [1]} for n in range(5)]
+        text = json.dumps({"summary": f"{WORDS} {number}", "points": points})
+        return Completion(text, "stop", self.name, None)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run cost."""
+
+    seconds: float
+    prompt_tokens: int
+    files: int
+
+
+class Life:
+    """A familiar with one session a day."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = MemoryStore(root / "memory")
+        self.cache = root / "cache.json"
+        self.day = FIRST
+
+    def live(self, days: int) -> None:
+        """Write one session a day."""
+        directory = self.store.root / "sessions"
+        directory.mkdir(parents=True, exist_ok=True)
+        for _ in range(days):
+            lines = "".join(f"- {WORDS}{self.day.toordinal()}-{n}.\n" for n in range(6))
+            path = directory / f"{self.day}-evening.md"
+            path.write_text(f"# {self.day}, evening\n\n{lines}", encoding="utf-8", newline="\n")
+            self.day += DAY
+
+    def consolidate(self) -> Cost:
+        """Make what is due on the morning after the last day."""
+        model = Answering()
+        composer = Composer(model, tokens.heuristic().count, Who("Aria"), Asking(), Path)
+        started = time.perf_counter()
+        now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
+        standings = Standings(look(self.store, 5, self.cache), Today(now, UTC), "bench")
+        engine = Engine(self.store, lambda: composer, lambda *_: "")
+        report = asyncio.run(Consolidator(standings, engine).run())
+        seconds = time.perf_counter() - started
+        return Cost(seconds, composer.prompt_tokens, len(report.done))
+
+
+def measure(years: int, weeks: int) -> tuple[Cost, Cost]:
+    """Return what the years cost at once, and what each further week does on average."""
+    with tempfile.TemporaryDirectory() as directory:
+        life = Life(Path(directory))
+        life.live(364 * years)
+        past = life.consolidate()
+        time.sleep(5.5)  # files that young are read again, lest an edit go unseen
+        life.consolidate()
+        found = []
+        for _ in range(weeks):
+            life.live(7)
+            found.append(life.consolidate())
+    middle = sorted(found, key=lambda cost: cost.seconds)[len(found) // 2]
+    tokens_a_week = sum(cost.prompt_tokens for cost in found) // len(found)
+    return past, Cost(middle.seconds, tokens_a_week, sum(c.files for c in found) // len(found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--years", type=int, nargs="*", default=[1, 10])
+    parser.add_argument("--weeks", type=int, default=13)
+    given = parser.parse_args()
+    for years in given.years:
+        past, week = measure(years, given.weeks)
+        print(
+            f"year {years + 1:>2}: a week takes {week.seconds:.2f} s and {week.prompt_tokens:,} "
+            f"tokens of prompts for {week.files} files; "
+            f"all the years before took {past.seconds:.1f} s and {past.prompt_tokens:,} tokens"
+        )
+
+
+if __name__ == "__main__":
+    main()
