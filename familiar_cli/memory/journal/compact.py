@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.journal.delta import delta
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.objects import damaged
+from familiar_cli.memory.journal.objects import TYPE_NUMBERS, damaged
 from familiar_cli.memory.journal.trees import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dulwich.objects import ShaFile
     from dulwich.pack import UnpackedObject
 
-    from familiar_cli.memory.journal.objects import Objects
+    from familiar_cli.memory.journal.objects import GitObject, Objects
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.journal.trees import Reader
 
@@ -127,15 +126,13 @@ def _new_in(read: Reader, old: str | None, new: str | None, path: str) -> Iterat
             yield path + name, entry.id
 
 
-def _batches(objects: Objects, ids: Iterable[str]) -> Iterator[list[ShaFile]]:
-    from dulwich.objects import ObjectID
-
-    batch: list[ShaFile] = []
+def _batches(objects: Objects, ids: Iterable[str]) -> Iterator[list[GitObject]]:
+    batch: list[GitObject] = []
     held_bytes = 0
     for id_ in ids:
-        one = objects.packs()[ObjectID(id_.encode())]
+        one = objects.get(id_)
         batch.append(one)
-        held_bytes += one.raw_length()
+        held_bytes += len(one.content)
         if held_bytes > _BATCH_BYTES:
             yield batch
             batch, held_bytes = [], 0
@@ -143,34 +140,38 @@ def _batches(objects: Objects, ids: Iterable[str]) -> Iterator[list[ShaFile]]:
         yield batch
 
 
-def _write(objects: Objects, batch: list[ShaFile]) -> str:
+def _write(objects: Objects, batch: list[GitObject]) -> str:
     """Write a pack, make sure that it holds the whole batch, and return its name."""
+    from dulwich.objects import ObjectID
+
     pack = objects.packs().add_pack_data(len(batch), _differences(batch))
-    if pack is None or not all(one.id in pack for one in batch):
+    if pack is None or not all(ObjectID(one.id.encode()) in pack for one in batch):
         raise damaged("a new pack does not hold what was put into it")
     return f"pack-{pack.name().decode()}"
 
 
-def _differences(batch: list[ShaFile]) -> Iterator[UnpackedObject]:
+def _differences(batch: list[GitObject]) -> Iterator[UnpackedObject]:
     """Yield each object, as a difference to the one before where that is much shorter."""
+    from dulwich.objects import RawObjectID
     from dulwich.pack import UnpackedObject
 
-    base, base_content, chain = None, b"", 0
+    base: GitObject | None = None
+    chain = 0
     for one in batch:
-        content = one.as_raw_string()
         short = b""
-        if base and base.type_num == one.type_num and chain < _CHAIN:
-            short = delta(base_content, content)
-        is_short = 0 < len(short) < len(content) // 2
+        if base and base.kind == one.kind and chain < _CHAIN:
+            short = delta(base.content, one.content)
+        is_short = 0 < len(short) < len(one.content) // 2
         chain = chain + 1 if is_short else 0
+        content = short if is_short else one.content
         yield UnpackedObject(
-            one.type_num,
-            sha=one.sha().digest(),
-            delta_base=base.sha().digest() if base and is_short else None,
-            decomp_len=len(short if is_short else content),
-            decomp_chunks=[short if is_short else content],
+            TYPE_NUMBERS[one.kind],
+            sha=RawObjectID(bytes.fromhex(one.id)),
+            delta_base=RawObjectID(bytes.fromhex(base.id)) if base and is_short else None,
+            decomp_len=len(content),
+            decomp_chunks=[content],
         )
-        base, base_content = one, content
+        base = one
 
 
 def _drop_empty(directory: str) -> None:

@@ -12,7 +12,7 @@ import secrets
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.disk import Disk
@@ -27,7 +27,9 @@ Kind = Literal["blob", "tree", "commit"]
 PACK_FROM = 32  # so many new objects are written as one file: two flushes instead of two for each
 _LEVEL = 1  # of zlib; what is kept for long is packed better
 _LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which do not shrink; packing keeps only differences
-_TYPE_NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
+TYPE_NUMBERS: Final[dict[Kind, int]] = {"commit": 1, "tree": 2, "blob": 3}
+_KINDS: Final[dict[str, Kind]] = {kind: kind for kind in TYPE_NUMBERS}
+_BY_NUMBER: Final = {number: kind for kind, number in TYPE_NUMBERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +61,22 @@ class Objects:
         self._packs: DiskObjectStore | None = None
 
     def read(self, id_: str) -> bytes:
-        """Return an object's content.
+        """Return an object's content. Raises `FamiliarError` when it is missing or damaged."""
+        return self.get(id_).content
+
+    def get(self, id_: str) -> GitObject:
+        """Return an object.
 
         Raises:
             FamiliarError: It is missing or damaged.
         """
         try:
             with open(self._path(id_), "rb") as file:
-                raw = zlib.decompress(file.read())
-            return raw[raw.index(b"\0") + 1 :]
+                header, _, content = zlib.decompress(file.read()).partition(b"\0")
+            return GitObject(_KINDS[header.split(b" ")[0].decode()], content, id_)
         except FileNotFoundError:
             return self._read_packed(id_)
-        except (OSError, zlib.error, ValueError) as error:
+        except (OSError, zlib.error, ValueError, KeyError) as error:
             raise damaged(f"object {id_} cannot be read: {error}") from error
 
     def write(self, objects: Iterable[GitObject]) -> None:
@@ -105,7 +111,7 @@ class Objects:
             (
                 full_unpacked_object(
                     ShaFile.from_raw_string(
-                        _TYPE_NUMBERS[o.kind], o.content, ObjectID(o.id.encode())
+                        TYPE_NUMBERS[o.kind], o.content, ObjectID(o.id.encode())
                     )
                 )
                 for o in objects
@@ -152,13 +158,14 @@ class Objects:
             self._packs.close()
             self._packs = None
 
-    def _read_packed(self, id_: str) -> bytes:
+    def _read_packed(self, id_: str) -> GitObject:
         if not self.has_packs():
             raise damaged(f"object {id_} is missing")
         from dulwich.objects import ObjectID
 
         try:
-            return self.packs().get_raw(ObjectID(id_.encode()))[1]
+            number, content = self.packs().get_raw(ObjectID(id_.encode()))
+            return GitObject(_BY_NUMBER[number], content, id_)
         except KeyError as error:
             raise damaged(f"object {id_} is missing") from error
         except Exception as error:  # dulwich raises what a broken pack happens to cause
