@@ -147,7 +147,9 @@ def test_a_part_that_took_no_part_says_so(root) -> None:
 def test_a_failed_part_that_is_not_there_any_more_is_named(root) -> None:
     parts = (Report("character", "answered", 1.0), Report("oracle", "failed", 1.0, "no idea"))
     write_trace(root / "traces", made(providers=parts))
-    assert data("context", "7", "--why", "extra/pic.bin")["reasons"][-1].startswith("oracle: it failed")
+    assert data("context", "7", "--why", "extra/pic.bin")["reasons"][-1].startswith(
+        "oracle: it failed"
+    )
 
 
 def test_a_file_written_after_the_prompt_was_made_says_so(root) -> None:

@@ -173,7 +173,7 @@ def test_the_memorys_past(root) -> None:
     assert set(shown["files"][0]) == {"rel_path", "kind", "diff"}
     assert set(data("memory", "diff")) >= {"from", "to", "files"}
     (line, *_) = data("memory", "blame", "notes.md")["lines"]
-    assert (set(line), set(line["commit"])) == ({"line", "text", "commit"}, keys)
+    assert (set(line), set(line["commit"])) == ({"line", "text", "commit", "turns"}, keys)
     changed = {"commit", "written", "unchanged", "deleted", "dry_run"}
     assert set(data("memory", "undo")) >= changed
     assert set(data("memory", "restore", "notes.md", "--at", newest["id"])) >= changed

@@ -71,7 +71,8 @@ def test_a_history_without_the_table_gets_it_filled(tmp_path) -> None:
             older.execute(statement)
         for number, who in enumerate(("anna", "bo", "anna", None), start=1):
             older.execute(
-                "INSERT INTO turns VALUES (?, 'cli', ?, ?, NULL, NULL, 'user', 'x', 0, 'text', 'c', 0)",
+                "INSERT INTO turns"
+                " VALUES (?, 'cli', ?, ?, NULL, NULL, 'user', 'x', 0, 'text', 'c', 0)",
                 (number, who and "discord", who),
             )
         older.execute("PRAGMA user_version = 1")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.lorebooks import shelf as shelves
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
-from familiar_cli.memory.lore_page import parse
 from familiar_cli.bootstrap.lorebooks.pages import edits_of
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import NotFoundError
 from familiar_cli.memory import paths
+from familiar_cli.memory.lore_page import parse
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.shelf import Shelf

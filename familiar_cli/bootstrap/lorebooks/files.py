@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.lore_page import parse
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.memory.lore_page import parse
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.shelf import Shelf

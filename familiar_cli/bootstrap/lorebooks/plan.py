@@ -10,7 +10,6 @@ from familiar_cli.bootstrap.lorebooks import names
 from familiar_cli.bootstrap.lorebooks import shelf as shelves
 from familiar_cli.bootstrap.lorebooks.digests import digest, sha256
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
-from familiar_cli.memory.lore_page import render
 from familiar_cli.bootstrap.lorebooks.match import match
 from familiar_cli.bootstrap.lorebooks.pages import page_of
 from familiar_cli.bootstrap.lorebooks.shelf import BookRecord, EntryRecord, Shelf
@@ -18,6 +17,7 @@ from familiar_cli.bootstrap.lorebooks.types import LoreEntry
 from familiar_cli.bootstrap.lorebooks.unmapped import unmapped
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory import paths
+from familiar_cli.memory.lore_page import render
 from familiar_cli.memory.types import MISSING
 from familiar_cli.text import fold
 

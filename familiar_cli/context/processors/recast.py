@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.hidden import without_hidden
 from familiar_cli.context.aside import ask_aside
+from familiar_cli.context.hidden import without_hidden
 from familiar_cli.context.processors.recast_prompt import recast_messages
 from familiar_cli.errors import BadReplyError, LimitError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.context.aside import ask_aside
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.hidden import marked
-from familiar_cli.context.aside import ask_aside
 from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, thinking_messages
 from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
