@@ -73,9 +73,11 @@ def disk(mounted, cards, monkeypatch):
 
 
 def contents(disk) -> dict[str, bytes]:
-    """Return what the user's files hold; of the history, what it says."""
+    """Return what the user's files hold; of the journal, where its branch stands."""
     found = {}
     for path in sorted(disk.rglob("*")):
+        if "journal.git" in path.parts and "refs" not in path.parts:
+            continue
         if path.is_file() and path.name not in OURS and not path.name.startswith("history.db"):
             found[str(path.relative_to(disk))] = path.read_bytes()
     return found

@@ -237,7 +237,8 @@ def test_any_text_comes_back_as_it_was(tmp_path_factory, text) -> None:
 
 @given(st.data())
 def test_what_is_set_is_what_holds(tmp_path_factory, data) -> None:
-    setting = data.draw(st.sampled_from(list(all_settings().values())))
+    single = [one for one in all_settings().values() if not isinstance(one.default, tuple)]
+    setting = data.draw(st.sampled_from(single))
     kinds = {
         str: st.sampled_from(setting.choices) if setting.choices else st.just("PATH"),
         int: st.integers(0, 10**9),

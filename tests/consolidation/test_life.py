@@ -109,10 +109,16 @@ class KillingJournal:
         if self.left == 0:
             raise Killed
 
-    def begin(self):
+    def pending(self):
+        return False
+
+    def state(self):
+        return self.left
+
+    def begin(self, *, look=False):
         self._step()
 
-    def prepare(self, source, message, changes):
+    def prepare(self, source, message, changes, trailers):
         self._step()
 
     def applied(self, changes):

@@ -11,7 +11,7 @@ from familiar_cli.context.limits import PERCENT
 from familiar_cli.context.pipeline import UTTERANCE_PRIORITY
 from familiar_cli.context.processors import stepped_thinking
 from familiar_cli.context.providers import character, desk, digests, history, notes
-from familiar_cli.context.providers.content_search import people
+from familiar_cli.context.providers.content_search import people, provider
 from familiar_cli.context.tiers import LONG, MID, SHORT
 from familiar_cli.context.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Place
@@ -52,6 +52,7 @@ def test_the_priorities_are_the_programs() -> None:
         people.PRIORITY,
         history.RECENT,
         history.SUMMARY,
+        provider.PRIORITY,
         stepped_thinking.PRIORITY,
         character.EXAMPLES,
         digests.PRIORITIES[SHORT],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from familiar_cli import clock
 from familiar_cli.memory import paths
 from familiar_cli.memory.disk import temp_in
+from familiar_cli.memory.files import MAX_READ_BYTES
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.walk import scan
@@ -44,7 +45,8 @@ class Edits:
         head: The commit to compare with; None for an empty one.
 
     Attributes:
-        unreadable: What could not be compared and keeps its last known state.
+        unreadable: What could not be compared, or is too large to be, and keeps its last known
+            state.
     """
 
     def __init__(self, tree: Tree, repository: Repository, head: str | None) -> None:
@@ -92,6 +94,9 @@ class Edits:
             status = os.lstat(path)
             seen = _signature(status)
             if known and known[1] == seen:
+                return None
+            if status.st_size > MAX_READ_BYTES:
+                self.unreadable.append(rel_path)
                 return None
             with open(path, "rb") as file:
                 content = file.read()

@@ -67,7 +67,7 @@ def test_a_writer_killed_at_random_loses_nothing(quick_dir) -> None:
     bad = ("torn", "lost", "half", "leftovers", "journal_differs", "fsck")
     assert {name: found[name] for name in bad} == dict.fromkeys(bad, 0)
     assert found["kills"] == 300
-    assert found["finished_by_the_next"] > 3
+    assert found["finished_by_the_next"] > 0
     assert found["transactions"] > 20
 
 
