@@ -213,6 +213,25 @@ def _root(
     del version
 
 
+def interrupt_again(unraisable: Any) -> None:
+    """Let Ctrl-C that fell into a finaliser, where Python would only print it, end the program."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        import _thread
+
+        _thread.start_new_thread(_interrupt_soon, ())
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _interrupt_soon() -> None:
+    import _thread
+    import time
+
+    time.sleep(0.01)  # until the main thread has left the finaliser
+    _thread.interrupt_main()
+
+
 def main() -> None:
     """Run `familiar`."""
+    sys.unraisablehook = interrupt_again
     app()

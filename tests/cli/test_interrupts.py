@@ -22,12 +22,12 @@ ENTRIES = 150
 # Says that it is ready when all is imported, so that the moments fall into the work itself.
 PROGRAM = """
 import sys
-from familiar_cli.cli import app
+from familiar_cli.cli import main
 from familiar_cli.bootstrap import create_familiar, import_silly_tavern
 from familiar_cli.commands import import_lorebook, init
 from familiar_cli.memory import transactions
 print("ready", file=sys.stderr, flush=True)
-app(sys.argv[1:])
+main()
 """
 
 
@@ -89,3 +89,23 @@ def test_an_import_is_all_or_nothing(moments, book) -> None:
         assert (code, "Traceback" in told) in {(0, False), (130, False)}, told
         assert len(new) in {0, ENTRIES}
         assert not [name for name in files(memory) if ".tmp-familiar" in name]
+
+
+def test_ctrl_c_in_a_finaliser_is_not_lost() -> None:
+    code = """
+import sys, time
+from familiar_cli.cli import interrupt_again
+
+class Closing:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+sys.unraisablehook = interrupt_again
+try:
+    Closing()
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("told")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("told\n", "")
