@@ -1,4 +1,4 @@
-"""The root command, and the one place where an error becomes text and an exit code."""
+"""The root command: its table of contents, and how every failure ends for who typed it."""
 
 from __future__ import annotations
 

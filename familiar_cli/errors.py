@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 
 class FamiliarError(Exception):
-    """Base of all errors shown to the user without a traceback.
+    """What a person is told, in a line or two, when something cannot be done.
 
     Args:
         message: What happened, to which thing, and what stayed unchanged.

@@ -1,4 +1,4 @@
-"""`familiar memory`: parse, call, render."""
+"""`familiar memory`: look at the files, and change them."""
 
 from __future__ import annotations
 

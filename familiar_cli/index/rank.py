@@ -79,18 +79,15 @@ class Scored(NamedTuple):
 
 
 def recency(age_days: float) -> float:
-    """Return how fresh a memory is, in (0, 1]; 1.0 means written today.
-
-    Args:
-        age_days: Age in days, >= 0.
+    """Return how fresh something so old is: 1 when new, 1/2 after some 143 days, never 0.
 
     Raises:
-        ValueError: `age_days` is negative.
+        ValueError: The age is below 0.
 
-    Source: docs/reference/ranking.md, "Recency" (halves after about 143 days).
+    Source: docs/reference/ranking.md, "Recency".
     """
     if age_days < 0:
-        raise ValueError(f"age_days must be >= 0, got {age_days!r}")
+        raise ValueError(f"nothing is {age_days!r} days old")
     return 1 / (1 + RECENCY_RATE_PER_DAY * age_days)
 
 
