@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
@@ -102,7 +102,8 @@ def people_of(familiar: Familiar) -> People:
     said = _speakers(familiar)
     sizes = _sizes(familiar)
     known = []
-    for slug in sorted(files.keys() | said.keys()):
+    silent = sorted(files.keys() - said.keys())
+    for slug in [*said, *silent]:  # who spoke stands as the history has it, the latest first
         person, speaker = files.get(slug), said.get(slug)
         label = speaker.author.label if speaker else slug
         known.append(
@@ -116,7 +117,7 @@ def people_of(familiar: Familiar) -> People:
                 problem=person.problem if person else "",
             )
         )
-    return People(tuple(sorted(known, key=_last_seen, reverse=True)), collisions)
+    return People(tuple(known), collisions)
 
 
 def show_person(familiar: Familiar, person: str) -> Shown:
@@ -275,7 +276,3 @@ def _sizes(familiar: Familiar) -> dict[str, int]:
     except NotFoundError:
         return {}
     return {entry.rel_path: entry.size_bytes for entry in walk.files}
-
-
-def _last_seen(known: Known) -> Any:  # noqa: ANN401  # a key to sort by
-    return known.last_seen or ""
