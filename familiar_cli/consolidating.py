@@ -20,6 +20,7 @@ from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
 from familiar_cli.consolidation.schedule import read_schedule
 from familiar_cli.consolidation.standing import Standings, Today
 from familiar_cli.errors import ConfigError, FamiliarError
+from familiar_cli.writer.lapses import CONSOLIDATING, DISTILLING
 from familiar_cli.writer.pending import Pending, PendingFile, pending_ids, stage
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.slots import session_path, slot_of
@@ -118,7 +119,12 @@ class Consolidating:
             wanted_tiers=tiers,
             only=only,
         )
-        return await self._alone(how, consolidator.run(on_step))
+        report = await self._alone(how, consolidator.run(on_step), CONSOLIDATING)
+        is_whole = only is None and set(tiers) == set(TIERS)
+        if not how.dry_run and (report.failed or is_whole):
+            failed = report.failed[0] if report.failed else None
+            self._familiar.runs.lapses.note(CONSOLIDATING, failed)
+        return report
 
     async def distill(self, name: Name, how: How, *, again: bool = False) -> tuple[Distilled, str]:
         """Make a digest, and tell the person's own program; return it, and what went wrong there.
@@ -126,7 +132,10 @@ class Consolidating:
         Raises:
             FamiliarError: As `Distiller.make`.
         """
-        made = await self._alone(how, self._distiller(how).make(name, again=again))
+        work = DISTILLING.format(name=name)
+        made = await self._alone(how, self._distiller(how).make(name, again=again), work)
+        if not how.dry_run:
+            self._familiar.runs.lapses.note(work, None)
         problem = ""
         set_to = self._familiar.config.distill
         if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
@@ -190,14 +199,15 @@ class Consolidating:
             return [f"error: {error}"]
         return [f"{made.outcome} {made.rel_path}", *([problem] if problem else [])]
 
-    async def _alone(self, how: How, work: Coroutine[Any, Any, T]) -> T:
-        """Do some work while no other process does."""
+    async def _alone(self, how: How, work: Coroutine[Any, Any, T], name: str) -> T:
+        """Do some work while no other process does; a failure is remembered by `name`."""
         if how.dry_run:
             return await work
         lock = self._familiar.paths.root / ".consolidation.lock"
         try:
             async with one_at_a_time(lock, _PATIENCE_S, how.on_wait):
-                return await work
+                with self._familiar.runs.lapses.noting(name):
+                    return await work
         finally:
             work.close()
 

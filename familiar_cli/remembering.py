@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidating import tend
 from familiar_cli.familiar import WRITER_SLOT
 from familiar_cli.writer.after_reply import due_turns
+from familiar_cli.writer.lapses import WRITING
 from familiar_cli.writer.scheduler import MemoryWriterScheduler
 from familiar_cli.writer.turnstile import one_at_a_time
 from familiar_cli.writer.watch import stopped_by_signals, until, watch
@@ -44,7 +45,8 @@ def write_now(
         LockedError: Another process is still at it.
         FamiliarError: The history, the memory or the record cannot be used.
     """
-    writer = familiar.memory_writer(on_wait=on_wait)
+    with nullcontext() if mode == "dry_run" else familiar.runs.lapses.noting(WRITING):
+        writer = familiar.memory_writer(on_wait=on_wait)
     making = _pass(familiar, writer, mode, wait_s=_PATIENCE_S, on_wait=on_wait, **which)
     try:
         return asyncio.run(making)
@@ -67,11 +69,13 @@ def write_later(familiar: Familiar) -> int:
         idle_timeout=set_to.idle_timeout,
         switch=set_to.auto,
         is_local=familiar.slot(WRITER_SLOT).preset == "local",
-        failed_at=familiar.runs.failed_at(),
+        failed_at=familiar.runs.lapses.failed_at(WRITING),
     )
 
     async def write() -> None:
-        report = await _pass(familiar, familiar.memory_writer())
+        with familiar.runs.lapses.noting(WRITING):
+            writer = familiar.memory_writer()
+        report = await _pass(familiar, writer)
         if report.error:
             raise report.error
 
@@ -100,7 +104,8 @@ def stay(
     Raises:
         ConfigError: Something is missing to talk to the model.
     """
-    writer = familiar.memory_writer(on_wait=on_note)
+    with familiar.runs.lapses.noting(WRITING):
+        writer = familiar.memory_writer(on_wait=on_note)
     failed: list[FamiliarError | None] = [None]
 
     async def write() -> None:
@@ -156,5 +161,9 @@ async def _pass(
     """Make one pass, while no other process does."""
     if mode == "dry_run":
         return await writer.run(mode, **which)
+    lapses = familiar.runs.lapses
     async with one_at_a_time(familiar.paths.writer_lock, wait_s, on_wait):
-        return await writer.run(mode, **which)
+        with lapses.noting(WRITING):
+            report = await writer.run(mode, **which)
+        lapses.note(WRITING, report.error)
+    return report

@@ -30,6 +30,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Check]]] = {
     "lock": its.lock,
     "history": its.history,
     "traces": its.traces,
+    "keeping": its.keeping,
     "tokenizer": model.tokenizer,
     "model": model.model,
     "key": model.key,

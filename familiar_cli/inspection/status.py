@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.writer.lapses import Lapse
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,19 @@ class SummaryStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenStatus:
+    """How far memory has been written of what was said.
+
+    Args:
+        last_turn: The last turn that a pass has covered; None: none has.
+        at: When that was said.
+    """
+
+    last_turn: int | None = None
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeskStatus:
     """What lies on the desk.
 
@@ -84,6 +98,8 @@ class Status:
         unsummarised_turns: How many of them no summary covers yet.
         unindexed_files: How many Markdown files are not in an index.
         last_turn: The newest turn.
+        written: How far memory has been written.
+        failures: What should have kept memory, failed, and has not succeeded since.
         summary: How far the rolling summary reaches.
         desk: What lies on the desk.
     """
@@ -100,6 +116,8 @@ class Status:
     unsummarised_turns: int
     unindexed_files: int
     last_turn: LastTurn | None
+    written: WrittenStatus = WrittenStatus()
+    failures: tuple[Lapse, ...] = ()
     summary: SummaryStatus = SummaryStatus()
     desk: DeskStatus = DeskStatus()
 
@@ -125,7 +143,7 @@ def status_of(familiar: Familiar) -> Status:
     from familiar_cli.llm.slots import resolve
 
     slot, walk = resolve(familiar.config.llm), walk_of(familiar.memory)
-    turns, unsummarised, last = _history_of(familiar.paths.history)
+    past = _history_of(familiar.paths.history)
     return Status(
         familiar=familiar.paths.id,
         name=familiar.config.name,
@@ -135,10 +153,12 @@ def status_of(familiar: Familiar) -> Status:
         model=slot.model,
         memory_files=len(walk.files),
         skipped=len(walk.skipped),
-        turns=turns,
-        unsummarised_turns=unsummarised,
+        turns=past.turns,
+        unsummarised_turns=past.unwritten,
         unindexed_files=_unindexed(familiar, walk),
-        last_turn=_last(last),
+        last_turn=_last(past.last),
+        written=past.written,
+        failures=familiar.runs.lapses.all(),
         summary=_summary_of(familiar),
         desk=_desk_of(familiar),
     )
@@ -186,22 +206,35 @@ def list_of(home: Path) -> list[Listed]:
 def _listed(paths: FamiliarPaths, chosen: bool) -> Listed:  # noqa: FBT001
     familiar = Familiar(paths)
     try:
-        turns, _, _ = _history_of(paths.history)
+        turns = _history_of(paths.history).turns
         files = len(walk_of(familiar.memory).files)
         return Listed(paths.id, familiar.config.name, turns, files, chosen)
     except FamiliarError as error:
         return Listed(paths.id, "", 0, 0, chosen, str(error))
 
 
-def _history_of(path: Path) -> tuple[int, int, Turn | None]:
-    """Return the number of turns, of those without a summary, and the newest; make no file."""
+@dataclass(frozen=True, slots=True)
+class _Past:
+    turns: int = 0
+    unwritten: int = 0
+    last: Turn | None = None
+    written: WrittenStatus = WrittenStatus()
+
+
+def _history_of(path: Path) -> _Past:
+    """Return what a history holds, and how far memory was written of it; make no file."""
     if not path.is_file():
-        return 0, 0, None
+        return _Past()
+    from familiar_cli.clock import iso
+    from familiar_cli.history import WRITER
     from familiar_cli.history.store import HistoryStore
 
     store = HistoryStore(path)
     try:
-        return store.count(), store.unsummarised_count(), store.last_turn()
+        mark = store.watermark(WRITER)
+        turn = store.turn(mark)
+        written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
+        return _Past(store.count(), store.unsummarised_count(), store.last_turn(), written)
     finally:
         store.close()
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.inspection.status import DeskStatus, Listed, Status, SummaryStatus
+    from familiar_cli.writer.lapses import Lapse
 
 MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
 
@@ -45,8 +46,10 @@ def _lines(status: Status) -> Iterator[tuple[str, str]]:
     yield "memory", _memory(status)
     yield "turns", _turns(status)
     if status.turns:
-        yield "unsummarised", f"{status.unsummarised_turns} turns"
+        yield "written", _written(status)
         yield "summary", _summary(status.summary)
+    for lapse in status.failures:
+        yield "failed", _failed(lapse)
     desk = status.desk
     if desk.reminders or desk.problem:
         yield "reminders", _reminders(desk)
@@ -63,6 +66,20 @@ def _reminders(desk: DeskStatus) -> str:
         return f"{desk.reminders} open, none of them due"
     more = f" and {len(desk.due) - MOST_DUE} more" if len(desk.due) > MOST_DUE else ""
     return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
+
+
+def _written(status: Status) -> str:
+    done, waiting = status.written, status.unsummarised_turns
+    at = f", said at {done.at}" if done.at else ""
+    reaches = f"up to turn {done.last_turn}{at}" if done.last_turn else "nothing yet"
+    wait = f"{waiting} turn{'s wait' if waiting > 1 else ' waits'}: `familiar write-memory`"
+    return f"{reaches}; {wait}" if waiting else reaches
+
+
+def _failed(lapse: Lapse) -> str:
+    """Return what failed, when, why, what mends it, and what tries it again."""
+    mend = f"{lapse.hint} Then run it again." if lapse.hint else "Run it again."
+    return f"`{lapse.command}` at {lapse.at}: {lapse.message}. {mend}"
 
 
 def _summary(summary: SummaryStatus) -> str:

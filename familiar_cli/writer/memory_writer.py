@@ -184,8 +184,6 @@ class MemoryWriter:
         if self._mode != "apply":
             report.diff = self._draft.diff()
         report.outcome = _outcome(report, self._mode)
-        if self._mode != "dry_run" and not report.interrupted:
-            self._runs.note_failure(failed=report.error is not None)
         if report.batches or report.error or self._asker.spent.calls:
             self._note({"end": iso(now()), **_told(report)})
 

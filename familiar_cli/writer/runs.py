@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
+from familiar_cli.writer.lapses import Lapses
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
 SUFFIX: Final = ".jsonl"
@@ -62,25 +61,10 @@ class Runs:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
-    def failed_at(self) -> datetime | None:
-        """Return when the last pass failed, or None if it did not."""
-        try:
-            return clock.parse_iso(self._failure.read_text(encoding="utf-8").strip())
-        except (OSError, ValueError):
-            return None
-
-    def note_failure(self, *, failed: bool) -> None:
-        """Remember that the last pass failed, or that it did not."""
-        with suppress(OSError):  # without it, a pass is tried again sooner than it need be
-            if failed:
-                self._directory.mkdir(parents=True, exist_ok=True)
-                self._failure.write_text(clock.iso(clock.now()) + "\n", encoding="utf-8")
-            else:
-                self._failure.unlink(missing_ok=True)
-
     @property
-    def _failure(self) -> Path:
-        return self._directory / ".failed"
+    def lapses(self) -> Lapses:
+        """What failed last, and has not succeeded since."""
+        return Lapses(self._directory / "failed")
 
     def keep_reply(self, run: str, number: int, text: str) -> Path:
         """Put a reply that could not be used away, word for word.

@@ -6,7 +6,9 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run
+from tests.support.writing import NOTHING, point_at, talked
 
 
 def test_a_new_familiar_has_nothing_and_says_what_to_do() -> None:
@@ -75,3 +77,59 @@ def test_a_name_full_of_escapes_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in page
     assert "[31m[/b]x" in page
     assert home().name in page
+
+
+def test_a_pass_that_failed_is_told_with_when_why_and_what_tries_it_again(monkeypatch) -> None:
+    talked()
+    with ChatServer([Fail(401, "bad key"), NOTHING]) as server:
+        point_at(server, monkeypatch)
+        assert run("write-memory").exit_code == 6
+
+        (failure,) = data("status")["failures"]
+        page = run("status").stdout
+
+        assert (failure["command"], failure["code"]) == ("familiar write-memory", "model_key")
+        assert failure["at"] in page
+        assert "bad key" in page
+        assert "nothing yet; 2 turns wait: `familiar write-memory`" in page
+
+        assert run("write-memory").exit_code == 0
+        found = data("status")
+        assert (found["failures"], found["written"]["last_turn"]) == ([], 2)
+        assert "up to turn 2, said at 2026-04-07T18:01:00.000Z\n" in run("status").stdout
+
+
+def test_a_pass_that_could_not_even_begin_is_told(monkeypatch) -> None:
+    root = talked(settings='[llm]\npreset = "openai"\nmodel = "x"\n')
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert run("write-memory").exit_code == 3
+    (failure,) = data("status")["failures"]
+    assert failure["code"] == "configuration"
+    assert "write-memory" in run("doctor").stdout
+    assert [path.name for path in (root / "runs" / "failed").iterdir()] == ["write-memory.json"]
+
+
+def test_a_pass_that_changes_nothing_leaves_no_word_of_its_failure(monkeypatch) -> None:
+    root = talked()
+    with ChatServer([Fail(401, "bad key")]) as server:
+        point_at(server, monkeypatch)
+        assert run("write-memory", "--dry-run").exit_code == 6
+    assert not (root / "runs").exists()
+
+
+def test_a_digest_that_failed_is_told_until_it_is_made(monkeypatch) -> None:
+    root = talked()
+    (root / "memory" / "digest").mkdir()
+    (root / "memory" / "digest" / "short.md").write_text("# The latest sessions\n\n- Bees.\n")
+    with ChatServer([Fail(401, "bad key")]) as server:
+        point_at(server, monkeypatch)
+        assert run("distill", "mid").exit_code == 6
+    assert "`familiar distill mid`" in run("status").stdout
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"at": "now", "code": 1}', "\xff", "[" * 9999])
+def test_a_damaged_word_of_a_failure_counts_for_none(text) -> None:
+    failed = live("ada") / "runs" / "failed"
+    failed.mkdir(parents=True)
+    (failed / "write-memory.json").write_text(text, encoding="latin-1")
+    assert data("status")["failures"] == []

@@ -95,9 +95,12 @@ def test_status(root) -> None:
         "unsummarised_turns",
         "unindexed_files",
         "last_turn",
+        "written",
+        "failures",
         "summary",
     }
     assert set(found) >= wanted
+    assert set(found["written"]) == {"last_turn", "at"}
     assert set(found["summary"]) >= {"last_turn", "behind", "cut", "failed", "failed_at", "private"}
     assert set(found["last_turn"]) >= {"id", "at", "channel", "role", "author", "partial"}
 

@@ -132,6 +132,19 @@ def traces(patient: Patient) -> Iterator[Check]:
         yield Check("traces", "ok", f"{len(trace_ids(patient.paths.traces))} kept")
 
 
+def keeping(patient: Patient) -> Iterator[Check]:
+    """Look whether the work that keeps memory has failed and not succeeded since."""
+    from familiar_cli.writer.runs import Runs
+
+    if patient.paths is None:
+        return
+    for lapse in Runs(patient.paths.runs, patient.paths.quarantine).lapses.all():
+        mend = f"{lapse.hint} Run `{lapse.command}` again.".lstrip()
+        yield Check(
+            "keeping", "warn", f"`{lapse.command}` failed at {lapse.at}: {lapse.message}", mend
+        )
+
+
 def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Check]:
     large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
     if large:
