@@ -58,21 +58,43 @@ def made_again(fresh: str, hand: Hand) -> tuple[str, tuple[str, ...]]:
     """Return a new text with what a person did to the old one, and the marks to remember.
 
     A person's blocks come after the block that they stood below, else before the one that they
-    stood above, else at the end. What they removed stays removed, and stays remembered.
+    stood above, else at the end. A file that was all theirs comes first, below the title. What they
+    removed stays removed, and stays remembered. What they say is not said again; a heading of
+    theirs is repeated only where something new stands below it.
 
     Args:
         fresh: What the program would write.
         hand: What a person did to what it wrote before.
     """
-    said = {block.key for block in hand.blocks}
+    said = frozenset(block.key for block in hand.blocks)
     made, tail = blocks(fresh)
-    own = [b for b in made if b.mark not in hand.removed and b.key not in said]
+    own = _new([b for b in made if b.mark not in hand.removed], said)
     text = "".join(b.gap + b.text for b in _spaced(_placed(own, hand))) + tail
     return text, tuple(block.mark for block in made)
 
 
+def _new(made: Sequence[Block], said: frozenset[str]) -> list[Block]:
+    """Return the blocks that say what is not `said`, with the headings that they need."""
+    told = [block for block in made if block.key not in said or _is_section(block)]
+    below = [*told[1:], None]
+    return [
+        block
+        for block, follows in zip(told, below, strict=True)
+        if block.key not in said or (follows is not None and follows.kind != "heading")
+    ]
+
+
+def _is_section(block: Block) -> bool:
+    return block.kind == "heading" and not _is_title(block)
+
+
+def _is_title(block: Block) -> bool:
+    return block.text.startswith("# ")
+
+
 def _placed(own: Sequence[Block], hand: Hand) -> Iterator[Block]:
     marks = [block.mark for block in own]
+    has_title = bool(own) and _is_title(own[0])
     after: dict[int, list[Block]] = {}
     end: list[Block] = []
     for before, run, behind in hand.added:
@@ -81,7 +103,8 @@ def _placed(own: Sequence[Block], hand: Hand) -> Iterator[Block]:
         elif behind in marks:
             after.setdefault(marks.index(behind) - 1, []).extend(run)
         elif not before and not behind:
-            after.setdefault(_START, []).extend(run)
+            below_title = has_title and not _is_title(run[0])
+            after.setdefault(0 if below_title else _START, []).extend(run)
         else:
             end.extend(run)
     yield from after.get(_START, ())

@@ -82,3 +82,25 @@ def test_a_section_that_a_person_wrote_stays_whole_when_everything_else_is_new()
 def test_a_file_that_was_all_made_by_hand_is_kept_and_added_to() -> None:
     text, _ = made_again("# Day\n\n- new\n", hand_in("# Day\n\n- mine\n", ()))
     assert lines(text) == ["# Day", "- mine", "- new"]
+
+
+IMPORTED = "## 2026-03-14\n\nShips.\n\n## 2026-03-15\n\nThe kora.\n"
+
+
+def test_what_was_there_before_stands_below_the_title_and_takes_no_heading_away() -> None:
+    made = "# Latest\n\n## 2026-03-14\n\nTwo ships.\n\n## 2026-03-16\n\nBread.\n"
+    text, known = made_again(made, hand_in(IMPORTED, ()))
+    assert text == f"# Latest\n\n{IMPORTED}" + made.removeprefix("# Latest\n")
+    assert made_again(made, hand_in(text, known)) == (text, known)
+
+
+def test_a_section_that_was_there_before_in_the_same_words_is_not_said_twice() -> None:
+    made = "# Latest\n\n## 2026-03-15\n\nThe kora.\n\n## 2026-03-16\n\nBread.\n"
+    text, known = made_again(made, hand_in(IMPORTED, ()))
+    assert text == f"# Latest\n\n{IMPORTED}\n## 2026-03-16\n\nBread.\n"
+    assert made_again(made, hand_in(text, known)) == (text, known)
+
+
+def test_a_title_of_a_persons_own_stays_the_first_line() -> None:
+    text, _ = made_again("# Latest\n\n- new\n", hand_in("# Mine\n\n- old\n", ()))
+    assert lines(text) == ["# Mine", "- old", "# Latest", "- new"]
