@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import subprocess
 import sys
 import threading
 from typing import Any
 
 from familiar_cli.cli import app
+from tests.support.writing import environment
 
 
 def call(argv, *, stdout, stderr=None, stdin=None) -> int:
@@ -70,3 +72,51 @@ def into_closed_pipe(*argv: str) -> tuple[int, str]:
         with contextlib.suppress(BrokenPipeError):
             stream.close()
     return code, err.getvalue()
+
+
+# Makes the pseudo-terminal its own, so that Ctrl-C typed there reaches it as a signal.
+_OWNING_ITS_TERMINAL = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from familiar_cli.cli import main
+main()
+"""
+
+
+def answering(*argv: str, prompt: str, answers: list[str], columns: int = 80) -> tuple[int, str]:
+    """Run a command in a process on a pseudo-terminal, and type an answer at each prompt.
+
+    Args:
+        argv: The command.
+        prompt: What the program prints before it wants an answer.
+        answers: What is typed then, one at each prompt; "\\x03" is Ctrl-C, "\\x04" is Ctrl-D.
+        columns: How wide the terminal is.
+
+    Returns:
+        The exit code, and all that the terminal got.
+    """
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, "-c", _OWNING_ITS_TERMINAL, *argv],
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        start_new_session=True,
+        env={**environment(), "TERM": "xterm-256color"},
+    ) as process:
+        os.close(other)
+        got, typed = b"", 0
+        with contextlib.suppress(OSError):  # the other end is closed
+            while piece := os.read(main, 65536):
+                got += piece
+                if got.count(prompt.encode()) > typed < len(answers):
+                    os.write(main, answers[typed].encode())
+                    typed += 1
+        os.close(main)
+    return process.returncode, got.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")

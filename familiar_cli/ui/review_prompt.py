@@ -1,0 +1,79 @@
+"""Ask a person about each piece of a plan, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.ui.terminal import console, plain
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from familiar_cli.writer.pending import Pending
+
+_KEYS: Final = {
+    "y": "take this piece",
+    "n": "reject it",
+    "l": "later: it goes on waiting (Enter alone means this)",
+    "a": "take it and all after it",
+    "r": "reject it and all after it",
+    "q": "stop; what you said so far is done, the rest goes on waiting (also Ctrl-D)",
+    "?": "this list; Ctrl-C leaves and changes nothing",
+}
+_WORDS: Final = {"": "l", "yes": "y", "no": "n"}
+_STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
+
+
+def can_ask() -> bool:
+    """Return whether a person can be asked: questions go to stderr, answers come from stdin."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_pieces(plan: Pending) -> tuple[set[int], set[int]]:
+    """Ask about each piece; return which to take and which to reject.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was typed.
+    """
+    take, reject = set[int](), set[int]()
+    show = console(sys.stderr)
+    most = len(plan.hunks)
+    for number, (file, hunk) in enumerate(plan.hunks, 1):
+        new = " (new file)" if file.before is None else ""
+        show.print(plain(f"\n[{number}/{most}] {file.rel_path}{new}", "bold"), soft_wrap=True)
+        for line in hunk.text.splitlines():
+            show.print(_coloured(line), soft_wrap=True)
+        answer = _answer()
+        if answer == "q":
+            break
+        chosen = {"y": take, "a": take, "n": reject, "r": reject}.get(answer)
+        if chosen is not None:
+            chosen |= set(range(number, most + 1)) if answer in "ar" else {number}
+        if answer in "ar":
+            break
+    return take, reject
+
+
+def _answer() -> str:
+    """Return one of the keys, asking until there is one."""
+    while True:
+        _tell(f"Take it? [{','.join(_KEYS)}] ")
+        line = sys.stdin.readline()
+        if not line:  # Ctrl-D
+            _tell("\n")
+            return "q"
+        word = line.strip().lower()
+        answer = _WORDS.get(word, word)
+        if answer != "?" and answer in _KEYS:
+            return answer
+        _tell("".join(f"  {key}  {what}\n" for key, what in _KEYS.items()))
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _coloured(line: str) -> Text:
+    return plain(line, _STYLES.get(line[:1], ""))
