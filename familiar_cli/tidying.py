@@ -147,7 +147,7 @@ def plan_of(finding: Finding) -> Pending | None:
     told = json.dumps([[f.rel_path, f.before, f.after] for f in files])
     digest = hashlib.sha256(told.encode()).hexdigest()[:_ID_CHARS]
     plan_id = f"{SOURCE}-{finding.check}-{digest}"
-    return Pending(plan_id, SOURCE, iso(now()), "review", SOURCE, (0, 0), files)
+    return Pending(plan_id, SOURCE, iso(now()), "review", SOURCE, (0, 0), files, SOURCE)
 
 
 def _propose(

@@ -70,15 +70,25 @@ def estimate_text(told: dict[str, Any]) -> str:
 
 def plan_line(plan: Pending) -> str:
     """Return a plan in one line."""
-    why = "a rule wants your yes" if plan.why == "held" else "made with --review"
-    rests_on = f"turns {plan.turns[0]}-{plan.turns[1]}"
-    if not any(plan.turns):
-        why, rests_on = f"proposed by {one_line(plan.run)}", "no turns"
     files = ", ".join(file.rel_path for file in plan.files)
     return (
-        f"{plan.id}  {plan.created[:16]}Z  {rests_on}  "
-        f"{_count(len(plan.hunks), 'piece')}  {one_line(files)}  ({why})\n"
+        f"{plan.id}  {one_line(plan.created[:16])}Z  {rests_on(plan)}  "
+        f"{_count(len(plan.hunks), 'piece')}  {one_line(files)}  ({why(plan)})\n"
     )
+
+
+def rests_on(plan: Pending) -> str:
+    """Return what a plan rests on: `turns 1-9`, or `2026-W15 from 7 files`."""
+    turns = f"turns {plan.turns[0]}-{plan.turns[1]}" if any(plan.turns) else "no turns"
+    return one_line(plan.rests_on) or turns
+
+
+def why(plan: Pending) -> str:
+    """Return why a plan waits."""
+    if plan.why == "held":
+        return "a rule wants your yes"
+    asked = any(plan.turns) or plan.rests_on
+    return "made with --review" if asked else f"proposed by {plan.source}"
 
 
 def plan_text(plan: Pending) -> str:

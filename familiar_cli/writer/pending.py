@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.memory.front_matter import body_start
 from familiar_cli.memory.types import MISSING
 from familiar_cli.text import nearest
-from familiar_cli.writer import patch
+from familiar_cli.writer import patch, rejected
 from familiar_cli.writer.draft import unified
 from familiar_cli.writer.slots import SESSIONS_DIR
 from familiar_cli.writer.types import SOURCE
@@ -24,21 +25,49 @@ if TYPE_CHECKING:
 PENDING_DIR: Final = f"{SESSIONS_DIR}/.pending"
 _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
+_SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}")
 Why = Literal["review", "held"]
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFile:
-    """A file as it was, and as it would be; `before` is None where there was none."""
+    """A file as it was, and as it would be.
+
+    Args:
+        rel_path: Which.
+        before: Its text; None: there was none.
+        after: Its text once all pieces are taken.
+        has_record: Its front matter tells what the file was made of.
+    """
 
     rel_path: str
     before: str | None
     after: str
+    has_record: bool = False
 
     @property
     def hunks(self) -> tuple[patch.Hunk, ...]:
-        """The pieces of the change."""
-        return patch.hunks(self.before or "", self.after)
+        """The pieces of the change that a person decides on."""
+        old, start, new_start = self._cut
+        below = patch.lines_of(old[:start])
+        pieces = patch.hunks(old[start:], self.after[new_start:])
+        return tuple(replace(hunk, at=hunk.at + len(below)) for hunk in pieces)
+
+    @property
+    def record(self) -> tuple[patch.Hunk, ...]:
+        """The change of the record; it is made with the first piece that is taken.
+
+        It is found by what it replaces, so that lines of a person's may stand around it.
+        """
+        old, start, new_start = self._cut
+        pieces = patch.hunks(old[:start], self.after[:new_start])
+        return tuple(replace(h, above=(), below=()) if h.removed else h for h in pieces)
+
+    @property
+    def _cut(self) -> tuple[str, int, int]:
+        """The old text, and where the text below the record begins in the old and in the new."""
+        old = self.before or ""
+        return (old, body_start(old), body_start(self.after)) if self.has_record else (old, 0, 0)
 
     @property
     def diff(self) -> str:
@@ -56,8 +85,12 @@ class Pending:
         created: When, ISO 8601 in UTC.
         why: The pass was told to wait (`review`), or a rule wants a person's yes (`held`).
         model: Who proposed it.
-        turns: The first and the last turn that it rests on.
+        turns: The first and the last turn that it rests on; zeros: it rests on none.
         files: The changes.
+        source: Who proposed it, as the journal notes it.
+        rests_on: What it rests on where that is no turns.
+        grounds: The hash of that. A plan that has one and is rejected is not made of the same
+            again; empty: it may be.
     """
 
     id: str
@@ -67,6 +100,9 @@ class Pending:
     model: str
     turns: tuple[int, int]
     files: tuple[PendingFile, ...]
+    source: str = SOURCE
+    rests_on: str = ""
+    grounds: str = ""
 
     @property
     def rel_path(self) -> str:
@@ -122,19 +158,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> Pending:
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
         )
     try:
-        value = json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json"))
-        files = tuple(PendingFile(f["rel_path"], f["before"], f["after"]) for f in value["files"])
-        first, last = (int(n) for n in value["turns"])
-        why: Why = "held" if value["why"] == "held" else "review"
-        return Pending(
-            plan_id,
-            str(value["run"]),
-            str(value["created"]),
-            why,
-            str(value["model"]),
-            (first, last),
-            files,
-        )
+        return _read(plan_id, json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json")))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInputError(
             f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
@@ -152,7 +176,8 @@ def decide(
 ) -> Decided:
     """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
 
-    What is in neither goes on waiting. All of it is one transaction.
+    What is in neither goes on waiting. All of it is one transaction, in the name of who proposed
+    the plan. When nothing of a plan was taken, that is remembered (`Pending.grounds`).
 
     Raises:
         UsageError: The plan has no such piece.
@@ -161,28 +186,63 @@ def decide(
     _check(plan, {*apply, *reject})
     left: list[PendingFile] = []
     number = 0
-    with store.transaction(SOURCE, f"review {plan.id}", dry_run=dry_run) as tx:
+    with store.transaction(plan.source, f"review {plan.id}", dry_run=dry_run) as tx:
         for file in plan.files:
             mine = dict(enumerate(file.hunks, number + 1))
             number += len(mine)
             wanted = [hunk for n, hunk in mine.items() if n in apply]
             open_ = [hunk for n, hunk in mine.items() if n not in {*apply, *reject}]
             if wanted:
+                wanted = [*file.record, *wanted]
                 _stage_file(tx, store, file, wanted, plan)
+            elif open_:
+                open_ = [*file.record, *open_]
             if open_:
                 left.append(_rest(file, wanted, open_))
-        rest = replace(plan, files=tuple(left)) if left else None
+        grounds = "" if apply else plan.grounds
+        rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
+        if apply:
+            rejected.forget(tx, store, plan.id)
         if rest is None:
             tx.delete(plan.rel_path)
+            if grounds:
+                rejected.note(tx, plan.id, grounds)
         elif apply or reject:
             stage(tx, rest)
-    changed = tuple(p for p in tx.result.written if not p.startswith(PENDING_DIR))
+    aside = (PENDING_DIR, rejected.REJECTED_DIR)
+    changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     return Decided(changed, rest)
 
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:
     """Throw away a plan whose file cannot be read."""
     store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=SOURCE)
+
+
+def _read(plan_id: str, value: Any) -> Pending:  # noqa: ANN401
+    files = tuple(
+        PendingFile(
+            str(f["rel_path"]),
+            None if f["before"] is None else str(f["before"]),
+            str(f["after"]),
+            f.get("has_record") is True,
+        )
+        for f in value["files"]
+    )
+    first, last = (int(n) for n in value["turns"])
+    source = str(value.get("source", ""))
+    return Pending(
+        plan_id,
+        str(value["run"]),
+        str(value["created"]),
+        "held" if value["why"] == "held" else "review",
+        str(value["model"]),
+        (first, last),
+        files,
+        source if _SOURCE.fullmatch(source) else SOURCE,
+        str(value.get("rests_on", "")),
+        str(value.get("grounds", "")),
+    )
 
 
 def _check(plan: Pending, numbers: Collection[int]) -> None:
@@ -201,7 +261,7 @@ def _rest(file: PendingFile, made: Sequence[patch.Hunk], left: Sequence[patch.Hu
     before = patch.apply(old, made) if made else file.before
     after = patch.apply(old, [*made, *left])
     assert after is not None  # the pieces were cut from this very text
-    return PendingFile(file.rel_path, before, after)
+    return replace(file, before=before, after=after)
 
 
 def _stage_file(
