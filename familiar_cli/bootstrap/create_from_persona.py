@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from familiar_cli.bootstrap.account import Made
 from familiar_cli.bootstrap.folders.plan import Wish, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
 from familiar_cli.bootstrap.persona_templates import NAMES, template_folder
 from familiar_cli.bootstrap.personas import LEDGER, PersonaDir, map_persona
-from familiar_cli.bootstrap.workshop import check_place, fill, workshop
+from familiar_cli.bootstrap.workshop import build
 from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_familiar_id
 from familiar_cli.text import one_line, slugify
 
@@ -20,13 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.folders.plan import FolderPlan
-    from familiar_cli.bootstrap.folders.reading import Folder, LeftOut
-    from familiar_cli.errors import FamiliarError
+    from familiar_cli.bootstrap.folders.reading import Folder
     from familiar_cli.identity import Author
     from familiar_cli.memory.store import MemoryStore
 
 _MAX_NAME_CHARS = 200
-_SHOWN = 12
 _OVERWRITE = "Add `--overwrite` to put the persona's text in their place, or give another ID."
 
 
@@ -47,30 +46,6 @@ class Persona:
     folder: Folder
     user: Author
     user_name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FromPersona:
-    """What making a familiar of a persona did, or would do. See `FolderPlan` for the lists.
-
-    Args:
-        id: The familiar's id.
-        name: What it is called.
-        path: Its directory.
-        is_new: It did not exist before.
-    """
-
-    id: str
-    name: str
-    path: Path
-    is_new: bool
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    overwritten: tuple[str, ...]
-    edited: tuple[str, ...]
-    kept_unmapped: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-    warnings: tuple[str, ...]
 
 
 def read_personas(
@@ -111,17 +86,6 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
     return Persona(wanted, name, template_folder(template), user)
 
 
-def problem_of(made: FromPersona) -> FamiliarError | None:
-    """Return why a persona was not taken in as a whole; None: it was."""
-    if not made.left_out:
-        return None
-    listed = "; ".join(f"{one.file}: {one.reason}" for one in made.left_out[:_SHOWN])
-    return PartialError(
-        f"Not everything of {made.name!r} was imported: {listed}",
-        hint="Put the files themselves there and run the same command again.",
-    )
-
-
 def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
     """Return the id that a persona gets when none is given: its name, else the user's before it."""
     twins = [other for other in among if slugify(other.name) == slugify(one.name)]
@@ -140,7 +104,7 @@ def create_from_persona(
     update: bool = False,
     overwrite: bool = False,
     dry_run: bool = False,
-) -> FromPersona:
+) -> Made:
     """Make a familiar out of a persona, or bring an existing one up to it, in one transaction.
 
     Args:
@@ -156,22 +120,23 @@ def create_from_persona(
         FamiliarError: The disk refused; what was there before is as it was.
     """
     paths = FamiliarPaths(home / persona.id)
-    check_place(paths)
     wish = Wish(update, overwrite, force_hint=_OVERWRITE)
-    if paths.root.exists():
-        plan = _fill(paths, persona, open_store(paths), wish, dry_run=dry_run)
-        return _told(paths, persona, plan, new=False)
-    with workshop(home, paths, dry_run=dry_run) as staging:
-        plan = _fill(staging, persona, open_store(staging), wish, dry_run=False)
-    return _told(paths, persona, plan, new=True)
+    plan, is_new = build(
+        paths,
+        open_store,
+        lambda store: _plan(store, persona, wish),
+        name=persona.name,
+        message=f"persona {one_line(persona.name, 60)}",
+        dry_run=dry_run,
+    )
+    one = plan.told()
+    return Made(id=persona.id, name=persona.name, path=paths.root, is_new=is_new, **one)
 
 
-def _fill(
-    paths: FamiliarPaths, persona: Persona, store: MemoryStore, wish: Wish, *, dry_run: bool
-) -> FolderPlan:
+def _plan(store: MemoryStore, persona: Persona, wish: Wish) -> FolderPlan:
     files = persona.folder.files
     mapped = map_persona(files, persona.user, persona.user_name)
-    plan = plan_folder(
+    return plan_folder(
         store,
         mapped.pieces,
         LEDGER,
@@ -179,26 +144,6 @@ def _fill(
         sources=files,
         left_out=persona.folder.left_out,
         warnings=(*persona.folder.notes, *mapped.warnings),
-    )
-    if not dry_run:
-        stage = None if plan.is_noop else plan.stage
-        fill(paths, store, persona.name, f"persona {one_line(persona.name, 60)}", stage)
-    return plan
-
-
-def _told(paths: FamiliarPaths, persona: Persona, plan: FolderPlan, *, new: bool) -> FromPersona:
-    return FromPersona(
-        persona.id,
-        persona.name,
-        paths.root,
-        new,
-        plan.written,
-        plan.unchanged,
-        plan.overwritten,
-        plan.edited,
-        plan.kept_unmapped,
-        plan.left_out,
-        plan.warnings,
     )
 
 

@@ -8,6 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap import bullets
+from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.folders.plan import Wish
-    from familiar_cli.bootstrap.folders.reading import Folder, LeftOut
+    from familiar_cli.bootstrap.folders.reading import Folder
     from familiar_cli.memory.store import MemoryStore
 
 SOURCE: Final = "import-memories"
@@ -46,22 +47,15 @@ _MERGED: Final = ("daily", "significant")
 _BELOW: Final = ("", "memories", "data/memories")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedMemories:
-    """What an import did, or would do. See `FolderPlan` for the lists.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedMemories(Account):
+    """What an import did, or would do.
 
     Args:
         tiers: How many files of each kind the tree holds.
     """
 
     tiers: dict[str, int]
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    overwritten: tuple[str, ...]
-    edited: tuple[str, ...]
-    kept_unmapped: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-    warnings: tuple[str, ...]
 
 
 def import_memories(
@@ -98,16 +92,8 @@ def import_memories(
     with store.transaction(SOURCE, f"import {len(folder.files)} files", dry_run=dry_run) as tx:
         plan.stage(tx)
     tiers = [tier_of(source) for source in folder.files]
-    return ImportedMemories(
-        {tier: tiers.count(tier) for tier in TIERS},
-        plan.written,
-        plan.unchanged,
-        plan.overwritten,
-        plan.edited,
-        plan.kept_unmapped,
-        plan.left_out,
-        plan.warnings,
-    )
+    counts = {tier: tiers.count(tier) for tier in TIERS}
+    return ImportedMemories(tiers=counts, **plan.told())
 
 
 def read_tree(directory: Path) -> Folder:

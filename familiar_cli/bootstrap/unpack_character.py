@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.card_fields import is_text
 from familiar_cli.bootstrap.card_json import FILE_FIELDS, dump_kept, kept_of, storable, unmapped
 from familiar_cli.bootstrap.containers import SUFFIXES
@@ -54,6 +55,19 @@ class UnpackPlan:
     kept_unmapped: tuple[str, ...]
     warnings: tuple[str, ...]
     book: ImportPlan | None
+
+    @property
+    def account(self) -> Account:
+        """What it does, for a person to read."""
+        written, same = (self.book.written, self.book.unchanged) if self.book else ((), ())
+        return Account(
+            written=tuple(sorted((*self.files, *written))),
+            unchanged=tuple(sorted((*self.unchanged, *same))),
+            overwritten=self.overwritten,
+            removed=self.removed,
+            kept_unmapped=self.kept_unmapped,
+            warnings=self.warnings,
+        )
 
     @property
     def is_noop(self) -> bool:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
@@ -20,39 +20,70 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.transactions import Transaction
 
+P = TypeVar("P", bound="Plan")
 
-def check_place(paths: FamiliarPaths) -> None:
-    """Raise `ConflictError` when a familiar cannot be at `paths` because a file is there."""
-    if paths.root.exists() and not paths.root.is_dir():
+
+class Plan(Protocol):
+    """What goes into a memory."""
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether everything is already as it should be."""
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction."""
+
+
+def build(
+    paths: FamiliarPaths,
+    open_store: Callable[[FamiliarPaths], MemoryStore],
+    plan: Callable[[MemoryStore], P],
+    *,
+    name: str,
+    message: str,
+    dry_run: bool,
+) -> tuple[P, bool]:
+    """Make a familiar, or change the one that is there; return its plan, and whether it is new.
+
+    Args:
+        paths: Where the familiar is to be; the home is made when it is not there.
+        open_store: Opens the memory of a familiar.
+        plan: Says what goes into its memory.
+        name: What it is called, if it has no settings yet.
+        message: What for, in one line.
+        dry_run: Check everything, and leave nothing on disk.
+
+    Raises:
+        ConflictError: A file is in the familiar's place.
+        FamiliarError: The disk refused; what was there before is as it was.
+    """
+    if paths.root.is_dir():
+        store = open_store(paths)
+        planned = plan(store)
+        if not dry_run:
+            _fill(paths, store, planned, name, message)
+        return planned, False
+    if paths.root.exists():
         raise ConflictError(
             f"{str(paths.root)!r} is a file and was left alone",
             hint="Move it away, or give the familiar another ID.",
         )
+    with _aside(paths, dry_run=dry_run) as staging:
+        store = open_store(staging)
+        planned = plan(store)
+        _fill(staging, store, planned, name, message)
+    return planned, True
 
 
-def fill(
-    paths: FamiliarPaths,
-    store: MemoryStore,
-    name: str,
-    message: str,
-    stage: Callable[[Transaction], None] | None,
-) -> None:
-    """Write the settings of a familiar if it has none, and what `stage` puts into its memory.
-
-    Args:
-        paths: Where the familiar is.
-        store: Its memory.
-        name: What it is called.
-        message: What for, in one line.
-        stage: Puts all changes into one transaction; None: there are none.
-    """
+def _fill(paths: FamiliarPaths, store: MemoryStore, plan: Plan, name: str, message: str) -> None:
+    """Write the settings of a familiar if it has none, and what is planned into its memory."""
     has_settings = paths.config.exists()
     try:
         if not has_settings:
             write_new(paths.config, {"name": name})
-        if stage:
+        if not plan.is_noop:
             with store.transaction("init", message) as tx:
-                stage(tx)
+                plan.stage(tx)
     except BaseException:
         if not has_settings:
             paths.config.unlink(missing_ok=True)
@@ -60,12 +91,13 @@ def fill(
 
 
 @contextmanager
-def workshop(home: Path, paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
+def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
     """Give a directory to build a familiar in, and move it into place when that went well."""
     if dry_run:
         with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
             yield FamiliarPaths(Path(scratch) / paths.id)
         return
+    home = paths.root.parent
     made = _make_home(home)
     staging = home / f".new-{paths.id}-{os.getpid()}"
     try:

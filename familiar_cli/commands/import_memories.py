@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
 
-if TYPE_CHECKING:
-    from familiar_cli.bootstrap.import_memories import ImportedMemories
-    from familiar_cli.errors import PartialError
-
 app = App()
 
 _MANY = 1000  # more than a second's work
-_SHOWN = 12
 
 
 @app.command()
@@ -58,17 +53,7 @@ def import_memories(
         out.warn(warning)
     data = asdict(done) | {"dry_run": dry_run}
     page = memories_page(done, dry_run=dry_run)
-    if done.left_out:
-        out.partial(data, [_not_all(done)], lambda: print_page(page))
+    if problem := done.problem():
+        out.partial(data, [problem], lambda: print_page(page))
         raise typer.Exit(7)
     out.answer(data, lambda: print_page(page))
-
-
-def _not_all(done: ImportedMemories) -> PartialError:
-    from familiar_cli.errors import PartialError
-
-    listed = "; ".join(f"{one.file}: {one.reason}" for one in done.left_out[:_SHOWN])
-    return PartialError(
-        f"Not everything was imported: {listed}",
-        hint="Put the files themselves there and run the same command again.",
-    )

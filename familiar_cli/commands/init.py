@@ -84,7 +84,7 @@ def _make_card(
 
     from familiar_cli.bootstrap.create_familiar import create_familiar
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.card_page import created_page
+    from familiar_cli.ui.folder_page import made_page
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
@@ -97,7 +97,8 @@ def _make_card(
         dry_run=dry_run,
     )
     data = asdict(made) | {"dry_run": dry_run}
-    out.answer(data, lambda: print_page(created_page(made, dry_run=dry_run)))
+    page = made_page(made, dry_run=dry_run, kept="in no Markdown file")
+    out.answer(data, lambda: print_page(page))
     for warning in made.warnings:
         out.warn(warning)
     if not dry_run:
@@ -115,10 +116,10 @@ def _make_personas(
     """Make a familiar of each persona; one that fails does not stop the others."""
     from dataclasses import asdict
 
-    from familiar_cli.bootstrap.create_from_persona import create_from_persona, problem_of
+    from familiar_cli.bootstrap.create_from_persona import create_from_persona
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.folder_page import persona_page
+    from familiar_cli.ui.folder_page import NOT_READ, made_page
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
@@ -140,8 +141,8 @@ def _make_personas(
         else:
             made.append(one)
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
-    pages = [persona_page(one, dry_run=dry_run) for one in made]
-    problems = [*failed, *filter(None, map(problem_of, made))]
+    pages = [made_page(one, dry_run=dry_run, kept=NOT_READ) for one in made]
+    problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
     for warning in (w for one in made for w in one.warnings):
         out.warn(warning)
     if problems:

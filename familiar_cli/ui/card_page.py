@@ -1,4 +1,4 @@
-"""The pages of `familiar card` and `familiar init`."""
+"""The pages of `familiar card`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from rich import box
 from rich.console import Group
 from rich.panel import Panel
-from rich.text import Text
 
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, plain
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.bootstrap.card_findings import Finding
     from familiar_cli.bootstrap.card_summary import CardSummary, EntrySummary
-    from familiar_cli.bootstrap.create_familiar import Created
 
 _PANEL_CHARS: Final = 420
 _LINE_CHARS: Final = 88
@@ -62,34 +60,6 @@ def findings_page(findings: Sequence[Finding]) -> RenderableType:
         ]
         for f in findings
     )
-
-
-def created_page(made: Created, *, dry_run: bool) -> RenderableType:
-    """Return what making a familiar wrote, kept and left alone."""
-    return Group(
-        Text(f"{_deed(made, dry_run=dry_run)} ") + plain(f"{made.name} ({made.id})", "bold"),
-        columns([plain(kind, style), plain(what)] for kind, style, what in _changes(made)),
-    )
-
-
-def _deed(made: Created, *, dry_run: bool) -> str:
-    if made.is_new:
-        return "Would make" if dry_run else "Made"
-    if not (made.written or made.removed):
-        return "Nothing to change in"
-    return "Would change" if dry_run else "Changed"
-
-
-def _changes(made: Created) -> Iterator[tuple[str, str, str]]:
-    for path in made.written:
-        overwritten = path in made.overwritten
-        yield ("  overwritten" if overwritten else "  written", "green", path)
-    for path in made.removed:
-        yield "  removed", "red", path
-    for path in made.unchanged:
-        yield "  unchanged", "dim", path
-    for name in made.kept_unmapped:
-        yield "  kept", "dim", f"{one_line(name, 120)} (in no Markdown file)"
 
 
 def _title(summary: CardSummary, *, framed: bool) -> RenderableType:

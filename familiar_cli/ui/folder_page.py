@@ -1,4 +1,4 @@
-"""The pages of importing a folder: `familiar init --from-persona`, `familiar import-memories`."""
+"""The pages of bringing something in: `familiar init` and `familiar import-memories`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.create_from_persona import FromPersona
+    from familiar_cli.bootstrap.account import Account, Made
     from familiar_cli.bootstrap.import_memories import ImportedMemories
 
 _MOST_LINES: Final = 60
 _CHARS: Final = 120
+NOT_READ: Final = "nothing reads it"
 
 
-def persona_page(made: FromPersona, *, dry_run: bool) -> RenderableType:
-    """Return what a persona became."""
+def made_page(made: Made, *, dry_run: bool, kept: str) -> RenderableType:
+    """Return what a card or a persona became.
+
+    Args:
+        made: What was done.
+        dry_run: It was not.
+        kept: Says of what has no file that a person reads where it is.
+    """
     return Group(
         Text(f"{_deed(made, dry_run=dry_run)} ") + plain(f"{made.name} ({made.id})", "bold"),
-        _table(made),
+        _table(made, kept),
     )
 
 
@@ -37,33 +44,35 @@ def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
         deed = "Nothing to import from"
     else:
         deed = "Would import" if dry_run else "Imported"
-    return Group(plain(f"{deed} {held or 'no file of a tier'}"), _table(done))
+    return Group(plain(f"{deed} {held or 'no file of a tier'}"), _table(done, NOT_READ))
 
 
-def _deed(made: FromPersona, *, dry_run: bool) -> str:
+def _deed(made: Made, *, dry_run: bool) -> str:
     if made.is_new:
         return "Would make" if dry_run else "Made"
-    if not made.written:
+    if not (made.written or made.removed):
         return "Nothing to change in"
     return "Would change" if dry_run else "Changed"
 
 
-def _table(done: FromPersona | ImportedMemories) -> RenderableType:
-    rows = list(_rows(done))
+def _table(done: Account, kept: str) -> RenderableType:
+    rows = list(_rows(done, kept))
     more = len(rows) - _MOST_LINES
     shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
     return columns([plain(kind, style), plain(what)] for kind, style, what in shown)
 
 
-def _rows(done: FromPersona | ImportedMemories) -> Iterator[tuple[str, str, str]]:
+def _rows(done: Account, kept: str) -> Iterator[tuple[str, str, str]]:
     for path in done.written:
         overwritten = path in done.overwritten
         yield ("  overwritten" if overwritten else "  written", "green", path)
+    for path in done.removed:
+        yield "  removed", "red", path
     for path in done.edited:
-        yield "  yours", "cyan", f"{path} (changed by hand since; it stays so)"
+        yield "  yours", "cyan", f"{path} (changed since; it stays so)"
     for path in done.unchanged:
         yield "  unchanged", "dim", path
     for name in done.kept_unmapped:
-        yield "  kept", "dim", f"{one_line(name, _CHARS)} (nothing reads it)"
+        yield "  kept", "dim", f"{one_line(name, _CHARS)} ({kept})"
     for left in done.left_out:
         yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"

@@ -31,8 +31,9 @@ from familiar_cli.inspection.sent import messages_diff, request_bytes
 from familiar_cli.inspection.status import list_of, status_of
 from familiar_cli.llm.streaming import ErrorInReplyError, Reply
 from familiar_cli.tokens import heuristic
-from familiar_cli.ui.card_page import card_page, created_page, findings_page
+from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text
+from familiar_cli.ui.folder_page import made_page
 from familiar_cli.ui.lorebook_page import imported_page
 from familiar_cli.ui.status_page import list_page, status_page
 from familiar_cli.ui.terminal import as_plain
@@ -131,7 +132,7 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
         return
     empty(world.home)
     made = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
-    show(created_page(made, dry_run=False))
+    show(made_page(made, dry_run=False, kept="kept"))
     again = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
     assert (again.id, again.written) == (made.id, ()), "a second init wrote something"
     familiar = Familiar(FamiliarPaths(made.path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.folders import ledger as ledgers
 from familiar_cli.bootstrap.folders.ledger import Entry, Ledger, sha256
 from familiar_cli.errors import ConflictError, RefusedError
@@ -43,29 +44,15 @@ class Piece:
     aside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderPlan(Account):
     """What an import will do; nothing is done before `stage`.
 
     Args:
-        written: Files that are new or get new text.
-        unchanged: Files that hold already what they should.
-        overwritten: Those of `written` that hold something else now.
-        edited: Files that a person changed or deleted since the last import; they stay so.
-        kept_unmapped: Files of the folder that are kept, but no prompt and no search sees them.
-        left_out: What could not be read.
-        warnings: What was odd.
         changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
     """
 
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    overwritten: tuple[str, ...]
-    edited: tuple[str, ...]
-    kept_unmapped: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-    warnings: tuple[str, ...]
-    changes: tuple[tuple[str, bytes, str], ...]
+    changes: tuple[tuple[str, bytes, str], ...] = ()
 
     @property
     def is_noop(self) -> bool:

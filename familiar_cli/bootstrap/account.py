@@ -1,0 +1,77 @@
+"""What bringing something in did: one account for cards, personas and trees of memories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import PartialError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.bootstrap.folders.reading import LeftOut
+
+_SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What became of each file, or would.
+
+    Args:
+        written: Files that are new or get new text, below `memory/`.
+        unchanged: Files that hold already what they should.
+        overwritten: Those of `written` that held something else.
+        edited: Files that were changed or deleted here since the last import; they stay so.
+        removed: Files of another card that are gone.
+        kept_unmapped: What is kept, but no prompt and no search sees it.
+        left_out: What could not be read.
+        warnings: What was odd.
+    """
+
+    written: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    overwritten: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept_unmapped: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """Return the account for a larger one to begin with."""
+        return {field.name: getattr(self, field.name) for field in fields(Account)}
+
+    def problem(self, of: str = "") -> PartialError | None:
+        """Return the error that not everything was taken in; None: it was.
+
+        Args:
+            of: What was brought in, where there may be several.
+        """
+        if not self.left_out:
+            return None
+        listed = "; ".join(f"{one.file}: {one.reason}" for one in self.left_out[:_SHOWN])
+        more = len(self.left_out) - _SHOWN
+        return PartialError(
+            f"Not everything{f' of {of!r}' if of else ''} was imported: {listed}"
+            + (f"; and {more} more" if more > 0 else ""),
+            hint="Put the files themselves there and run the same command again.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made(Account):
+    """What making a familiar did, or would do.
+
+    Args:
+        id: The familiar's id.
+        name: What it is called.
+        path: Its directory.
+        is_new: It did not exist before.
+    """
+
+    id: str
+    name: str
+    path: Path
+    is_new: bool
