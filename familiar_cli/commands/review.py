@@ -9,6 +9,8 @@ import typer
 from familiar_cli.commands._base import familiar_of, group, output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.ui.emit import Output
     from familiar_cli.writer.pending import Pending
@@ -60,35 +62,55 @@ def show(ctx: typer.Context, plan: PlanId = None) -> None:
     familiar review show 20260407T180000-a1b2c3
     """
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writer_page import plan_text
+    from familiar_cli.ui.writer_page import plan_text, rests_on, why
 
     out = output(ctx)
     found = _plan(familiar_of(ctx).memory, plan)
     diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in found.files]
     out.answer({**_summary(found), "files": diffs}, lambda: exact(plan_text(found)))
+    out.note(f"{found.id} rests on {rests_on(found)}; {why(found)}.")
 
 
 @app.command()
 def apply(
-    ctx: typer.Context, plan: PlanId = None, *, hunk: Hunks = None, dry_run: DryRun = False
+    ctx: typer.Context,
+    plan: PlanId = None,
+    *,
+    hunk: Hunks = None,
+    everything: Annotated[bool, typer.Option("--all", help="All pieces; ask nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
-    """Make the changes of a plan: on a terminal it asks piece by piece, else all at once.
+    """Make the changes of a plan; on a terminal it asks piece by piece.
 
     Pieces that you neither take nor reject go on waiting. A file that was changed since, in the
     same place, is a conflict: nothing is changed then.
 
     \b
     familiar review apply
+    familiar review apply --all
     familiar review apply 20260407T180000-a1b2c3 --hunk 1 --hunk 3
     """
-    import sys
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.review_prompt import ask_pieces, can_ask
 
     out = output(ctx)
+    if hunk and everything:
+        raise UsageError("--hunk and --all exclude each other; nothing was changed")
     memory = familiar_of(ctx).memory
     found = _plan(memory, plan)
     take, drop = set(hunk or range(1, len(found.hunks) + 1)), set[int]()
-    if hunk is None and not out.as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        take, drop = _asked(found)
+    if not hunk and not everything:
+        if out.as_json or not can_ask():
+            raise UsageError(
+                f"Nobody can be asked here which pieces of plan {found.id!r} to take; "
+                "nothing was changed",
+                hint="Add --all or --hunk N. `familiar review show` numbers the pieces.",
+            )
+        try:
+            take, drop = ask_pieces(found)
+        except KeyboardInterrupt:
+            out.note("\nNothing was changed; the plan goes on waiting.")
+            raise
     _decide(out, memory, found, take, drop, dry_run=dry_run)
 
 
@@ -96,7 +118,10 @@ def apply(
 def reject(
     ctx: typer.Context, plan: PlanId = None, *, hunk: Hunks = None, dry_run: DryRun = False
 ) -> None:
-    """Throw a plan away, or some of its pieces. The turns that it rests on stay in the history.
+    """Throw a plan away, or some of its pieces. What it was made of stays.
+
+    A week, month, year or digest that you reject is not proposed again until what it is made of
+    changes, or you ask for it with --redo.
 
     \b
     familiar review reject
@@ -130,39 +155,25 @@ def _decide(
     from familiar_cli.ui.emit import exact
     from familiar_cli.writer.pending import decide
 
-    if not take and not drop:
-        none = {"plan": plan.id, "changed": [], "left": len(plan.hunks), "dry_run": dry_run}
-        return out.answer(none, lambda: None)
     done = decide(memory, plan, apply=take, reject=drop, dry_run=dry_run)
     left = len(done.rest.hunks) if done.rest else 0
     data = {"plan": plan.id, "changed": list(done.changed), "left": left, "dry_run": dry_run}
     verb = "would write" if dry_run else "wrote"
     out.answer(data, lambda: exact("".join(f"{verb} {path}\n" for path in done.changed)))
-    out.note(f"{left} pieces of plan {plan.id} go on waiting." if left else "The plan is settled.")
+    for note in _told(plan, drop, left, dry_run=dry_run):
+        out.note(note)
+
+
+def _told(plan: Pending, drop: set[int], left: int, *, dry_run: bool) -> Iterator[str]:
+    if drop:
+        verb = "would be rejected" if dry_run else "rejected"
+        yield f"{len(drop)} of {len(plan.hunks)} pieces {verb}."
+    if left:
+        yield f"{left} of {len(plan.hunks)} pieces of plan {plan.id} go on waiting."
+    elif not dry_run:
+        yield "The plan is settled."
     if dry_run:
-        out.note("Nothing was changed (--dry-run).")
-    return None
-
-
-def _asked(plan: Pending) -> tuple[set[int], set[int]]:
-    """Ask about each piece; return which to take and which to reject."""
-    from familiar_cli.text import harmless
-
-    take, drop = set[int](), set[int]()
-    for number, (file, hunk) in enumerate(plan.hunks, 1):
-        typer.echo(harmless(f"\n[{number}/{len(plan.hunks)}] {file.rel_path}\n{hunk.text}"))
-        answer = ""
-        while answer not in {"y", "n", "l", "q", "a"}:
-            question = "Take it? y yes, n reject, l later, a this and all others, q stop"
-            answer = typer.prompt(question, default="l").strip().lower()[:1]
-        if answer == "q":
-            break
-        if answer == "a":
-            take |= set(range(number, len(plan.hunks) + 1))
-            break
-        take |= {number} if answer == "y" else set()
-        drop |= {number} if answer == "n" else set()
-    return take, drop
+        yield "Nothing was changed (--dry-run)."
 
 
 def _plan(memory: MemoryStore, plan_id: str | None) -> Pending:
@@ -183,7 +194,9 @@ def _summary(plan: Pending) -> dict[str, object]:
         "run": plan.run,
         "created": plan.created,
         "why": plan.why,
-        "turns": list(plan.turns),
+        "source": plan.source,
+        "turns": list(plan.turns) if any(plan.turns) else None,
+        "rests_on": plan.rests_on or None,
         "hunks": len(plan.hunks),
         "files": [file.rel_path for file in plan.files],
     }

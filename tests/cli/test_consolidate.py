@@ -150,7 +150,7 @@ def test_what_a_model_writes_may_wait_for_review(week, server) -> None:
     result = run("consolidate", "weekly", "--review")
     assert "familiar review show consolidate-2024-W15" in result.stderr
     assert "weekly/2024-W15.md" in run("review", "show", "consolidate-2024-W15").stdout
-    assert run("review", "apply", "consolidate-2024-W15").exit_code == 0
+    assert run("review", "apply", "consolidate-2024-W15", "--all").exit_code == 0
     assert "weekly/2024-W15.md" in written(week)
     assert run("consolidate", "weekly").stdout == ""
 

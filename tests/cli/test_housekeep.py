@@ -56,7 +56,7 @@ def test_proposals_are_plans_for_review_and_wait_only_once(root) -> None:
     assert (again["proposed"], [one["plan_id"] for one in again["findings"]]) == ([], plans)
     assert (root / "memory" / "notes.md").read_text("utf-8") == PAGE
     for plan in plans:
-        assert run("review", "apply", plan).exit_code == 0
+        assert run("review", "apply", plan, "--all").exit_code == 0
     text = (root / "memory" / "notes.md").read_text("utf-8")
     assert text == PAGE.replace("- keeps three bees, in a box.\n", "").replace("\u200b", "")
     assert data("housekeep", "duplicates", "orders")["findings"] == []

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
+
 import pytest
 
 from tests.support.server import ChatServer
+from tests.support.terminals import answering
 from tests.support.world import data, run
 from tests.support.writing import ANNAS, answer, memory, point_at, talked
 
@@ -44,7 +49,7 @@ def test_show_prints_the_pieces_by_number(root):
 
 
 def test_apply_makes_the_changes_and_the_plan_is_settled(root):
-    done = run("review", "apply")
+    done = run("review", "apply", "--all")
 
     assert (done.exit_code, done.stdout) == (0, f"wrote {ANNAS}\n")
     assert "Keeps bees." in memory(root, ANNAS)
@@ -58,7 +63,7 @@ def test_apply_takes_one_piece(root):
 
 
 def test_a_dry_run_changes_nothing(root):
-    done = run("review", "apply", "--dry-run")
+    done = run("review", "apply", "--all", "--dry-run")
 
     assert done.stdout == f"would write {ANNAS}\n"
     assert not (root / "memory" / ANNAS).exists()
@@ -76,7 +81,7 @@ def test_reject_throws_it_away_and_changes_nothing(root):
 def test_a_file_changed_since_is_a_conflict(root):
     run("memory", "write", ANNAS, "# Mine")
 
-    done = run("review", "apply")
+    done = run("review", "apply", "--all")
 
     assert done.exit_code == 5
     assert "has changed since" in done.stderr
@@ -97,3 +102,98 @@ def test_a_damaged_plan_can_be_thrown_away(root):
     assert (listed.exit_code, listed.stdout, shown.exit_code) == (0, "", 5)
     assert "damaged" in listed.stderr
     assert run("review", "reject", plan).exit_code == 0
+
+
+def test_where_nobody_can_be_asked_it_says_what_to_type_and_changes_nothing(root):
+    for argv in (["review", "apply"], ["review", "apply", "--json"]):
+        done = run(*argv)
+        assert (done.exit_code, "--all" in done.output, "--hunk" in done.output) == (2, True, True)
+    assert run("review", "apply", "--all", "--hunk", "1").exit_code == 2
+    assert not (root / "memory" / ANNAS).exists()
+
+
+on_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pty")
+
+
+@pytest.fixture
+def three(monkeypatch):
+    """A familiar with a plan of three pieces, in three files."""
+    made = talked()
+    files = {f"topics/{name}.md": f"About {name}." for name in ("bees", "honey", "wax")}
+    reply = [
+        {"op": "create", "file": file, "lines": [f"# {file}", "", f"- {text}"], "turns": [1]}
+        for file, text in files.items()
+    ]
+    with ChatServer([json.dumps({"operations": reply})]) as server:
+        point_at(server, monkeypatch)
+        assert run("write-memory", "--review").exit_code == 0
+    assert data("review", "list")["plans"][0]["hunks"] == 3
+    return made
+
+
+def asked(*answers: str, columns: int = 80) -> tuple[int, str]:
+    code, screen = answering(
+        "review", "apply", prompt="Take it? [", answers=list(answers), columns=columns
+    )
+    return code, re.sub(r"\x1b\[[\d;]*m", "", screen)
+
+
+def topics(root) -> list[str]:
+    return sorted(path.stem for path in (root / "memory" / "topics").glob("*.md"))
+
+
+def waiting() -> int:
+    return sum(plan["hunks"] for plan in data("review", "list")["plans"])
+
+
+@on_a_terminal
+def test_each_piece_is_taken_rejected_or_left_for_later(three):
+    code, screen = asked("yes\n", "n\n", "\n")
+
+    assert (code, topics(three), waiting()) == (0, ["bees"], 1)
+    assert "[1/3] topics/bees.md (new file)\n+# " in screen
+    assert "wrote topics/bees.md\n" in screen
+    assert "1 of 3 pieces rejected." in screen
+    assert "1 of 3 pieces of plan" in screen
+
+
+@on_a_terminal
+@pytest.mark.parametrize("stop", ["q\n", "\x04"], ids=["q", "Ctrl-D"])
+def test_to_stop_half_way_does_what_was_said_and_the_rest_waits(three, stop):
+    code, _ = asked("y\n", stop)
+
+    assert (code, topics(three), waiting()) == (0, ["bees"], 2)
+
+
+@on_a_terminal
+def test_ctrl_c_changes_nothing_whatever_was_said_before(three):
+    code, screen = asked("y\n", "n\n", "\x03")
+
+    assert (code, topics(three), waiting()) == (130, [], 3)
+    assert "Nothing was changed" in screen
+    assert "Traceback" not in screen
+
+
+@on_a_terminal
+@pytest.mark.parametrize(("key", "taken"), [("a\n", ["honey", "wax"]), ("R\n", [])])
+def test_one_key_answers_for_all_that_follow(three, key, taken):
+    code, screen = asked("n\n", key)
+
+    assert (code, topics(three), waiting()) == (0, taken, 0)
+    assert "The plan is settled." in screen
+
+
+@on_a_terminal
+def test_any_other_key_lists_the_keys_and_asks_again(three):
+    code, screen = asked("maybe\n", "?\n", "q\n")
+
+    assert (code, topics(three), waiting()) == (0, [], 3)
+    assert screen.count("  y  take this piece\n") == 2
+
+
+@on_a_terminal
+def test_a_narrow_terminal_shows_whole_lines_and_the_question(three):
+    code, screen = asked("y\n", "y\n", "y\n", columns=20)
+
+    assert (code, topics(three)) == (0, ["bees", "honey", "wax"])
+    assert "\n+About bees. <!-- turns 1 -->\n" in screen
