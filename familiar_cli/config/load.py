@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from familiar_cli.config.bounds import check_bounds
 from familiar_cli.config.check import wrong
-from familiar_cli.config.schema import OF_PRESET, CharacterConfig
+from familiar_cli.config.choices import OF_PRESET
+from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import did_you_mean, is_name, setting_of
 from familiar_cli.errors import ConfigError
 from familiar_cli.text import nearest

@@ -8,8 +8,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.check import shown
+from familiar_cli.config.choices import ANY_NAME
 from familiar_cli.config.load import load_config, parse, read_text
-from familiar_cli.config.schema import ANY_NAME
 from familiar_cli.config.settings import Setting, Value, all_settings, find_setting
 
 if TYPE_CHECKING:

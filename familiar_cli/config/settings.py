@@ -7,7 +7,8 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.schema import ANY_NAME, CharacterConfig
+from familiar_cli.config.choices import ANY_NAME
+from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.errors import ConfigError
 from familiar_cli.text import nearest
 
