@@ -18,8 +18,8 @@ from familiar_cli.context.trace import (
     traced_request,
     traced_side_calls,
     traced_usage,
-    write_trace,
 )
+from familiar_cli.context.trace_files import write_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import FamiliarError, UsageError
 

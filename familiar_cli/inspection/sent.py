@@ -25,7 +25,7 @@ def find_trace(familiar: Familiar, turn: int | None = None) -> Trace:
         NotFoundError: There is no record; the message says why.
         BadInputError: The record is damaged.
     """
-    from familiar_cli.context.trace import latest, read_trace
+    from familiar_cli.context.trace_files import latest, read_trace
 
     if turn is None:
         return latest(familiar.paths.traces)
@@ -93,7 +93,7 @@ def _instead(familiar: Familiar) -> str:
 
 
 def _kept(familiar: Familiar) -> set[int]:
-    from familiar_cli.context.trace import trace_ids
+    from familiar_cli.context.trace_files import trace_ids
 
     return trace_ids(familiar.paths.traces)
 

@@ -16,7 +16,7 @@ from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.processors.recast import RecastPostProcessor
 from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.trace import read_trace
+from familiar_cli.context.trace_files import read_trace
 from familiar_cli.context.turn import TurnTaking
 from familiar_cli.context.types import Layer, Modality
 from familiar_cli.errors import BadReplyError, ConfigError, ModelUnreachableError

@@ -12,7 +12,7 @@ from familiar_cli import tokens
 from familiar_cli.context.limits import Allowance
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.trace import latest, read_trace
+from familiar_cli.context.trace_files import latest, read_trace
 from familiar_cli.context.turn import TurnTaking, request_for
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, LimitError, UsageError

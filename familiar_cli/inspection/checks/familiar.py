@@ -118,7 +118,7 @@ def history(patient: Patient) -> Iterator[Check]:
 
 def traces(patient: Patient) -> Iterator[Check]:
     """Look whether the newest trace can be read."""
-    from familiar_cli.context.trace import latest, trace_ids
+    from familiar_cli.context.trace_files import latest, trace_ids
 
     if patient.paths is None:
         return
