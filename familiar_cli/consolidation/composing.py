@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.consolidation import prompts
-from familiar_cli.consolidation.folding import in_parts
+from familiar_cli.consolidation.folding import folded, folded_as_one, in_parts
 from familiar_cli.consolidation.rails import judge, read_reply, within
+from familiar_cli.consolidation.replies import key_of
 from familiar_cli.consolidation.types import Item, Plan
 from familiar_cli.errors import ConfigError, RequestRefusedError, UnusableReplyError
+from familiar_cli.llm.types import Completion
 from familiar_cli.memory.likeness import Known, scripts_in
 from familiar_cli.text import one_line
 
@@ -18,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from familiar_cli.consolidation.replies import Replies
     from familiar_cli.consolidation.types import Wanted
-    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
+    from familiar_cli.llm.types import ChatModel, Message, PreparedRequest
 
 _MOST_POINTS: Final = 24
 _POINT_TOKENS: Final = 60  # with its braces and numbers
@@ -30,6 +34,8 @@ _LABEL_TOKENS: Final = 30  # of the tags around one source
 _LEAST_PART_TOKENS: Final = 200
 _LABELS_CHARS: Final = 400
 _REPAIR_TOKENS: Final = 150
+# Points keep the sources that they rest on as long as a part becomes so much shorter by that.
+_SHORTER: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class Composer:
         who: Who the familiar is.
         asking: How.
         keep: Puts an unusable reply away and returns where it is.
+        replies: Usable replies, so that a file of many parts that failed is not begun anew.
 
     Attributes:
         calls: How often it was asked.
@@ -85,6 +92,7 @@ class Composer:
     who: Who
     asking: Asking
     keep: Callable[[str], Path]
+    replies: Replies | None = None
     calls: int = 0
     prompt_tokens: int = 0
     _structured: str = field(default="")
@@ -105,44 +113,68 @@ class Composer:
         system = self._system(wanted, is_part=True)
         room = self._room(system, kept)
         scripts = scripts_in([item.text for item in items])
-        while True:
-            parts = in_parts(items, room, self._cost)
-            if len(parts) <= 1:
-                system = self._system(wanted, is_part=False)
-                plan = await self._ask(system, parts[0] if parts else (), kept, scripts)
-                return within(plan, wanted.budget_tokens, self.count)
-            folded = tuple([await self._fold(system, part, scripts) for part in parts])
-            if sum(map(self._cost_of, folded)) >= sum(map(self._cost_of, items)):
+        while len(parts := in_parts(items, room, self._cost)) > 1:
+            folds = [await self._fold(wanted.name, system, part, scripts) for part in parts]
+            shorter = tuple(item for fold in folds for item in fold)
+            if self._total(shorter) >= self._total(items):  # else it would never end
                 raise _too_wordy(self.model.name, wanted.name)
-            items = folded
+            items = shorter
+        system = self._system(wanted, is_part=False)
+        plan = await self._ask(wanted.name, system, parts[0] if parts else (), kept, scripts)
+        return within(plan, wanted.budget_tokens, self.count)
+
+    def forget(self, name: str) -> None:
+        """Throw away what was kept of the replies about a file: it is made."""
+        if self.replies:
+            self.replies.forget(name)
 
     def _cost(self, text: str) -> int:
         return self.count(text) + _LABEL_TOKENS
 
-    def _cost_of(self, item: Item) -> int:
-        return self._cost(item.text)
+    def _total(self, items: Iterable[Item]) -> int:
+        return sum(self._cost(item.text) for item in items)
 
-    async def _fold(self, system: str, part: Sequence[Item], scripts: frozenset[str]) -> Item:
+    async def _fold(
+        self, name: str, system: str, part: Sequence[Item], scripts: frozenset[str]
+    ) -> tuple[Item, ...]:
         """Return what stands for a part."""
-        plan = await self._ask(system, part, (), scripts)
+        plan = await self._ask(name, system, part, (), scripts)
         everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
-        name = everything[0] if len(everything) == 1 else f"{everything[0]} to {everything[-1]}"
-        points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
-        return Item(name, "\n".join([plan.summary, *points]), everything)
+        each = folded(plan, everything)
+        is_short = self._total(each) <= _SHORTER * self._total(part)
+        return each if is_short else (folded_as_one(plan, everything),)
 
     async def _ask(
-        self, system: str, items: Sequence[Item], kept: Sequence[str], scripts: frozenset[str]
+        self,
+        name: str,
+        system: str,
+        items: Sequence[Item],
+        kept: Sequence[str],
+        scripts: frozenset[str],
     ) -> Plan:
         user = prompts.question(items, voice=self.who.voice, kept=kept)
         known = Known([prompts.INSTRUCTIONS, system, *self.who.texts, self.who.voice])
+
+        def judged(completion: Completion) -> Plan:
+            plan = read_reply(completion, items)
+            return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
+
+        key = key_of(self.model.name, system, user)
+        reply = self.replies.find(name, key) if self.replies else None
+        if reply is not None:
+            with suppress(UnusableReplyError):  # the rules have become stricter since
+                return judged(Completion(reply, None, self.model.name, None))
         problem, where = "", ""
         for _ in range(2):
             completion = await self._complete(system, user, problem, len(items))
             try:
-                plan = read_reply(completion, items)
-                return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
+                plan = judged(completion)
             except UnusableReplyError as error:
                 problem, where = str(error), str(self.keep(completion.text))
+                continue
+            if self.replies:
+                self.replies.keep(name, key, completion.text)
+            return plan
         raise UnusableReplyError(
             f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
             f"{problem}. It is kept in {where!r}, and nothing was written",

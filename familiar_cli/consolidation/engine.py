@@ -36,6 +36,7 @@ class Engine:
         store: The memory.
         composer: Opens what asks the model; called when a model is needed.
         hold: Stages a change as a plan that waits for a person, and returns the plan's name.
+        wrote: Told within the transaction that writes what a model made, by the name of the file.
         review: Everything a model wrote waits for a person.
         dry_run: Nothing is written.
     """
@@ -43,6 +44,7 @@ class Engine:
     store: MemoryStore
     composer: Callable[[], Composer]
     hold: Callable[[Transaction, Change, Why], str]
+    wrote: Callable[[Transaction, str], None] = lambda *_: None
     review: bool = False
     dry_run: bool = False
 
@@ -94,7 +96,7 @@ class Engine:
     def _written(self, wanted: Wanted, made: Made) -> Made:
         by_model = wanted.body is None
         too_short = shrinks(made.change) and not wanted.may_shrink
-        waits = by_model and (self.review or too_short)
+        waits = by_model and changes_text(made.change) and (self.review or too_short)
         message = f"{wanted.name} from {len(wanted.sources)} files"
         held = ""
         with self.store.transaction(SOURCE, message, dry_run=self.dry_run) as tx:
@@ -102,7 +104,15 @@ class Engine:
                 held = self.hold(tx, made.change, "review" if self.review else "held")
             else:
                 tx.write(wanted.rel_path, made.change.after, expect=made.expect)
+                self.wrote(tx, wanted.name)
+        if by_model:
+            self.composer().forget(wanted.name)
         return Made(made.change, made.expect, made.refused, held)
+
+
+def changes_text(change: Change) -> bool:
+    """Return whether a change is more than one of the record: there is something to decide on."""
+    return change.before is None or read_page(change.before).body != read_page(change.after).body
 
 
 def shrinks(change: Change) -> bool:

@@ -1,14 +1,21 @@
-"""Cut what is to be read into parts that a model can read: nothing twice, nothing left out."""
+"""Cut what is to be read into parts that a model can read: nothing twice, nothing left out.
+
+What a model makes of a part stands for it in the next round.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from familiar_cli.consolidation.types import Item
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from familiar_cli.consolidation.types import Item
+    from familiar_cli.consolidation.types import Plan
+
+_NAMED = 3  # sources that stand for something by their names
 
 
 def in_parts(
@@ -30,6 +37,29 @@ def in_parts(
             parts[-1].append(piece)
             room -= cost
     return tuple(map(tuple, parts))
+
+
+def folded(plan: Plan, everything: tuple[str, ...]) -> tuple[Item, ...]:
+    """Return what a model made of a part as items, one for all that rests on the same sources.
+
+    Args:
+        plan: What it made.
+        everything: The labels of all sources of the part; the summary rests on them.
+    """
+    found = {everything: [plan.summary]}
+    for point in plan.points:
+        found.setdefault(point.sources, []).append(f"- {point.text}")
+    return tuple(Item(_name(on), "\n".join(lines), on) for on, lines in found.items())
+
+
+def folded_as_one(plan: Plan, everything: tuple[str, ...]) -> Item:
+    """Return the same as one item, which is shorter but rests on all of the part."""
+    points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
+    return Item(_name(everything), "\n".join([plan.summary, *points]), everything)
+
+
+def _name(labels: Sequence[str]) -> str:
+    return ", ".join(labels) if len(labels) <= _NAMED else f"{labels[0]} to {labels[-1]}"
 
 
 def _pieces(item: Item, most: int, count: Callable[[str], int]) -> Iterator[Item]:

@@ -111,11 +111,8 @@ def _point(row: Any, items: Sequence[Item]) -> Point:  # noqa: ANN401
     text = value.get("text")
     given = value.get("from", [])
     numbers = given if isinstance(given, list) else [given]
-    named = [
-        items[n - 1]
-        for n in numbers
-        if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(items)
-    ]
+    known = {n for n in numbers if type(n) is int and 1 <= n <= len(items)}
+    named = [items[n - 1] for n in sorted(known)]
     if not named and len(items) == 1:
         named = [items[0]]
     labels = dict.fromkeys(label for item in named for label in item.rests_on)
