@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.off_record import OffRecord
     from familiar_cli.context.past import Past
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.processors.recast import RecastPostProcessor
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_search.retrieval import Retrieval
     from familiar_cli.context.providers.history import Beyond
     from familiar_cli.context.summarising import Summariser
+    from familiar_cli.context.taking import Taken, Taking
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import Taken, TurnTaking
     from familiar_cli.context.types import ContextRequest, Said, Spoken
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
@@ -640,7 +639,7 @@ class Familiar:
             names.close()
         return taken
 
-    def _taking(self, said: Said) -> TurnTaking | OffRecord:
+    def _taking(self, said: Said) -> Taking:
         from familiar_cli.context.off_record import OffRecord
         from familiar_cli.context.turn import TurnTaking
 

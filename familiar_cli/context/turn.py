@@ -6,19 +6,14 @@ broke off, the part that came is kept. `ask`, `chat` and every other front take 
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.tiers import DEFAULT_TIER
-from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
-from familiar_cli.context.trace import (
-    make_trace,
-    traced_request,
-    traced_side_calls,
-    traced_usage,
-)
+from familiar_cli.context.taking import Taken, Taking
+from familiar_cli.context.telling import notices
+from familiar_cli.context.trace import make_trace
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import FamiliarError, UsageError
@@ -29,50 +24,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.pipeline import ContextPipeline, Replied
+    from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Assembled, Said, SideCall
+    from familiar_cli.context.types import Assembled, Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
-    from familiar_cli.llm.types import ChatModel, PreparedRequest
 
 
 MOST_PENDING: Final = 20
 """So many turns that the familiar has not answered are seen as one with what is said now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A turn that was taken.
-
-    Args:
-        turn: What the person said, as it is kept; None off the record.
-        reply: What the familiar said; None when nothing came before an interruption.
-        text: Its words.
-        trace: The record.
-        notices: What the person should know, a line each.
-        interrupted: The reply broke off because the person said so.
-    """
-
-    turn: Turn | None
-    reply: Turn | None
-    text: str
-    trace: Trace
-    notices: tuple[str, ...] = ()
-    interrupted: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what `ask --json` says of it."""
-        trace = self.trace.to_json()
-        return {
-            "turn": self.turn.id if self.turn else None,
-            "reply": self.text,
-            "reply_turn": self.reply.id if self.reply else None,
-            "model": trace["model"],
-            "usage": trace["usage"],
-            "finish_reason": trace["finish_reason"],
-            "notices": list(self.notices),
-        }
 
 
 def request_for(
@@ -147,8 +107,8 @@ def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, 
     return replace(trace, notices=notices(assembled, *told))
 
 
-class TurnTaking:
-    """Takes one turn.
+class TurnTaking(Taking):
+    """Takes one turn and keeps it: what was said, what came of the reply, and the record.
 
     Args:
         history: Where turns are kept.
@@ -157,9 +117,6 @@ class TurnTaking:
         keep_traces: How many records are kept; 0: all.
         notice: What the person should know in any case.
         source: Through what turns come.
-
-    Attributes:
-        interrupted: What was kept of a turn whose task was cancelled.
     """
 
     def __init__(
@@ -172,59 +129,14 @@ class TurnTaking:
         notice: str = "",
         source: str = "cli",
     ) -> None:
+        super().__init__(pipeline, notice=notice)
         self._history = history
-        self._pipeline = pipeline
         self._traces_dir = traces_dir
         self._keep_traces = keep_traces
-        self._notices = [notice] if notice else []
         self._question: Turn | None = None
-        self._side_calls: list[SideCall] = []
-        self._trace: Trace | None = None
         self._source = source
-        self.interrupted: Taken | None = None
 
-    async def take(
-        self,
-        request: ContextRequest,
-        model: ChatModel,
-        on_text: Callable[[str], None] | None = None,
-        *,
-        stream: bool = True,
-    ) -> Taken:
-        """Keep what was said, ask the model, and keep what it says.
-
-        Args:
-            request: What was said.
-            model: Who is asked.
-            on_text: Given each piece of the reply; the whole at once when a post-processor may
-                still change it.
-            stream: Ask for the reply piece by piece.
-
-        Raises:
-            LimitError: It is longer than a prompt may be; nothing was kept.
-            ModelError: There is no whole reply; what was said is kept, and what came of the reply.
-            FamiliarError: Something could not be kept; the message says what was.
-        """
-        self._side_calls = request.side_calls
-        listener = Listener(None if self._pipeline.post_processors else on_text)
-        try:
-            replied = await self._pipeline.run(
-                request, model, listener, before_sending=self._keep_question, stream=stream
-            )
-        except asyncio.CancelledError:
-            if self._question is not None:
-                self.interrupted = self._end(listener.text, error="interrupted", cut=True)
-            raise
-        except FamiliarError as error:
-            raise self._failed(error, listener.text) from error
-        if not replied.text.strip():
-            raise self._failed(no_words(model.name, replied), "")
-        if on_text and not listener.passed_on:
-            on_text(replied.text)
-        return self._whole(replied, model, listener)
-
-    def _keep_question(self, assembled: Assembled, sent: PreparedRequest) -> None:
-        request = assembled.request
+    def _begin(self, request: ContextRequest, trace: Trace) -> None:
         if request.opening:
             self._history.begin(
                 request.channel_id, request.opening, at=request.at, modality=request.modality
@@ -238,63 +150,22 @@ class TurnTaking:
             modality=request.modality,
             source=self._source,
         )
-        trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
-        self._notices += notices(assembled)
-        self._record(replace(trace, turn=self._question.id, request=traced_request(sent)))
+        self._record(replace(trace, turn=self._question.id))
 
-    def _whole(self, replied: Replied, model: ChatModel, listener: Listener) -> Taken:
-        assert self._trace is not None
-        completion = replied.completion
-        self._notices += [*reported(replied.processors), *why_stopped(replied, model)]
-        self._trace = replace(
-            self._trace,
-            processors=(*self._trace.processors, *replied.processors),
-            model=completion.model,
-            reply_ms=replied.elapsed_ms,
-            finish_reason=completion.finish_reason,
-            usage=traced_usage(completion),
-            raw_reply="" if completion.text == replied.text else completion.text,
-        )
-        taken = self._end(replied.text, cut=completion.finish_reason == "length")
-        if listener.gone is not None:
-            raise listener.gone
-        return taken
-
-    def _failed(self, error: FamiliarError, came: str) -> FamiliarError:
-        """Return `error` with what was kept all the same; keep what came of the reply."""
-        if self._question is None:
-            return error
-        why = str(error)
-        taken = self._end(came, error=why, cut=True)
-        kept = f"what you said is kept as turn {self._question.id}"
-        if taken.reply:
-            kept += f", what came of the reply as turn {taken.reply.id}"
-        error.args = (f"{why}; {kept}",)
-        error.data = taken.to_json()
-        return error
-
-    def _end(self, text: str, *, error: str = "", cut: bool = False) -> Taken:
+    def _end(self, text: str, trace: Trace, *, partial: bool) -> Taken:
         """Keep the reply, if there is one, and write the record."""
         assert self._question is not None
-        assert self._trace is not None
-        question, reply = self._question, None
+        reply = None
         if text.strip():
-            reply = self._kept_reply(question, text, partial=cut)
-        trace = replace(
-            self._trace,
-            reply_turn=reply.id if reply else None,
-            error=error,
-            side_calls=traced_side_calls(self._side_calls),
-        )
-        self._record(trace, keep=self._keep_traces)
-        return Taken(
-            turn=question,
-            reply=reply,
-            text=text,
-            trace=self._trace,
-            notices=tuple(self._notices),
-            interrupted=error == "interrupted",
-        )
+            reply = self._kept_reply(self._question, text, partial=partial)
+        trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
+        trace = self._record(trace, keep=self._keep_traces)
+        return Taken(self._question, reply, text, trace, tuple(self.notices))
+
+    def _what_is_kept(self, taken: Taken) -> str:
+        assert taken.turn is not None
+        kept = f"what you said is kept as turn {taken.turn.id}"
+        return f"{kept}, what came of the reply as turn {taken.reply.id}" if taken.reply else kept
 
     def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
         try:
@@ -311,11 +182,12 @@ class TurnTaking:
             error.data = {"turn": question.id, "reply": text, "reply_turn": None}
             raise
 
-    def _record(self, trace: Trace, *, keep: int = 0) -> None:
-        """Write the record; a turn is not lost because its record could not be written."""
-        self._trace = replace(trace, notices=tuple(self._notices))
+    def _record(self, trace: Trace, *, keep: int = 0) -> Trace:
+        """Write the record and return it; a turn is not lost because that could not be done."""
+        trace = replace(trace, notices=tuple(self.notices))
         try:
-            write_trace(self._traces_dir, self._trace, keep=keep)
+            write_trace(self._traces_dir, trace, keep=keep)
         except FamiliarError as error:
-            if str(error) not in self._notices:
-                self._notices.append(str(error))
+            if str(error) not in self.notices:
+                self.notices.append(str(error))
+        return trace

@@ -17,8 +17,8 @@ from familiar_cli.ui.reply import ReplyPrinter
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from familiar_cli.context.taking import Taken
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import Taken
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
