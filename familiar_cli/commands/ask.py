@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
+from familiar_cli.commands._saying import As, Channel, Greeting, How, Name, Tier, said_as
 
 if TYPE_CHECKING:
-    from familiar_cli.context.turn import Taken
+    from familiar_cli.context.taking import Taken
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
@@ -24,26 +25,15 @@ def ask(
         str, typer.Argument(metavar="TEXT|-", help="What you say; `-` reads standard input.")
     ],
     *,
-    as_: Annotated[
-        str | None,
-        typer.Option("--as", metavar="PLATFORM:ID", help="Who speaks; default: cli:<your login>."),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="What the speaker is called.")] = None,
-    channel: Annotated[str, typer.Option(metavar="ID", help="In which conversation.")] = "cli",
-    modality: Annotated[Literal["text", "voice"], typer.Option(help="How it is said.")] = "text",
-    greeting: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Which greeting opens a new conversation; 1 is the first."),
-    ] = None,
+    as_: As = None,
+    name: Name = None,
+    channel: Channel = "cli",
+    modality: How = "text",
+    greeting: Greeting = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be sent; send and keep nothing.")
     ] = False,
-    tier: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=4, metavar="N", help="How much memory is loaded: 1 (little) to 4 (all)."
-        ),
-    ] = None,
+    tier: Tier = None,
     off_record: Annotated[
         bool, typer.Option("--off-record", help="Keep nothing: no turn, no record of the prompt.")
     ] = False,
@@ -62,15 +52,10 @@ def ask(
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """
-    from dataclasses import replace
-
-    from familiar_cli.config.speaker import who_speaks
-    from familiar_cli.context.types import Modality, Said
-
     words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
-    speaker = who_speaks(as_, name)
-    said = Said(words, speaker, channel, Modality(modality), greeting, tier=tier)
-    said = replace(said, off_record=off_record)
+    said = said_as(
+        words, as_, name, channel, modality, greeting=greeting, tier=tier, off_record=off_record
+    )
     with familiar_of(ctx) as familiar:
         if dry_run:
             _show(output(ctx), familiar, said)
