@@ -19,6 +19,7 @@ from familiar_cli.llm import failures
 from familiar_cli.llm.body import make_body
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable
+from familiar_cli.llm.slotted import Slotted
 from familiar_cli.llm.streaming import ErrorInReplyError, Reply
 from familiar_cli.llm.types import Completion, Message, PreparedRequest
 
@@ -47,7 +48,7 @@ class _FailedError(Exception):
         self.failure = failure
 
 
-class LLMClient:
+class LLMClient(Slotted):
     """A chat model behind an OpenAI-compatible server.
 
     Args:
@@ -56,26 +57,8 @@ class LLMClient:
     """
 
     def __init__(self, slot: ResolvedSlot, *, on_wait: Callable[[str], None] | None = None) -> None:
-        self._slot = slot
+        super().__init__(slot)
         self._on_wait = on_wait
-
-    def __repr__(self) -> str:
-        return f"LLMClient({self._slot!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name at its server."""
-        return self._slot.model
-
-    @property
-    def context_tokens(self) -> int:
-        """Most tokens that the model reads and writes together."""
-        return self._slot.context_tokens
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of one reply."""
-        return self._slot.max_tokens
 
     def prepare(
         self,

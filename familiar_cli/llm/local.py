@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.config.environment import llm_threads
 from familiar_cli.errors import ModelError, ModelUnknownError
 from familiar_cli.llm.client import LLMClient
+from familiar_cli.llm.slotted import Slotted
 from familiar_cli.models.catalog import CATALOG
 from familiar_cli.models.store import path_of
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
@@ -34,7 +35,7 @@ _LEAST_ROOM_TOKENS = 4096
 _REPEAT_PENALTY = 1.15
 
 
-class LocalModel:
+class LocalModel(Slotted):
     """A chat model that needs no server and no network. It is loaded when first asked.
 
     Args:
@@ -43,48 +44,19 @@ class LocalModel:
     """
 
     def __init__(self, slot: ResolvedSlot, *, cache_dir: Path) -> None:
-        self._slot = slot
+        super().__init__(slot)
         self._cache_dir = cache_dir
         self._client: LLMClient | None = None
         self._server: Any = None
         self._loading = threading.Lock()
 
-    def __repr__(self) -> str:
-        return f"LocalModel({self._slot!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name, or the path of its file."""
-        return self._slot.model
-
-    @property
-    def context_tokens(self) -> int:
-        """Most tokens that the model reads and writes together."""
-        return self._slot.context_tokens
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of one reply."""
-        return self._slot.max_tokens
-
     def prepare(
         self,
         messages: Sequence[Message],
-        *,
-        stream: bool = True,
-        reply_schema: Mapping[str, Any] | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
+        **how: Any,  # noqa: ANN401  # as `LLMClient.prepare` takes it
     ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send. Nothing is loaded for that."""
-        client = LLMClient(self._slot)
-        request = client.prepare(
-            messages,
-            stream=stream,
-            reply_schema=reply_schema,
-            max_tokens=max_tokens,
-            temperature=temperature,
-        )
+        request = LLMClient(self._slot).prepare(messages, **how)
         return replace(request, url=f"local:{self._slot.model}/chat/completions")
 
     async def complete(
