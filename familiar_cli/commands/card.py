@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from familiar_cli.commands._base import familiar_of, file_or_stdin, group, output
+from familiar_cli.commands._options import Overwrite
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.export_card import Exported
@@ -78,7 +79,7 @@ def export(
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")] = False,
+    force: Overwrite = False,
 ) -> None:
     """Make a card of the familiar as it is now, edits included.
 

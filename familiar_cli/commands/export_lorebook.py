@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._options import Overwrite
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -29,7 +30,7 @@ def export_lorebook(
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")] = False,
+    force: Overwrite = False,
 ) -> None:
     """Turn lore files back into a lorebook, your edits included.
 

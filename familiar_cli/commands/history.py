@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._options import Overwrite
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -137,7 +138,7 @@ def export(
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")] = False,
+    force: Overwrite = False,
 ) -> None:
     """Make a chat file of a channel. What was imported goes out as it came in.
 

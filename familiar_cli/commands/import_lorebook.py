@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
+from familiar_cli.commands._options import Force, Update
 
 app = App()
 
@@ -23,12 +24,8 @@ def import_lorebook(
     into: Annotated[
         str, typer.Option("--into", metavar="DIR", help="A directory of the memory.")
     ] = "lore/imported",
-    update: Annotated[
-        bool, typer.Option("--update", help="Take the source's text where it has changed.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also where you edited or deleted the file.")
-    ] = False,
+    update: Update = False,
+    force: Force = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
     ] = False,

@@ -13,8 +13,28 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel, Completion, Message
+    from familiar_cli.tokens import TokenCounter
 
     OpenModel = Callable[[], ChatModel]
+
+
+class Adviser:
+    """A processor that asks another model.
+
+    Args:
+        open_model: Gives the model; asked when it is needed.
+        counter: What counts tokens.
+        char: The familiar's name.
+        deadline_s: How long it may take.
+    """
+
+    def __init__(
+        self, open_model: OpenModel, counter: TokenCounter, *, char: str, deadline_s: float
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._open_model = open_model
+        self._counter = counter
+        self._char = char
 
 
 async def ask_aside(

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.aside import ask_aside
+from familiar_cli.context.aside import Adviser, ask_aside
 from familiar_cli.context.hidden import without_hidden
 from familiar_cli.context.processors.recast_prompt import recast_messages
 from familiar_cli.errors import BadReplyError, LimitError
 
 if TYPE_CHECKING:
-    from familiar_cli.context.aside import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel, Message
-    from familiar_cli.tokens import TokenCounter
 
 NAME: Final = "recast"
 MOST_TIMES: Final = 2  # a result longer than the reply so many times, and a little, is no tidying
@@ -26,25 +24,10 @@ STANDS: Final = "the reply stands as the model gave it"
 _MARGIN: Final = 1.1  # the server may count otherwise
 
 
-class RecastPostProcessor:
-    """Tidies replies up.
-
-    Args:
-        open_model: Gives the model that does it; asked when it is needed.
-        counter: What counts tokens.
-        char: The familiar's name.
-        deadline_s: How long it may take.
-    """
+class RecastPostProcessor(Adviser):
+    """Tidies replies up."""
 
     name: Final = NAME
-
-    def __init__(
-        self, open_model: OpenModel, counter: TokenCounter, *, char: str, deadline_s: float
-    ) -> None:
-        self.deadline_s = deadline_s
-        self._open_model = open_model
-        self._counter = counter
-        self._char = char
 
     async def process(self, request: ContextRequest, reply: str) -> str:
         """Return `reply`, tidied up.

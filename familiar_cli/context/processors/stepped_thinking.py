@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.aside import ask_aside
+from familiar_cli.context.aside import Adviser, ask_aside
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.hidden import marked
 from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, thinking_messages
@@ -16,10 +16,8 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.context.aside import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.tokens import TokenCounter
 
 SOURCE: Final = "stepped_thinking"
 PRIORITY: Final = 70
@@ -30,25 +28,10 @@ _MARGIN_TOKENS: Final = 250  # for the instruction, and for counting otherwise t
 _TOKENS_A_WORD: Final = 2
 
 
-class SteppedThinkingPreProcessor:
-    """Adds a note to the prompt. The familiar reads it, and no person is shown it.
-
-    Args:
-        open_model: Gives the model that thinks; asked when it is needed.
-        counter: What counts tokens.
-        char: The familiar's name.
-        deadline_s: How long thinking may take.
-    """
+class SteppedThinkingPreProcessor(Adviser):
+    """Adds a note to the prompt. The familiar reads it, and no person is shown it."""
 
     name: Final = SOURCE
-
-    def __init__(
-        self, open_model: OpenModel, counter: TokenCounter, *, char: str, deadline_s: float
-    ) -> None:
-        self.deadline_s = deadline_s
-        self._open_model = open_model
-        self._counter = counter
-        self._char = char
 
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
