@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.clock import iso
 from familiar_cli.clock import now as clock_now
 from familiar_cli.config.instance import instance_id
 from familiar_cli.consolidation.calendar import Consolidator
@@ -17,11 +16,13 @@ from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.library import Library, look
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
+from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.schedule import read_schedule
 from familiar_cli.consolidation.standing import Standings, Today
 from familiar_cli.errors import ConfigError, FamiliarError
+from familiar_cli.proposing import plan_for, plans_of, take_back
 from familiar_cli.writer.lapses import CONSOLIDATING, DISTILLING
-from familiar_cli.writer.pending import Pending, PendingFile, pending_ids, stage
+from familiar_cli.writer.pending import stage
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.slots import session_path, slot_of
 from familiar_cli.writer.turnstile import one_at_a_time
@@ -115,7 +116,7 @@ class Consolidating:
             standings,
             self._engine(SLOT, how),
             chats_of=self._chats_of,
-            waiting_plan=self._waiting_plan(),
+            plans=plans_of(self._familiar.memory, again=again),
             wanted_tiers=tiers,
             only=only,
         )
@@ -161,12 +162,12 @@ class Consolidating:
         found: list[str] = []
         if self._familiar.config.consolidation.auto == "on":
             standings = self._standings()
-            waiting = self._waiting_plan()
+            plans = plans_of(self._familiar.memory)
             found += [
                 period.name
                 for tier in TIERS
                 for period in standings.periods(tier)
-                if standings.of(period).wants_work and not waiting(period.name)
+                if (standing := standings.of(period)).wants_work and not plans.hold_back(standing)
             ]
         if self._familiar.config.distill.auto == "on":
             found += self.distiller().due()
@@ -234,10 +235,6 @@ class Consolidating:
         here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
         return tuple(dict.fromkeys(turn.channel_id for turn in here))
 
-    def _waiting_plan(self) -> Callable[[str], str]:
-        known = frozenset(pending_ids(self._familiar.memory))
-        return lambda name: plan if (plan := plan_id(name)) in known else ""
-
     def _distiller(self, how: How) -> Distiller:
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
@@ -248,7 +245,7 @@ class Consolidating:
             lambda name: self._engine(slots[name], how),
             self.today,
             name=self._familiar.name,
-            waiting_plan=self._waiting_plan(),
+            plans=plans_of(self._familiar.memory),
         )
 
     def _engine(self, slot: str, how: How) -> Engine:
@@ -258,15 +255,15 @@ class Consolidating:
             return self._composers[slot]
 
         def hold(tx: Transaction, change: Change, why: Why) -> str:
-            file = PendingFile(change.rel_path, change.before, change.after)
-            model = self._familiar.slot(slot).model
-            plan = Pending(
-                plan_id(change.name), self._run, iso(clock_now()), why, model, (0, 0), (file,)
-            )
+            plan = plan_for(change, why, model=self._familiar.slot(slot).model, run=self._run)
             stage(tx, plan)
             return plan.id
 
-        return Engine(self._familiar.memory, composer, hold, how.review, how.dry_run)
+        def wrote(tx: Transaction, name: str) -> None:
+            take_back(tx, memory, name)
+
+        memory = self._familiar.memory
+        return Engine(memory, composer, hold, wrote, how.review, how.dry_run)
 
     def _composer(self, slot: str, how: How) -> Composer:
         from familiar_cli.llm.slots import check_usable  # noqa: PLC0415  # days need no model
@@ -292,16 +289,12 @@ class Consolidating:
             Who(character.name, voice, (familiar.config.system_prompt, *texts.values())),
             Asking(set_to.part_tokens, reply_tokens, temperature, set_to.structured),
             self._keep,
+            Replies(familiar.paths.root / ".consolidation-parts"),
         )
 
     def _keep(self, text: str) -> Path:
         number = sum(1 for _ in self._familiar.paths.quarantine.glob(f"{self._run}-*")) + 1
         return self._familiar.runs.keep_reply(self._run, number, text)
-
-
-def plan_id(name: str) -> str:
-    """Return what a plan for a period or a digest is called."""
-    return f"consolidate-{name}"
 
 
 def day_named(familiar: Familiar, name: str | None) -> date:

@@ -12,6 +12,7 @@ from familiar_cli.consolidation.coverage import coverage
 from familiar_cli.consolidation.library import facts_of, period_in
 from familiar_cli.consolidation.pages import read_page, readable
 from familiar_cli.consolidation.periods import TIERS, parts
+from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.types import Wanted
 from familiar_cli.errors import (
     ConfigError,
@@ -124,7 +125,7 @@ class Consolidator:
         standings: How the periods stand.
         engine: Makes files.
         chats_of: Gives the channels that turns were said in, for a session and its turns.
-        waiting_plan: Gives the plan for a period that waits for a person, or an empty string.
+        plans: What a person was asked already.
         wanted_tiers: Only these.
         only: Only this period.
     """
@@ -135,14 +136,14 @@ class Consolidator:
         engine: Engine,
         *,
         chats_of: Callable[[str, Sequence[int]], tuple[str, ...]] = lambda *_: (),
-        waiting_plan: Callable[[str], str] = lambda _: "",
+        plans: Plans | None = None,
         wanted_tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
     ) -> None:
         self._standings = standings
         self._engine = engine
         self._chats_of = chats_of
-        self._waiting_plan = waiting_plan
+        self._plans = plans or Plans()
         self._tiers = wanted_tiers
         self._only = only
         self._stopped = ""
@@ -181,8 +182,7 @@ class Consolidator:
         if not standing.wants_work:
             return
         by_model = standing.period.tier != "daily"
-        plan = self._waiting_plan(name) if by_model else ""
-        reason = f"a plan for it waits: `familiar review show {plan}`" if plan else ""
+        reason = self._plans.hold_back(standing)
         reason = reason or (self._stopped if by_model else "")
         if not reason:
             reason = await self._make(standing)

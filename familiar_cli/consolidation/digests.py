@@ -10,6 +10,7 @@ from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.library import SESSIONS
 from familiar_cli.consolidation.pages import Page, Record, digest_of, read_page, readable
+from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
 
@@ -73,6 +74,8 @@ class Status:
         fresh: It is made of what its sources say now.
         switched_on: Whether the schedule makes it.
         problem: Why it cannot be read.
+        plan_id: The plan for it that waits for a person.
+        rejected: A person said no to the plan that was made of what its sources say now.
     """
 
     name: Name
@@ -84,6 +87,8 @@ class Status:
     fresh: bool
     switched_on: bool
     problem: str = ""
+    plan_id: str = ""
+    rejected: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as `--json` shows it."""
@@ -97,6 +102,8 @@ class Status:
             "fresh": self.fresh,
             "scheduled": self.switched_on,
             "problem": self.problem or None,
+            "plan_id": self.plan_id or None,
+            "rejected": self.rejected,
         }
 
 
@@ -108,7 +115,8 @@ class Distilled:
         name: Which.
         rel_path: Where it is.
         outcome: `made`, `unchanged` (its sources have not changed), `held` (a person has to say
-            yes), or `nothing` (there is nothing to make it of).
+            yes), `rejected` (a person said no, and its sources have not changed since), or
+            `nothing` (there is nothing to make it of).
         tokens: Of its text now.
         sources: What it was made of.
         plan_id: Where it waits.
@@ -119,7 +127,7 @@ class Distilled:
 
     name: Name
     rel_path: str
-    outcome: Literal["made", "unchanged", "held", "nothing"]
+    outcome: Literal["made", "unchanged", "held", "rejected", "nothing"]
     tokens: int = 0
     sources: tuple[str, ...] = ()
     plan_id: str = ""
@@ -150,7 +158,7 @@ class Distiller:
         engine: Gives what makes the files of a digest; each may ask another model.
         today: When.
         name: What the familiar is called.
-        waiting_plan: Gives the plan for a digest that waits for a person, or an empty string.
+        plans: What a person was asked already.
     """
 
     def __init__(
@@ -162,7 +170,7 @@ class Distiller:
         today: Today,
         *,
         name: str,
-        waiting_plan: Callable[[str], str] = lambda _: "",
+        plans: Plans | None = None,
     ) -> None:
         self._library = library
         self._digests = digests
@@ -171,7 +179,7 @@ class Distiller:
         self._store = engine("short").store
         self._today = today
         self._name = name
-        self._waiting_plan = waiting_plan
+        self._plans = plans or Plans()
 
     def status(self) -> list[Status]:
         """Return how each digest stands."""
@@ -201,9 +209,11 @@ class Distiller:
             return Distilled(name, wanted.rel_path, "nothing", tokens)
         if not again and self._is_fresh(page, wanted):
             return Distilled(name, wanted.rel_path, "unchanged", tokens, sources)
-        plan = self._waiting_plan(name)
+        plan = self._plans.waiting.get(name)
         if plan:
             return Distilled(name, wanted.rel_path, "held", tokens, sources, plan)
+        if not again and self._plans.is_rejected(name, wanted.sources):
+            return Distilled(name, wanted.rel_path, "rejected", tokens, sources)
         engine = self._engine(name)
         if engine.dry_run and wanted.body is None:
             return Distilled(name, wanted.rel_path, "made", tokens, sources)
@@ -235,18 +245,20 @@ class Distiller:
         fresh = self._is_fresh(page, wanted)
         record = page.record
         made_at = record.made_at if record else ""
-        due = (
-            digest.switched_on and not fresh and bool(wanted.items) and self._is_time(name, made_at)
-        )
+        plan_id = self._plans.waiting.get(name, "")
+        rejected = not fresh and self._plans.is_rejected(name, wanted.sources)
+        wants = digest.switched_on and not (fresh or plan_id or rejected) and bool(wanted.items)
         return Status(
             name,
             self._count(readable(page.body)),
             digest.budget_tokens,
             made_at or None,
             record.input_hash if record else None,
-            due and not self._waiting_plan(name),
+            wants and self._is_time(name, made_at),
             fresh,
             digest.switched_on,
+            plan_id=plan_id,
+            rejected=rejected,
         )
 
     def _is_time(self, name: Name, made_at: str) -> bool:

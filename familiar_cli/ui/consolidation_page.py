@@ -80,6 +80,9 @@ def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
             return f"{verb} {made.rel_path}{size}\n"
         case "held":
             return f"{made.rel_path} waits for your yes: familiar review show {made.plan_id}\n"
+        case "rejected":
+            again = f"familiar distill {made.name} --redo"
+            return f"{made.rel_path}: you rejected the plan made from these sources; {again}\n"
         case "unchanged":
             return f"{made.rel_path} is up to date\n"
         case _:
@@ -107,6 +110,8 @@ def _refusals(name: str, refused: Sequence[Refused]) -> Iterator[str]:
 def _state(tier: Status) -> str:
     if tier.problem:
         return one_line(tier.problem, _REASON_CHARS)
+    if tier.plan_id or tier.rejected:
+        return f"{tier.plan_id} waits for your yes" if tier.plan_id else "you rejected its plan"
     state = "due" if tier.due else "up to date" if tier.fresh else "older than its sources"
     if not tier.fresh and not tier.made_at and not tier.due:
         state = "not made"

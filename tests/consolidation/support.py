@@ -14,6 +14,7 @@ from familiar_cli.consolidation.composing import Asking, Composer, Who
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.library import look
 from familiar_cli.consolidation.periods import TIERS
+from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.standing import Standings, Today
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.llm.scripted import ScriptedModel
@@ -74,7 +75,8 @@ class Life:
         self.store = MemoryStore(root / "memory", journal=journal)
         self.instance, self.zone = instance, zone
         self.model = RuleModel()
-        self.plans: dict[str, object] = {}
+        self.waiting: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
         self.asking = Asking()
         self.kept_replies: list[str] = []
         self.unwritten: frozenset[date] = frozenset()
@@ -111,13 +113,9 @@ class Life:
         return self.root / "quarantine" / f"{len(self.kept_replies)}.txt"
 
     def hold(self, tx, change, why):
-        self.plans[f"consolidate-{change.name}"] = change
+        self.waiting[change.name] = f"consolidate-{change.name}"
         tx.write(f"sessions/.pending/consolidate-{change.name}.json", "{}")
         return f"consolidate-{change.name}"
-
-    def plan_of(self, name):
-        plan = f"consolidate-{name}"
-        return plan if plan in self.plans else ""
 
     def standings(self, now=LATER, again=(), cutoff_hour=5):
         library = look(self.store, cutoff_hour, self.cache_path)
@@ -131,7 +129,7 @@ class Life:
             self.standings(now, again, cutoff_hour),
             self.engine(**more),
             chats_of=chats or (lambda *_: ("cli",)),
-            waiting_plan=self.plan_of,
+            plans=Plans(self.waiting, self.rejected),
             wanted_tiers=tiers,
             only=only,
         )

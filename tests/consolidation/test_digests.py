@@ -16,6 +16,7 @@ from familiar_cli import tokens
 from familiar_cli.consolidation.digests import Digest, Distiller
 from familiar_cli.consolidation.library import look
 from familiar_cli.consolidation.notify import notify
+from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.schedule import Schedule, read_schedule
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
@@ -47,9 +48,7 @@ def distiller(life, now=NOW, *, budgets=(3000, 2000, 2000), long="on", **more):
         lambda _: life.engine(**more),
         Today(now, UTC),
         name="Aria",
-        waiting_plan=lambda name: (
-            f"consolidate-{name}" if f"consolidate-{name}" in life.plans else ""
-        ),
+        plans=Plans(life.waiting, life.rejected),
     )
 
 
