@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+_EDITORS = {"VISUAL", "EDITOR"}
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
 
 @pytest.fixture(autouse=True)
 def _own_world(tmp_path_factory, monkeypatch) -> None:
     for name in list(os.environ):
-        if name.startswith("FAMILIAR_") or name.endswith("_API_KEY"):
+        if name.startswith("FAMILIAR_") or name.endswith("_API_KEY") or name in _EDITORS:
             monkeypatch.delenv(name)
     world = tmp_path_factory.mktemp("world")
     monkeypatch.setenv("FAMILIAR_HOME", str(world / "home"))

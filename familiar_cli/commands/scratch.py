@@ -55,6 +55,25 @@ def add(
 
 
 @app.command()
+def edit(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
+    """Open the scratchpad in your editor: the one that VISUAL or EDITOR names.
+
+    \b
+    familiar scratch edit
+    EDITOR="code --wait" familiar scratch edit
+    """
+    from familiar_cli.memory.desk import SCRATCH, put_scratch, read_scratch
+    from familiar_cli.ui.desk_page import show_scratch_change
+    from familiar_cli.ui.editor import edited
+
+    with familiar_of(ctx) as familiar:
+        before = read_scratch(familiar.memory)
+        with edited(before, SCRATCH) as text:
+            done = put_scratch(familiar.memory, text, was=before, dry_run=dry_run)
+    show_scratch_change(output(ctx), done)
+
+
+@app.command()
 def clear(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     """Throw the scratchpad away; what stood there is printed once more.
 

@@ -1,4 +1,4 @@
-"""What the environment says about models: which server, which model, and the keys.
+"""What the environment says: which server, which model, the keys, and which editor.
 
 Keys never stand in `character.toml`. They come from an environment variable, or from `keys.toml` in
 the user's configuration directory, a file that only its owner may read:
@@ -9,6 +9,7 @@ the user's configuration directory, a file that only its owner may read:
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import tomllib
 from pathlib import Path
@@ -20,6 +21,7 @@ MODEL = "FAMILIAR_LLM_MODEL"
 KEYS = "FAMILIAR_KEYS"
 OFFLINE = "FAMILIAR_OFFLINE"
 THREADS = "FAMILIAR_LLM_THREADS"
+EDITORS = ("VISUAL", "EDITOR")
 _MOST_THREADS = 512
 
 
@@ -53,6 +55,25 @@ def llm_threads() -> int | None:
 def offline() -> bool:
     """Return whether `FAMILIAR_OFFLINE` forbids every connection that leaves this machine."""
     return os.environ.get(OFFLINE, "") not in {"", "0"}
+
+
+def editor() -> list[str]:
+    """Return the program with which the person edits text, and its arguments.
+
+    Raises:
+        ConfigError: The environment names none.
+    """
+    named = next(filter(None, (os.environ.get(name, "").strip() for name in EDITORS)), "")
+    try:
+        words = shlex.split(named, posix=os.name != "nt")
+    except ValueError:  # an open quotation mark
+        words = []
+    if not words:
+        raise ConfigError(
+            "No editor is set: neither VISUAL nor EDITOR names one; nothing was changed",
+            hint="Name one, e.g. `export EDITOR=nano`, and run the command again.",
+        )
+    return [word.strip('"') for word in words]
 
 
 def keys_file() -> Path:

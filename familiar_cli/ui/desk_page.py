@@ -46,7 +46,8 @@ def show_scratch_change(out: Output, change: Change) -> None:
     more = {"changed": change.changed, "diff": change.diff, "dry_run": change.dry_run}
     out.answer(data | more, lambda: exact(change.diff))
     if not change.changed:
-        out.note("The scratchpad was empty; nothing was changed.")
+        what = "as it was" if change.before else "empty"
+        out.note(f"The scratchpad is {what}; nothing was changed.")
     elif change.dry_run:
         out.note("Nothing was changed (--dry-run).")
 

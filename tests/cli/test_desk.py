@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +112,92 @@ def test_a_scratchpad_is_written_read_and_thrown_away(memory) -> None:
     cleared = data("scratch", "clear")
     assert (cleared["before"], cleared["text"]) == ("one\r\ntwo\n", "")
     assert not (memory / "scratch.md").exists()
+
+
+EDITOR = """
+import pathlib, sys
+path = pathlib.Path(sys.argv[-1])
+print("welcome to the editor")
+{}
+"""
+
+
+@pytest.fixture
+def editor(tmp_path, monkeypatch):
+    def set_to(code: str, variable: str = "EDITOR") -> None:
+        script = tmp_path / "an editor.py"
+        script.write_text(EDITOR.format(code), "utf-8")
+        monkeypatch.setenv(variable, f'"{sys.executable}" "{script}"')
+
+    return set_to
+
+
+def test_the_scratchpad_is_opened_in_an_editor(memory, editor) -> None:
+    (memory / "scratch.md").write_bytes(b"one\n")
+    editor("1 / 0", "EDITOR")
+    editor(
+        "assert path.name == 'scratch.md'; path.write_bytes(path.read_bytes() + b'two')", "VISUAL"
+    )
+    result = run("scratch", "edit")
+    assert result.stdout.endswith("@@ -1 +1,2 @@\n one\n+two\n")
+    assert (memory / "scratch.md").read_bytes() == b"one\ntwo"
+    assert run("scratch", "edit", "--dry-run", "--json").exit_code == 0
+    assert (memory / "scratch.md").read_bytes() == b"one\ntwo"
+
+
+def test_an_editor_that_changes_nothing_changes_nothing(memory, editor) -> None:
+    editor("pass")
+    assert "is empty; nothing was changed" in run("scratch", "edit").stderr
+    assert list(memory.iterdir()) == []
+    run("scratch", "add", "one")
+    assert "is as it was; nothing was changed" in run("scratch", "edit").stderr
+    editor("path.write_bytes(b'\\n')")
+    assert data("scratch", "edit")["text"] == ""
+    assert not (memory / "scratch.md").exists()
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", '"vi'])
+def test_without_an_editor_it_says_so(memory, monkeypatch, value) -> None:
+    if value is not None:
+        monkeypatch.setenv("EDITOR", value)
+    result = run("scratch", "edit")
+    assert result.exit_code == 3
+    assert "No editor is set" in result.stderr
+    assert "hint: Name one, e.g. `export EDITOR=nano`" in result.stderr
+    assert list(memory.iterdir()) == []
+
+
+def test_an_editor_that_is_not_there_is_named(memory, monkeypatch) -> None:
+    monkeypatch.setenv("EDITOR", "no-such-editor -w")
+    result = run("scratch", "edit")
+    assert result.exit_code == 1
+    assert "'no-such-editor' cannot be started" in result.stderr
+    assert list(memory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "told"),
+    [
+        ("path.write_bytes(b'mine'); sys.exit(3)", 1, "ended with 3; nothing was changed"),
+        ("path.write_bytes(b'\\xff')", 5, "is not UTF-8"),
+        ("path.unlink()", 1, "cannot be read"),
+        ("path.write_bytes(b'mine'); target.write_bytes(b'theirs')", 5, "was changed meanwhile"),
+        ("path.write_bytes(b'x' * 300_000)", 5, "over the limit"),
+    ],
+)
+def test_what_cannot_be_used_is_not_lost(memory, editor, code, exit_code, told) -> None:
+    scratch = memory / "scratch.md"
+    scratch.write_bytes(b"one\n")
+    editor(f"target = pathlib.Path({str(scratch)!r}); {code}")
+    result = run("scratch", "edit")
+    assert result.exit_code == exit_code
+    assert told in result.stderr
+    assert scratch.read_bytes() in {b"one\n", b"theirs"}
+    left = re.search(r"What you wrote is in '(.*?)'", result.stderr)
+    assert (left is None) == ("unlink" in code)
+    if left:
+        assert Path(left[1]).read_bytes() != b"one\n"
+        shutil.rmtree(Path(left[1]).parent)
 
 
 def test_a_file_that_is_not_utf_8_is_refused_and_stays(memory) -> None:

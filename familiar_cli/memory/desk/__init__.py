@@ -9,6 +9,7 @@ from familiar_cli.memory.desk.files import (
     add_scratch,
     clear_scratch,
     mark_item,
+    put_scratch,
     read_items,
     read_scratch,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "clear_scratch",
     "due_items",
     "mark_item",
+    "put_scratch",
     "read_items",
     "read_scratch",
 ]

@@ -9,7 +9,7 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk.items import find_item, item_words, items_in, marked, with_item
 from familiar_cli.memory.types import MISSING
 from familiar_cli.text import one_line
@@ -127,6 +127,25 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> Chan
     after = f"{before}{gap}{text}" + ("" if text.endswith("\n") else "\n")
     _write(store, SCRATCH, after, sha256, "add to the scratchpad", dry_run=dry_run)
     return Change(SCRATCH, before, after, dry_run=dry_run)
+
+
+def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = False) -> Change:
+    """Put `text` in the place of what stood on the scratchpad; an empty one deletes the file.
+
+    Raises:
+        ConflictError: Something else than `was` stands there now; it stays.
+    """
+    before, sha256 = _read(store, SCRATCH)
+    if before != was:
+        raise ConflictError(
+            f"{SCRATCH!r} was changed meanwhile; it stays as it is",
+            hint="Run the command again.",
+        )
+    if before and not text.strip():
+        return clear_scratch(store, dry_run=dry_run)
+    if text != before:
+        _write(store, SCRATCH, text, sha256, "edit the scratchpad", dry_run=dry_run)
+    return Change(SCRATCH, before, text, dry_run=dry_run)
 
 
 def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> Change:
