@@ -19,10 +19,11 @@ from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer, Who
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import look
-from familiar_cli.consolidation.standing import Standings, Today
+from familiar_cli.consolidation.standing import Today
+from familiar_cli.consolidation.survey import survey
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
+from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store import MemoryStore
 
 DAY = timedelta(days=1)
@@ -57,7 +58,8 @@ class Life:
     """A familiar with one session a day."""
 
     def __init__(self, root: Path) -> None:
-        self.store = MemoryStore(root / "memory")
+        journal = GitJournal(root / "journal.git", root / "memory")
+        self.store = MemoryStore(root / "memory", journal=journal)
         self.cache = root / "cache.json"
         self.day = FIRST
 
@@ -77,7 +79,7 @@ class Life:
         composer = Composer(model, tokens.heuristic().count, Who("Aria"), Asking(), Path)
         started = time.perf_counter()
         now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
-        standings = Standings(look(self.store, 5, self.cache), Today(now, UTC), "bench")
+        standings = survey(self.store, Today(now, UTC), "bench", self.cache)
         engine = Engine(self.store, lambda: composer, lambda *_: "")
         report = asyncio.run(Consolidator(standings, engine).run())
         seconds = time.perf_counter() - started
@@ -106,12 +108,15 @@ def main() -> None:
     parser.add_argument("--years", type=int, nargs="*", default=[1, 10])
     parser.add_argument("--weeks", type=int, default=13)
     given = parser.parse_args()
+    first = 0.0
     for years in given.years:
         past, week = measure(years, given.weeks)
+        first = first or week.seconds
         print(
             f"year {years + 1:>2}: a week takes {week.seconds:.2f} s and {week.prompt_tokens:,} "
             f"tokens of prompts for {week.files} files; "
-            f"all the years before took {past.seconds:.1f} s and {past.prompt_tokens:,} tokens"
+            f"all the years before took {past.seconds:.1f} s and {past.prompt_tokens:,} tokens; "
+            f"ratio {week.seconds / first:.2f}"
         )
 
 

@@ -13,12 +13,13 @@ from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer, Who
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import Library, look
+from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.schedule import read_schedule
-from familiar_cli.consolidation.standing import Standings, Today
+from familiar_cli.consolidation.standing import Today
+from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.proposing import plan_for, plans_of, take_back
 from familiar_cli.writer.lapses import CONSOLIDATING, DISTILLING
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import Report
     from familiar_cli.consolidation.digests import Distilled, Name
     from familiar_cli.consolidation.periods import Period, Tier
+    from familiar_cli.consolidation.standing import Standings
     from familiar_cli.consolidation.types import Change, Why
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
@@ -108,19 +110,22 @@ class Consolidating:
             LockedError: Another process is still at it.
             FamiliarError: The memory or the history cannot be read.
         """
-        standings = self._standings()
-        if again:
-            named = [only] if only else [p for tier in tiers for p in standings.periods(tier)]
-            standings.again = frozenset(named)
-        consolidator = Consolidator(
-            standings,
-            self._engine(SLOT, how),
-            chats_of=self._chats_of,
-            plans=plans_of(self._familiar.memory, again=again),
-            wanted_tiers=tiers,
-            only=only,
-        )
-        report = await self._alone(how, consolidator.run(on_step), CONSOLIDATING)
+        async def run() -> Report:
+            standings = self._standings(only, everything=again and only is None)
+            if again:
+                named = [only] if only else [p for tier in tiers for p in standings.periods(tier)]
+                standings.make_again(named)
+            consolidator = Consolidator(
+                standings,
+                self._engine(SLOT, how),
+                chats_of=self._chats_of,
+                plans=plans_of(self._familiar.memory, again=again),
+                wanted_tiers=tiers,
+                only=only,
+            )
+            return await consolidator.run(on_step)
+
+        report = await self._alone(how, run(), CONSOLIDATING)
         is_whole = only is None and set(tiers) == set(TIERS)
         if not how.dry_run and (report.failed or is_whole):
             failed = report.failed[0] if report.failed else None
@@ -212,14 +217,16 @@ class Consolidating:
         finally:
             work.close()
 
-    def _look(self) -> Library:
-        cache_path = self._familiar.paths.root / ".consolidation.json"
-        return look(self._familiar.memory, self.today.cutoff_hour, cache_path)
-
-    def _standings(self) -> Standings:
-        familiar = self._familiar
-        name = instance_id(familiar.config.instance.id)
-        return Standings(self._look(), self.today, name, self._unwritten())
+    def _standings(self, only: Period | None = None, *, everything: bool = False) -> Standings:
+        return survey(
+            self._familiar.memory,
+            self.today,
+            instance_id(self._familiar.config.instance.id),
+            self._familiar.paths.root / ".consolidation.json",
+            unwritten=self._unwritten(),
+            only=only,
+            everything=everything,
+        )
 
     def _unwritten(self) -> frozenset[date]:
         zone, cutoff = self.today.zone, self.today.cutoff_hour
@@ -239,7 +246,7 @@ class Consolidating:
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
         return Distiller(
-            self._look(),
+            newest_sessions(self._familiar.memory, self.today.cutoff_hour),
             {name: _digest(set_to, name) for name in NAMES},
             self._familiar.counter.count,
             lambda name: self._engine(slots[name], how),

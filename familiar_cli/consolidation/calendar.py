@@ -9,7 +9,8 @@ from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.bullets import bullets_from_session, bullets_of, merged
 from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.coverage import coverage
-from familiar_cli.consolidation.library import facts_of, period_in
+from familiar_cli.consolidation.library import facts_of
+from familiar_cli.consolidation.naming import period_in
 from familiar_cli.consolidation.pages import read_page, readable
 from familiar_cli.consolidation.periods import TIERS, parts
 from familiar_cli.consolidation.plans import Plans
@@ -164,7 +165,7 @@ class Consolidator:
                 for period in self._periods(tier):
                     await self._one(self._standings.of(period))
                     on_step(self.report)
-        self.report.coverage = coverage(self._standings)
+        self.report.coverage = coverage(self._standings.library)
         self.report.problems = list(self._standings.library.problems)
         return self.report
 

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.consolidation.library import period_in
-from familiar_cli.consolidation.periods import TIERS, day_of
+from familiar_cli.consolidation.naming import period_in
+from familiar_cli.consolidation.periods import TIERS, day_of, year_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import date
+    from collections.abc import Iterable, Mapping
 
-    from familiar_cli.consolidation.library import File, Library
+    from familiar_cli.consolidation.library import Library
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.consolidation.standing import Standings
 
 
-def coverage(standings: Standings) -> dict[str, Any]:
+@dataclass(slots=True)
+class _Year:
+    """The days of a year of which anything is known, and the files of its periods."""
+
+    days: set[date] = field(default_factory=set)
+    made: list[Period] = field(default_factory=list)
+
+
+def coverage(library: Library) -> dict[str, Any]:
     """Return for each tier how many of the days with sessions it covers, and which each file does.
 
     Days are told in runs: `2026-04-06..2026-04-09`.
     """
-    library = standings.library
-    known = {day.first for day in library.daily} | {
-        day.first for day, files in library.sessions.items() if any(f.says for f in files)
+    settled = [year.coverage for year in library.settled.values()]
+    return _joined([*settled, *coverage_by_year(library).values()])
+
+
+def coverage_by_year(library: Library) -> dict[str, dict[str, Any]]:
+    """Return the same for each year that is not settled, by its name."""
+    years: dict[str, _Year] = {}
+    for day, files in library.sessions.items():
+        if any(file.says for file in files):
+            years.setdefault(year_of(day.first).name, _Year()).days.add(day.first)
+    for day in library.daily:
+        years.setdefault(year_of(day.first).name, _Year()).days.add(day.first)
+    for period in sorted(library.above):
+        years.setdefault(year_of(period.first).name, _Year()).made.append(period)
+    return {
+        name: {tier: _of_tier(library, tier, year) for tier in TIERS}
+        for name, year in years.items()
     }
-    return {tier: _of_tier(library, tier, known) for tier in TIERS}
 
 
 def days_of(library: Library, period: Period) -> frozenset[date]:
@@ -48,28 +68,54 @@ def days_of(library: Library, period: Period) -> frozenset[date]:
 
 def runs_of(days: Iterable[date]) -> list[str]:
     """Return days as runs, e.g. `2026-04-06..2026-04-09` and `2026-04-12`."""
-    runs: list[list[date]] = []
-    for day in sorted(days):
-        if runs and day - runs[-1][1] == timedelta(days=1):
-            runs[-1][1] = day
-        else:
-            runs.append([day, day])
-    return [f"{a}" if a == b else f"{a}..{b}" for a, b in runs]
+    return _told((day, day) for day in days)
 
 
-def _of_tier(library: Library, tier: Tier, known: set[date]) -> dict[str, Any]:
-    made: dict[Period, File] = {p: f for p, f in library.above.items() if p.tier == tier}
-    rests_on = {period.name: days_of(library, period) for period in sorted(made)}
+def _of_tier(library: Library, tier: Tier, year: _Year) -> dict[str, Any]:
+    rests_on = {p.name: days_of(library, p) for p in year.made if p.tier == tier}
     if tier == "daily":
-        covered = {day.first for day in library.daily if days_of(library, day)}
+        covered = {day for day in year.days if _day_is_there(library, day)}
     else:
         covered = {day for days in rests_on.values() for day in days}
     return {
-        "days": len(covered & known),
-        "of": len(known),
-        "missing": runs_of(known - covered),
+        "days": len(covered & year.days),
+        "of": len(year.days),
+        "missing": runs_of(year.days - covered),
         "rests_on": {name: runs_of(days) for name, days in rests_on.items()},
     }
+
+
+def _joined(years: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the coverage of several years as one."""
+    told = list(years)
+    return {tier: _joined_tier([year[tier] for year in told]) for tier in TIERS}
+
+
+def _joined_tier(years: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    told = list(years)
+    rests_on = [item for year in told for item in year["rests_on"].items()]
+    return {
+        "days": sum(year["days"] for year in told),
+        "of": sum(year["of"] for year in told),
+        "missing": _told(_run(run) for year in told for run in year["missing"]),
+        "rests_on": dict(sorted(rests_on)),
+    }
+
+
+def _told(runs: Iterable[tuple[date, date]]) -> list[str]:
+    """Return runs of days, those that touch as one."""
+    joined: list[list[date]] = []
+    for first, last in sorted(runs):
+        if joined and first - joined[-1][1] == timedelta(days=1):
+            joined[-1][1] = last
+        else:
+            joined.append([first, last])
+    return [f"{a}" if a == b else f"{a}..{b}" for a, b in joined]
+
+
+def _run(told: str) -> tuple[date, date]:
+    first, _, last = told.partition("..")
+    return date.fromisoformat(first), date.fromisoformat(last or first)
 
 
 def _day_is_there(library: Library, day: date) -> bool:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.blocks import blocks
-from familiar_cli.consolidation.library import SESSIONS
+from familiar_cli.consolidation.library import facts_of
+from familiar_cli.consolidation.naming import SESSIONS
 from familiar_cli.consolidation.pages import Page, Record, digest_of, read_page, readable
 from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from familiar_cli.consolidation.engine import Engine
-    from familiar_cli.consolidation.library import File, Library
     from familiar_cli.consolidation.schedule import Schedule
     from familiar_cli.consolidation.standing import Today
     from familiar_cli.consolidation.types import Made, Refused
@@ -152,7 +153,7 @@ class Distiller:
     """Makes digests.
 
     Args:
-        library: The sessions.
+        sessions: Every session file, the newest first.
         digests: How each digest is made.
         count: Counts tokens.
         engine: Gives what makes the files of a digest; each may ask another model.
@@ -163,7 +164,7 @@ class Distiller:
 
     def __init__(
         self,
-        library: Library,
+        sessions: Iterable[str],
         digests: Mapping[Name, Digest],
         count: Callable[[str], int],
         engine: Callable[[Name], Engine],
@@ -172,7 +173,7 @@ class Distiller:
         name: str,
         plans: Plans | None = None,
     ) -> None:
-        self._library = library
+        self._sessions = sessions
         self._digests = digests
         self._count = count
         self._engine = engine
@@ -312,15 +313,15 @@ class Distiller:
         """Return the newest sessions that fit, the oldest of them first."""
         taken: list[tuple[str, str, str]] = []
         room = digest.budget_tokens - self._count(f"# {TITLES['short']}\n")
-        for file in self._newest_first():
-            body = read_page(self._store.read_file(file.rel_path)).body
-            section = _section(file.rel_path, readable(body))
+        for path, text in self._newest_first():
+            body = read_page(text).body
+            section = _section(path, readable(body))
             if self._count(section) > room:
                 if not taken:
-                    taken.append((file.rel_path, digest_of(body), self._shortened(section, room)))
+                    taken.append((path, digest_of(body), self._shortened(section, room)))
                 break
             room -= self._count(section)
-            taken.append((file.rel_path, digest_of(body), section))
+            taken.append((path, digest_of(body), section))
         taken.reverse()
         text = "\n".join([f"# {TITLES['short']}\n", *(section for _, _, section in taken)])
         return Wanted(
@@ -333,11 +334,13 @@ class Distiller:
             made_at=iso(self._today.now),
         )
 
-    def _newest_first(self) -> Iterator[File]:
-        for day in sorted(self._library.sessions, reverse=True):
-            for file in reversed(self._library.sessions[day]):
-                if file.says and not file.problem:
-                    yield file
+    def _newest_first(self) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each session that can be read and says something."""
+        for path in self._sessions:
+            with suppress(FamiliarError):  # `consolidate` names it
+                text = self._store.read_file(path)
+                if facts_of(path, text).says:
+                    yield path, text
 
     def _shortened(self, section: str, room: int) -> str:
         """Return the beginning of a session that alone is too long, and say so."""

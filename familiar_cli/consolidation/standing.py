@@ -10,16 +10,26 @@ from dataclasses import dataclass, field
 from datetime import date  # noqa: TC003  # a type of a field
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, is_over, parts, period_of
+from familiar_cli.consolidation.periods import (
+    CUTOFF_HOUR,
+    TIERS,
+    Period,
+    is_over,
+    parts,
+    period_of,
+    read_period,
+    year_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
 
     from familiar_cli.consolidation.library import File, Library
     from familiar_cli.consolidation.periods import Tier
 
 State = Literal["nothing", "made", "by_hand", "due", "stale", "waits"]
+_DONE = frozenset({"nothing", "made", "by_hand"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +82,19 @@ class Standings:
         today: When.
         instance: Which instance looks.
         unwritten: Days of which turns are not written into sessions yet.
-        again: Periods that are made again in any case.
     """
 
     library: Library
     today: Today
     instance: str
     unwritten: Collection[date] = frozenset()
-    again: Collection[Period] = frozenset()
+    _again: frozenset[Period] = frozenset()
     _known: dict[Period, Standing] = field(default_factory=dict)
+
+    def make_again(self, periods: Iterable[Period]) -> None:
+        """Take these periods as stale, however they stand."""
+        self._again |= frozenset(periods)
+        self._known.clear()
 
     def forget(self, period: Period) -> None:
         """The file of a period has changed: look again at it, and at what it is part of."""
@@ -88,7 +102,10 @@ class Standings:
             self._known.pop(period_of(period.first, tier), None)
 
     def periods(self, tier: Tier) -> list[Period]:
-        """Return every period of a tier of which anything is known, the oldest first."""
+        """Return every period of a tier of which anything is known, the oldest first.
+
+        Those of settled years are not among them.
+        """
         days = self.library.sessions.keys() | self.library.daily.keys()
         found = {period_of(day.first, tier) for day in days}
         found |= {
@@ -97,6 +114,18 @@ class Standings:
             if TIERS.index(p.tier) <= TIERS.index(tier)
         }
         return sorted(found)
+
+    def settled(self) -> frozenset[str]:
+        """Return the years in which nothing is left to do until one of their files changes."""
+        open_ = {
+            year_of(period.first).name
+            for tier in TIERS
+            for period in self.periods(tier)
+            if self.of(period).state not in _DONE or self._has_problem(period)
+        }
+        done = (name for name, stamp in self.library.stamps.items() if stamp and name not in open_)
+        years = (year for name in done if (year := read_period(name)) is not None)
+        return frozenset(year.name for year in years if self.today.is_over(year))
 
     def of(self, period: Period) -> Standing:
         """Return how a period stands."""
@@ -128,7 +157,7 @@ class Standings:
     def _daily_state(
         self, day: Period, sessions: Sequence[File], own: File | None
     ) -> tuple[State, str]:
-        if day in self.again:
+        if day in self._again:
             return "stale", "it is made again as you asked"
         fresh = [f.rel_path for f in sessions if f.digest not in self._taken_in(day, f.rel_path)]
         if own is None or own.sources is None:
@@ -178,7 +207,7 @@ class Standings:
         if there is None or there.sources is None:
             return Standing(period, "due", sources)
         changed = _changed(there.sources, sources)
-        if period in self.again:
+        if period in self._again:
             return Standing(period, "stale", sources, "it is made again as you asked")
         if changed:
             return Standing(period, "stale", sources, _what_changed(changed))
@@ -198,6 +227,9 @@ class Standings:
         if days:
             return f"turns of {min(days)} are not written down yet: run `familiar write-memory`"
         return ""
+
+    def _has_problem(self, period: Period) -> bool:
+        return any(file.problem for file in self._files(period))
 
     def _files(self, period: Period) -> tuple[File, ...]:
         if period.tier == "daily":

@@ -12,10 +12,10 @@ from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer, Who
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import look
 from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.consolidation.plans import Plans
-from familiar_cli.consolidation.standing import Standings, Today
+from familiar_cli.consolidation.standing import Today
+from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
@@ -118,9 +118,17 @@ class Life:
         return f"consolidate-{change.name}"
 
     def standings(self, now=LATER, again=(), cutoff_hour=5):
-        library = look(self.store, cutoff_hour, self.cache_path)
         today = Today(now, self.zone, cutoff_hour)
-        return Standings(library, today, self.instance, self.unwritten, again)
+        found = survey(
+            self.store,
+            today,
+            self.instance,
+            self.cache_path,
+            unwritten=self.unwritten,
+            everything=bool(again),
+        )
+        found.make_again(again)
+        return found
 
     def run(
         self, now=LATER, *, tiers=TIERS, only=None, again=(), cutoff_hour=5, chats=None, **more

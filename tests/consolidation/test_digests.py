@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.digests import Digest, Distiller
-from familiar_cli.consolidation.library import look
+from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.schedule import Schedule, read_schedule
@@ -42,7 +42,7 @@ def distiller(life, now=NOW, *, budgets=(3000, 2000, 2000), long="on", **more):
         "long": Digest("long", budgets[2], MONTHLY, switched_on=long == "on"),
     }
     return Distiller(
-        look(life.store),
+        newest_sessions(life.store),
         digests,
         COUNT,
         lambda _: life.engine(**more),

@@ -190,17 +190,6 @@ def test_the_changes_of_clocks_cost_no_day(lived) -> None:
     assert all(days_of(library, day_of(day)) for day in near)
 
 
-def test_what_the_cache_says_is_what_the_files_say(lived, tmp_path) -> None:
-    lives, _, _ = lived
-    one = lives["laptop"]
-    fresh, cached = look(one.store), look(one.store, cache_path=one.cache_path)
-    assert (fresh.sessions, fresh.daily, fresh.above) == (
-        cached.sessions,
-        cached.daily,
-        cached.above,
-    )
-
-
 def test_an_edit_right_after_a_look_is_seen(tmp_path) -> None:
     one = Life(tmp_path)
     one.cache_path = tmp_path / "cache.json"

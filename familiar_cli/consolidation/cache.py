@@ -1,0 +1,133 @@
+"""What was seen at the last look, kept beside the memory so that the next one is short.
+
+The file can be deleted at any time. It holds two things: what the files of the years said in which
+something is still to be done, and of every other year only that nothing is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from familiar_cli.memory.types import MemoryEntry
+
+_VERSION: Final = 2
+_ROW: Final = 5
+# A file as young as this may change again without its size or time telling.
+_TOO_YOUNG: Final = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A year of which nothing is to be done as long as its files are as they are.
+
+    Args:
+        stamp: Of its files; see `stamp_of`.
+        coverage: Which of its days each tier rests on, as `coverage.of_years` tells it.
+    """
+
+    stamp: str
+    coverage: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Cache:
+    """What was seen at the last look, and what is seen now.
+
+    Args:
+        path: Where it is kept; None: nowhere.
+        viewpoint: Who looked, and how they count days. From another one a year must settle anew.
+
+    Attributes:
+        files: What the files said.
+        settled: The years that are done with, by name.
+    """
+
+    path: Path | None = None
+    viewpoint: str = ""
+    files: dict[str, Any] = field(default_factory=dict)
+    settled: dict[str, Settled] = field(default_factory=dict)
+    _kept: object = None
+
+    @classmethod
+    def read(cls, path: Path | None, viewpoint: str) -> Cache:
+        """Return what was kept at `path`; nothing, where nothing useful is."""
+        cache = cls(path, viewpoint)
+        if path is None:
+            return cache
+        try:
+            value = json.loads(path.read_bytes())
+            if value["version"] != _VERSION:
+                return cache
+            cache._kept = value
+            cache.files = {p: row for p, row in value["files"].items() if _is_row(row)}
+            if value["viewpoint"] == viewpoint:
+                cache.settled = {
+                    str(year): Settled(str(stamp), dict(coverage))
+                    for year, (stamp, coverage) in value["settled"].items()
+                }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return cls(path, viewpoint)
+        return cache
+
+    def write(self) -> None:
+        """Keep what was seen, but for files so young that they may change unseen."""
+        if self.path is None:
+            return
+        youngest = stamp_time(now() - _TOO_YOUNG)
+        value = {
+            "version": _VERSION,
+            "viewpoint": self.viewpoint,
+            "files": {p: row for p, row in self.files.items() if row[1] < youngest},
+            "settled": {year: [s.stamp, s.coverage] for year, s in self.settled.items()},
+        }
+        if value == self._kept:
+            return
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            temporary.write_text(json.dumps(value), encoding="utf-8")
+            temporary.replace(self.path)
+        except OSError:
+            with suppress(OSError):  # it only saves time
+                temporary.unlink(missing_ok=True)
+        self._kept = value
+
+
+def stamp_of(entries: Iterable[MemoryEntry]) -> str:
+    """Return what changes whenever one of these files does; empty while one of them is too young.
+
+    Like every quick check, it goes by the size and the time of a file.
+    """
+    found = tuple(entries)
+    youngest = now() - _TOO_YOUNG
+    if any(entry.modified >= youngest for entry in found):
+        return ""
+    rows = [f"{e.rel_path}\0{e.size_bytes}\0{e.modified.timestamp()}\0" for e in found]
+    return blake2b("".join(rows).encode(), digest_size=16).hexdigest()
+
+
+def stamp_time(moment: datetime) -> str:
+    """Return the time of a file as it is compared."""
+    return moment.isoformat(timespec="milliseconds")
+
+
+def _is_row(row: Any) -> bool:  # noqa: ANN401
+    return (
+        isinstance(row, list)
+        and [type(value) for value in row[:3]] == [int, str, str]
+        and len(row) == _ROW
+        and isinstance(row[3], dict | None)
+        and isinstance(row[4], bool)
+    )
