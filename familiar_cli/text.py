@@ -44,6 +44,8 @@ def slugify(title: str, *, max_chars: int = 60) -> str:
 
 def fold(text: str) -> str:
     """Return `text` so that two names a person would call the same compare equal."""
+    if text.isascii():
+        return text.lower()  # all that the rest would do to it
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from familiar_cli.errors import (
 from familiar_cli.memory import paths
 from familiar_cli.memory.files import check_readable, sha256_of, signature
 from familiar_cli.memory.types import MISSING, Change
+from familiar_cli.plain_files import read_plain
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -36,29 +38,30 @@ class _Names:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.all = set(names)
-        self._folded: dict[str, set[str]] | None = None
+        self._folded: Counter[str] | None = None
 
     def twin(self, name: str) -> str | None:
         """Return another name that some file system takes for `name`."""
         if name in self.all:
             return None
         if self._folded is None:
-            self._folded = {}
-            for known in self.all:
-                self._folded.setdefault(fold(known), set()).add(known)
-        return min(self._folded.get(fold(name), ()), default=None)
+            self._folded = Counter(map(fold, self.all))
+        folded = fold(name)
+        if not self._folded[folded]:
+            return None
+        return min(known for known in self.all if fold(known) == folded)
 
     def add(self, name: str) -> None:
         """Put `name` there."""
+        if name not in self.all and self._folded is not None:
+            self._folded[fold(name)] += 1
         self.all.add(name)
-        if self._folded is not None:
-            self._folded.setdefault(fold(name), set()).add(name)
 
     def remove(self, name: str) -> None:
         """Take `name` away."""
+        if name in self.all and self._folded is not None:
+            self._folded[fold(name)] -= 1
         self.all.discard(name)
-        if self._folded is not None:
-            self._folded.get(fold(name), set()).discard(name)
 
 
 class Paper:
@@ -215,8 +218,7 @@ class Paper:
             status = os.lstat(real)
             if stat.S_ISREG(status.st_mode):
                 check_readable(rel_path, status)
-                with open(real, "rb") as file:
-                    return file.read()
+                return read_plain(real)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

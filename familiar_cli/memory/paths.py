@@ -55,7 +55,8 @@ def unreadable(name: str, *, wildcards: bool = False) -> str | None:
     """Return why `name` cannot be one part of a path here, or None when it can."""
     if name == "..":
         return "leads out of the memory directory"
-    if _UNREADABLE.search(name):
+    is_plain = name.isascii() and name.isprintable() and "\\" not in name  # as almost all are
+    if not is_plain and _UNREADABLE.search(name):
         if _LONE_SURROGATE.search(name):
             return "has a name that is not UTF-8"
         return "has a backslash or a control character in it"

@@ -6,7 +6,6 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from familiar_cli.clock import to_ms
 from familiar_cli.errors import FamiliarError, TooManyResultsError
 from familiar_cli.memory import paths
 from familiar_cli.memory.types import MemoryEntry, Skipped, Walk
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
     from familiar_cli.memory.files import Tree
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST_S = 253_370_764_800  # the year 9999; file systems can say later, `datetime` cannot
+# The years 1 and 9999, in milliseconds; file systems can say more, `datetime` cannot.
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_370_764_800_000
+_NS_PER_MS = 1_000_000
 _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: a directory link on Windows
 
 
@@ -151,8 +152,9 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
 
 
 def _entry(rel_path: str, status: os.stat_result, *, is_dir: bool) -> MemoryEntry:
-    modified = _EPOCH + timedelta(seconds=min(status.st_mtime, _LATEST_S))
-    return MemoryEntry(rel_path, is_dir, 0 if is_dir else status.st_size, to_ms(modified))
+    ms = max(_EARLIEST_MS, min(status.st_mtime_ns // _NS_PER_MS, _LATEST_MS))
+    modified = _EPOCH + timedelta(milliseconds=ms)
+    return MemoryEntry(rel_path, is_dir, 0 if is_dir else status.st_size, modified)
 
 
 def _reason(error: OSError) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.memory.common_words import common_words
@@ -151,6 +153,7 @@ def test_a_key_is_the_key_of_itself(name) -> None:
 @given(names.filter(key_of))
 def test_every_name_is_found_when_it_is_called(name) -> None:
     key = key_of(name)
+    assume(not unicodedata.category(key[0]).startswith("M"))  # a mark joins the @ before it
     assert find(f"hey @{key}", name) == [key]
 
 
