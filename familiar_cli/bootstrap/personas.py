@@ -10,7 +10,9 @@ from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece
 from familiar_cli.bootstrap.persona_tasks import tasks_markdown
 from familiar_cli.errors import BadInputError, NotFoundError
-from familiar_cli.memory.self_files import SELF_DIR, field_markdown, self_file
+from familiar_cli.memory import desk
+from familiar_cli.memory.desk.items import items_in
+from familiar_cli.memory.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.identity import Author
 
-KEPT_DIR: Final = f"{SELF_DIR}/.persona"
+KEPT_DIR: Final = PERSONA_DIR
 LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
 IDENTITY: Final = "IDENTITY.md"
 SOUL: Final = "SOUL.md"
@@ -31,15 +33,16 @@ PARTS: Final = (IDENTITY, SOUL, PROTOCOLS, USER)
 FIELDS: Final = {IDENTITY: "description", SOUL: "personality", PROTOCOLS: "system_prompt"}
 """Which field of a character each part is, and so which file of `self/`."""
 
+REMINDERS: Final = "REMINDERS.md"
 VERBATIM: Final = {
     "MEMORY_SHORT.md": "digest/short.md",
     "MEMORY_MID.md": "digest/mid.md",
     "MEMORY_LONG.md": "digest/long.md",
-    "REMINDERS.md": "reminders.md",
-    "SCRATCH.md": "scratch.md",
+    REMINDERS: desk.REMINDERS,
+    "SCRATCH.md": desk.SCRATCH,
 }
+TIERS: Final = "CONTEXT_TIERS.md"
 TASKS: Final = "TASKS.json"
-TASKS_FILE: Final = "tasks.md"
 MAIN_INSTRUCTION: Final = "{{original}}\n\n"
 """Stands above the protocols, so that they add to the main instruction and do not replace it."""
 
@@ -151,7 +154,7 @@ def _is_persona(directory: Path) -> bool:
 
 def _parts(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return which file is which part; names count without case, the usual spelling first."""
-    known = {fold(name): name for name in (*PARTS, *VERBATIM, TASKS)}
+    known = {fold(name): name for name in (*PARTS, *VERBATIM, TIERS, TASKS)}
     found: dict[str, str] = {}
     for source in sorted(files, key=lambda name: (name not in known.values(), name)):
         part = known.get(fold(source))
@@ -175,7 +178,13 @@ class _Mapping:
         text = self._text(source, content) if part else ""
         if not text.strip():
             return []
+        if part == TIERS:
+            return [Piece(source, TIERS_NOTE, content, is_original=True)]
         if part in VERBATIM:
+            if part == REMINDERS and not items_in(text):
+                self.warnings.append(
+                    f"{one_line(source)} holds no list, so nothing of it is ever due"
+                )
             return [Piece(source, VERBATIM[part], content, is_original=True)]
         page = self._page(source, part, text)
         return [
@@ -202,7 +211,7 @@ class _Mapping:
         if tasks is None:
             self.warnings.append(f"{one_line(source)} holds no list of tasks; it is kept as it is")
             return []
-        return [(TASKS_FILE, tasks)]
+        return [(desk.TASKS, tasks)]
 
 
 def _stays(piece: Piece) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from familiar_cli.config.tiers import TIERS
 from familiar_cli.memory.aliases import PEOPLE_DIR
 from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
-from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR
+from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, TIERS_NOTE
 
 IDENTITY: Final = 1
 STANDARD: Final = 2
@@ -23,8 +23,6 @@ DIGEST_DIR: Final = "digest"
 SHORT: Final = f"{DIGEST_DIR}/short.md"
 MID: Final = f"{DIGEST_DIR}/mid.md"
 LONG: Final = f"{DIGEST_DIR}/long.md"
-TIERS_NOTE: Final = f"{SELF_DIR}/.persona/CONTEXT_TIERS.md"
-"""What a persona that was imported says of its own tiers."""
 
 
 @dataclass(frozen=True, slots=True)

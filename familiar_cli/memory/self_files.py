@@ -11,6 +11,12 @@ from typing import Final
 
 SELF_DIR: Final = "self"
 CARD_JSON: Final = "self/card.json"
+PERSONA_DIR: Final = f"{SELF_DIR}/.persona"
+"""Where the files of a persona that was imported are kept as they came."""
+
+TIERS_NOTE: Final = f"{PERSONA_DIR}/CONTEXT_TIERS.md"
+"""What such a persona says of its own tiers."""
+
 ORIGINAL_STEM: Final = ".original"  # the suffix tells the container: .png .json .yaml .charx
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from familiar_cli.context.character import read_character
 from familiar_cli.context.examples import numbered_blocks
 from familiar_cli.context.macros import Macros
-from familiar_cli.context.tiers import DEEP, TIERS_NOTE, is_loaded, withheld
+from familiar_cli.context.tiers import DEEP, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import UsageError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, SELF_FILES, self_file
+from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
     from familiar_cli.context.character import Character

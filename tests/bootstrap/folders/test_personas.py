@@ -24,6 +24,8 @@ from familiar_cli.errors import BadInputError, ConflictError, RefusedError, Usag
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
 from familiar_cli.memory.alias_section import names_of
+from familiar_cli.memory.desk.items import items_in
+from familiar_cli.memory.self_files import TIERS_NOTE
 from familiar_cli.memory.store import MemoryStore
 
 NOOR = Author("discord", "4711")
@@ -61,7 +63,7 @@ def test_a_persona_is_found_again_byte_for_byte(store, ember) -> None:
     plan = take(store, files)
     assert originals(store, LEDGER) == files
     shown = {*plan.written, *plan.unchanged}
-    assert plan.kept_unmapped == ("CONTEXT_TIERS.md", "CRONS.json", "HELP.md")
+    assert plan.kept_unmapped == ("CRONS.json", "HELP.md")
     assert {"digest/short.md", "digest/mid.md", "digest/long.md", "tasks.md"} <= shown
 
 
@@ -162,11 +164,34 @@ def test_a_damaged_ledger_changes_nothing(store, ember) -> None:
         ('[{"title": "c\\n- [x] d", "due_date": "2026-01-01"}]',
          "# Tasks\n\n- [ ] c - [x] d @2026-01-01\n"),
         ("[]", "# Tasks\n\n"),
+        ('[{"title": "d", "status": "Cancelled"}, {"title": "e", "status": "in progress"}]',
+         "# Tasks\n\n- [-] d\n- [ ] e\n  status: in progress\n"),
+        ('[{"id": 7, "name": "f", "status": "open", "done": false, "tags": ["é"], "x": "g\\nh"}]',
+         '# Tasks\n\n- [ ] f\n  id: 7\n  tags: ["é"]\n  x: g h\n'),
+        ('[{"title": "i", "- [ ] j": "k", "```": null}]',
+         '# Tasks\n\n- [ ] i\n  "- [ ] j": k\n  "```": null\n'),
         ("{}", None), ("[1]", None), ('[{"id": 1}]', None), ("nonsense", None), ("[" * 9999, None),
     ],
 )  # fmt: skip
 def test_tasks(raw, page) -> None:
     assert tasks_markdown(raw) == page
+
+
+def test_what_else_a_task_says_is_neither_a_task_nor_a_block_of_code() -> None:
+    page = tasks_markdown('[{"title": "a", "- [ ] b": "- [ ] c", "~~~": "d"}, "e"]')
+    assert [item.text for item in items_in(page)] == ["a", "e"]
+
+
+def test_reminders_that_are_no_list_are_told_of(store) -> None:
+    plan = take(store, {"SOUL.md": b"s", "REMINDERS.md": b"Call Anna some day.\n"})
+    assert "REMINDERS.md holds no list, so nothing of it is ever due" in plan.warnings
+    assert store.read_file("reminders.md") == "Call Anna some day.\n"
+
+
+def test_the_note_on_tiers_is_where_a_prompt_looks_for_it(store) -> None:
+    plan = take(store, {"SOUL.md": b"s", "context_tiers.md": b"tiers\n"})
+    assert store.read_file(TIERS_NOTE) == "tiers\n"
+    assert (TIERS_NOTE in plan.written, plan.kept_unmapped) == (True, ())
 
 
 def test_personas_are_found_at_every_height(ember, tmp_path) -> None:
