@@ -31,6 +31,7 @@ from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.memory.self_files import field_markdown
+from familiar_cli.talking import assemble
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,7 @@ def in_process_ms(home: Path, name: str) -> float:
     """Return how long one prompt takes, the familiar opened anew."""
     start = time.perf_counter()
     with Familiar.load_from_disk(home, name) as familiar:
-        trace = familiar.assemble(Said(QUESTION, ANNA))
+        trace = assemble(familiar, Said(QUESTION, ANNA))
     assert trace.messages[-1].content == QUESTION
     return (time.perf_counter() - start) * 1000
 

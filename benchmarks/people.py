@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
+from familiar_cli.talking import assemble
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +84,7 @@ def prompt_ms(home: Path, size: int) -> float:
     """Return how long the whole prompt takes."""
     start = time.perf_counter()
     with Familiar.load_from_disk(home, f"f{size}") as familiar:
-        trace = familiar.assemble(Said(SAID, ANNA))
+        trace = assemble(familiar, Said(SAID, ANNA))
     kept = [piece for piece in trace.contributions if piece.source == "content_search.people"]
     assert len(kept) == 4
     return 1000 * (time.perf_counter() - start)

@@ -6,10 +6,12 @@ import asyncio
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.config.schema import SlotSettings
 from familiar_cli.consolidating import tend
-from familiar_cli.familiar import WRITER_SLOT
+from familiar_cli.llm.slots import check_usable
 from familiar_cli.writer.after_reply import due_turns
 from familiar_cli.writer.lapses import WRITING
+from familiar_cli.writer.memory_writer import MemoryWriter, Who, WriterSettings
 from familiar_cli.writer.scheduler import MemoryWriterScheduler
 from familiar_cli.writer.turnstile import one_at_a_time
 from familiar_cli.writer.watch import stopped_by_signals, until, watch
@@ -19,10 +21,61 @@ if TYPE_CHECKING:
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.writer.memory_writer import MemoryWriter, Mode
+    from familiar_cli.llm.slots import ResolvedSlot
+    from familiar_cli.writer.memory_writer import Mode
     from familiar_cli.writer.types import Report
 
+WRITER_SLOT: Final = "memory_writer"
 _PATIENCE_S: Final = 3600.0  # with another process that writes memory
+_PLAN_TOKENS: Final = 4096  # of a reply that says what to remember, where nobody said otherwise
+_PLAN_TEMPERATURE: Final = 0.2  # it is to be faithful, not inventive
+
+
+def memory_writer(
+    familiar: Familiar, *, on_wait: Callable[[str], None] | None = None
+) -> MemoryWriter:
+    """Return what turns the history into memory.
+
+    Raises:
+        ConfigError: Something is missing to talk to its model.
+    """
+    slot = familiar.slot(WRITER_SLOT)
+    check_usable(slot)
+    character = familiar.character.read(familiar.paths.id)
+    texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
+    voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
+    return MemoryWriter(
+        familiar.memory,
+        familiar.history,
+        familiar.model(WRITER_SLOT, on_wait=on_wait),
+        familiar.counter,
+        familiar.runs,
+        who=Who(character.name, voice.strip(), (familiar.config.system_prompt, *texts.values())),
+        settings=_writer_settings(familiar, slot),
+        zone=familiar.zone,
+        private=familiar.channels.private,
+        channel_context_lookup=familiar.channel_label,
+    )
+
+
+def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
+    """Return how the writer works. A reply that is a plan is longer than one in a chat."""
+    set_to, llm = familiar.config.memory_writer, familiar.config.llm
+    own = WRITER_SLOT in llm.slots
+    reply_tokens, temperature = slot.max_tokens, None
+    if not own and not llm.max_tokens:
+        reply_tokens = max(reply_tokens, min(_PLAN_TOKENS, slot.context_tokens // 4))
+    if not own and slot.temperature == SlotSettings().temperature:
+        temperature = _PLAN_TEMPERATURE
+    return WriterSettings(
+        batch_turns=set_to.batch_turns,
+        batch_tokens=set_to.batch_tokens,
+        quiet_gap_s=set_to.idle_timeout,
+        share_private=set_to.dm == "share",
+        reply_tokens=reply_tokens,
+        temperature=temperature,
+        structured=set_to.structured,
+    )
 
 
 def write_now(
@@ -46,7 +99,7 @@ def write_now(
         FamiliarError: The history, the memory or the record cannot be used.
     """
     with nullcontext() if mode == "dry_run" else familiar.runs.lapses.noting(WRITING):
-        writer = familiar.memory_writer(on_wait=on_wait)
+        writer = memory_writer(familiar, on_wait=on_wait)
     making = _pass(familiar, writer, mode, wait_s=_PATIENCE_S, on_wait=on_wait, **which)
     try:
         return asyncio.run(making)
@@ -74,7 +127,7 @@ def write_later(familiar: Familiar) -> int:
 
     async def write() -> None:
         with familiar.runs.lapses.noting(WRITING):
-            writer = familiar.memory_writer()
+            writer = memory_writer(familiar)
         report = await _pass(familiar, writer)
         if report.error:
             raise report.error
@@ -105,7 +158,7 @@ def stay(
         ConfigError: Something is missing to talk to the model.
     """
     with familiar.runs.lapses.noting(WRITING):
-        writer = familiar.memory_writer(on_wait=on_note)
+        writer = memory_writer(familiar, on_wait=on_note)
     failed: list[FamiliarError | None] = [None]
 
     async def write() -> None:

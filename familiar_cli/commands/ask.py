@@ -64,10 +64,11 @@ def ask(
 
 
 def _show(out: Output, familiar: Familiar, said: Said) -> None:
+    from familiar_cli.talking import assemble
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.terminal import print_page
 
-    trace = familiar.assemble(said)
+    trace = assemble(familiar, said)
     out.answer(trace.to_json(), lambda: print_page(context_page(trace)))
     for notice in trace.notices:
         out.warn(notice)
@@ -75,11 +76,12 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
 
 def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
     from familiar_cli.errors import PartialError
+    from familiar_cli.talking import take_turn
     from familiar_cli.ui.afterwards import finish, look_back
     from familiar_cli.ui.reply import ReplyPrinter
 
     with ReplyPrinter(silent=out.as_json) as printer:
-        taken = familiar.take_turn(said, printer, stream=stream, on_wait=out.note)
+        taken = take_turn(familiar, said, printer, stream=stream, on_wait=out.note)
     for notice in taken.notices:
         out.warn(notice)
     if not taken.interrupted:

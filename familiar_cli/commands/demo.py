@@ -129,6 +129,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     """Ask the questions, and show what the last one sent."""
     from familiar_cli.context.trace_files import read_trace
+    from familiar_cli.talking import take_turn
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.reply import ReplyPrinter
 
@@ -142,7 +143,7 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     for question in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
-            taken = familiar.take_turn(_said(question), printer, on_wait=out.note)
+            taken = take_turn(familiar, _said(question), printer, on_wait=out.note)
         told = taken.to_json()
         turns.append({"question": question, "turn": told["turn"], "reply": told["reply"]})
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
@@ -152,9 +153,10 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
 
 def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, Any]:
     """Show the prompt of the first question without asking anybody."""
+    from familiar_cli.talking import assemble
     from familiar_cli.ui.context_page import context_page
 
-    trace = familiar.assemble(_said(QUESTIONS[0]))
+    trace = assemble(familiar, _said(QUESTIONS[0]))
     title = f"\n3. No model is asked, since {why_not}. What would be sent for:"
     _show(out, f"{title}\n> {QUESTIONS[0]}", context_page(trace))
     return {"model": None, "turns": [], "context": trace.to_json()}

@@ -57,7 +57,7 @@ def write_memory(
     from familiar_cli.clock import now
     from familiar_cli.errors import UsageError
     from familiar_cli.history.when import read_when
-    from familiar_cli.remembering import write_now
+    from familiar_cli.remembering import memory_writer, write_now
     from familiar_cli.ui import writer_page as page
 
     out = output(ctx)
@@ -66,7 +66,7 @@ def write_memory(
     with familiar_of(ctx) as familiar:
         moment = read_when(since, now(), familiar.zone) if since else None
         if estimate:
-            told = familiar.memory_writer().estimate(since=moment, again=again)
+            told = memory_writer(familiar).estimate(since=moment, again=again)
             return out.answer(told, page.estimate_text(told))
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
         with page.progress(out) as on_step:

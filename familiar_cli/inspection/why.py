@@ -202,8 +202,9 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]
 
 def _explaining(familiar: Familiar, trace: Trace) -> list[Explains]:
     from familiar_cli.context.protocols import Explains
+    from familiar_cli.prompting import pipeline
 
-    providers = familiar.pipeline(trace.channel_id, modality=trace.modality).providers
+    providers = pipeline(familiar, trace.channel_id, modality=trace.modality).providers
     return [provider for provider in providers if isinstance(provider, Explains)]
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 
-WRITER_SLOT: Final = "memory_writer"
-INDEX_JOB: Final = "index"
 _STAYS: Final = {
     "summary": "The summary of earlier turns stays",
     "memory": "Memory stays",
@@ -64,4 +62,7 @@ def _tell(out: Output, drained: Drained, why: str) -> None:
 
 
 def _kind(job: str) -> str:
+    from familiar_cli.familiar import INDEX_JOB
+    from familiar_cli.remembering import WRITER_SLOT
+
     return {WRITER_SLOT: "memory", INDEX_JOB: "index"}.get(job, "summary")

@@ -81,20 +81,11 @@ class Chat:
 
     def _open(self) -> None:
         """Greet in a conversation that has not begun. It is kept with the first turn."""
-        from familiar_cli.clock import now
-        from familiar_cli.context.turn import request_for
         from familiar_cli.llm.slots import check_usable
+        from familiar_cli.talking import opening_of
 
         check_usable(self.familiar.slot())  # better now than after the first line
-        request = request_for(
-            replace(self.said, text="Hello"),
-            familiar_id=self.familiar.paths.id,
-            allowance=self.familiar.allowance(self.said),
-            history=self.familiar.history,
-            opening=self.familiar.character.opening,
-            at=now(),
-        )
-        self.opening = request.opening
+        self.opening = opening_of(self.familiar, self.said)
         if self.interactive:
             self.out.note("/help lists what else you can type; Ctrl-D ends.")
         if self.said.off_record:
@@ -120,6 +111,8 @@ class Chat:
         return 0
 
     def _turn(self, text: str) -> int:
+        from familiar_cli.talking import take_turn
+
         if self.opening and not self.said.off_record:  # what was shown is what is kept
             modality = str(self.said.modality)
             self.familiar.history.begin(self.said.channel_id, self.opening, modality=modality)
@@ -127,8 +120,12 @@ class Chat:
         finish(self.out, self.familiar)  # the model does one thing after another
         self._name()
         with ReplyPrinter(silent=self.out.as_json) as printer:
-            taken = self.familiar.take_turn(
-                replace(self.said, text=text), printer, stream=self.stream, on_wait=self.out.note
+            taken = take_turn(
+                self.familiar,
+                replace(self.said, text=text),
+                printer,
+                stream=self.stream,
+                on_wait=self.out.note,
             )
         self.turns += 1
         self.last = taken.trace

@@ -1,0 +1,184 @@
+"""What a prompt is made by: the providers and processors of a channel, each with what it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers.content_search import ContentSearchProvider
+from familiar_cli.context.providers.desk import DeskProvider
+from familiar_cli.context.providers.digests import DigestsProvider
+from familiar_cli.context.providers.from_tier import FromTier
+from familiar_cli.context.providers.history import Beyond, HistoryProvider
+from familiar_cli.context.providers.notes import NotesProvider
+from familiar_cli.context.providers.remembered import RememberedProvider
+from familiar_cli.context.providers.system_block import SystemBlockProvider
+from familiar_cli.context.tiers import STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.config.effective_channel import Channel
+    from familiar_cli.context.processors.recast import RecastPostProcessor
+    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+    from familiar_cli.context.protocols import ContextProvider
+    from familiar_cli.context.providers.content_search.filter import Filter
+    from familiar_cli.context.providers.content_search.retrieval import Retrieval
+    from familiar_cli.context.types import Spoken
+    from familiar_cli.familiar import Familiar
+
+FILTER_SLOT: Final = "content_filter"
+
+
+def pipeline(
+    familiar: Familiar,
+    channel_id: str,
+    *,
+    modality: str = "text",
+    remembered: Sequence[Spoken] = (),
+    dry: bool = False,
+) -> ContextPipeline:
+    """Return what makes the prompts of a channel.
+
+    Args:
+        familiar: Whose prompts.
+        channel_id: The channel.
+        modality: How what is said comes.
+        remembered: What was said off the record just before.
+        dry: No model may be asked, so what would ask one is left out.
+
+    Raises:
+        ConfigError: The channel's file has something wrong in it.
+    """
+    channel = familiar.channel(channel_id, modality)
+    used = () if dry else processors(familiar, channel_id, modality)
+    return ContextPipeline(
+        _providers(familiar, channel, remembered, dry=dry),
+        familiar.counter,
+        pre_processors=[_thinking(familiar)] if "stepped_thinking" in used else (),
+        post_processors=[_recast(familiar)] if "recast" in used else (),
+    )
+
+
+def processors(familiar: Familiar, channel_id: str, modality: str) -> tuple[str, ...]:
+    """Return which processors a turn in a channel has: switched on, and with a slot set up."""
+    switched = familiar.channel(channel_id, modality).processors
+    return tuple(name for name, on in switched.items() if on and name in familiar.config.llm.slots)
+
+
+def filters(familiar: Familiar) -> bool:
+    """Return whether a model chooses among the memories that were found: where it is set up."""
+    return FILTER_SLOT in familiar.config.llm.slots
+
+
+def _providers(
+    familiar: Familiar, channel: Channel, remembered: Sequence[Spoken], *, dry: bool
+) -> list[ContextProvider]:
+    set_to, character, memory = familiar.config, familiar.character, familiar.memory
+    deadline_s = set_to.context.provider_deadline_s
+    share_private = set_to.memory_writer.dm == "share"
+    at_start = set_to.context.datetime_place == "start"
+    block = SystemBlockProvider(
+        familiar.zone, tells_time=set_to.context.datetime == "on", at_start=at_start
+    )
+    beyond = Beyond(
+        familiar.summaries,
+        familiar.channels.private,
+        familiar.channel_label,
+        set_to.history.elsewhere_channels,
+    )
+    return [
+        *([block] if at_start else ()),
+        character,
+        DigestsProvider(memory, share_private=share_private, deadline_s=deadline_s),
+        NotesProvider(
+            channel.author_note,
+            channel.inject,
+            character.macros_of,
+            familiar.history,
+            deadline_s=deadline_s,
+        ),
+        HistoryProvider(
+            familiar.history,
+            recent_turns=channel.recent_turns,
+            deadline_s=deadline_s,
+            beyond=beyond,
+        ),
+        FromTier(_content_search(familiar, channel.recent_turns, dry=dry), STANDARD),
+        *([] if at_start else [block]),
+        DeskProvider(memory, familiar.zone, share_private=share_private, deadline_s=deadline_s),
+        *([RememberedProvider(remembered)] if remembered else ()),
+    ]
+
+
+def _content_search(familiar: Familiar, recent_turns: int, *, dry: bool) -> ContentSearchProvider:
+    set_to = familiar.config
+    return ContentSearchProvider(
+        familiar.memory,
+        familiar.history,
+        familiar.names,
+        familiar.counter,
+        retrieval=lambda refresh_s: _retrieval(familiar, recent_turns, refresh_s),
+        content_filter=_filter(familiar) if filters(familiar) and not dry else None,
+        snippet_tokens=set_to.search.snippet_tokens,
+        on_behind=familiar.note_index_behind,
+        share_private=set_to.memory_writer.dm == "share",
+        deadline_s=set_to.context.provider_deadline_s,
+    )
+
+
+def _retrieval(familiar: Familiar, recent_turns: int, refresh_s: float) -> Retrieval:
+    from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
+
+    memory = Memory(
+        familiar.memory,
+        familiar.search,
+        lambda: familiar.embedder,
+        familiar.history,
+        familiar.character.macros_of,
+        recent_turns,
+    )
+    return Retrieval(
+        memory,
+        familiar.counter,
+        k=familiar.config.search.k,
+        share_private=familiar.config.memory_writer.dm == "share",
+        refresh_s=refresh_s,
+    )
+
+
+def _filter(familiar: Familiar) -> Filter:
+    from familiar_cli.context.providers.content_search.filter import Filter
+
+    set_to = familiar.config.filter
+    return Filter(
+        lambda: familiar.usable_model(FILTER_SLOT),
+        familiar.memory,
+        familiar.counter,
+        char=familiar.name,
+        strong=set_to.strong,
+        answer_tokens=set_to.answer_tokens,
+        deadline_s=set_to.deadline_s,
+    )
+
+
+def _thinking(familiar: Familiar) -> SteppedThinkingPreProcessor:
+    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+
+    return SteppedThinkingPreProcessor(
+        lambda: familiar.usable_model("stepped_thinking"),
+        familiar.counter,
+        char=familiar.name,
+        deadline_s=familiar.config.context.processor_deadline_s,
+    )
+
+
+def _recast(familiar: Familiar) -> RecastPostProcessor:
+    from familiar_cli.context.processors.recast import RecastPostProcessor
+
+    return RecastPostProcessor(
+        lambda: familiar.usable_model("recast"),
+        familiar.counter,
+        char=familiar.name,
+        deadline_s=familiar.config.context.processor_deadline_s,
+    )
