@@ -110,6 +110,7 @@ class Consolidating:
             LockedError: Another process is still at it.
             FamiliarError: The memory or the history cannot be read.
         """
+
         async def run() -> Report:
             standings = self._standings(only, everything=again and only is None)
             if again:
