@@ -18,6 +18,7 @@ from familiar_cli.config.load import build, parse, read_text
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -274,7 +275,7 @@ def _like(before: str, after: str) -> str:
 def _encoded(path: Path, text: str) -> bytes:
     """Return `text` as UTF-8, with the byte order mark that the file may have begun with."""
     mark = b"\xef\xbb\xbf"
-    had = path.exists() and path.read_bytes().startswith(mark)
+    had = path.exists() and read_plain(path, len(mark)) == mark
     return (mark if had else b"") + text.encode()
 
 

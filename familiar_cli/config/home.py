@@ -9,6 +9,7 @@ from pathlib import Path
 
 from familiar_cli.errors import ConfigError, NotFoundError, UsageError
 from familiar_cli.identity import check_familiar_id
+from familiar_cli.plain_files import read_plain
 
 CHOSEN_FILE = ".chosen"
 NEAREST = Path("data") / "familiars"
@@ -173,7 +174,7 @@ def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarP
 def chosen_familiar(home: Path) -> str:
     """Return the id that `familiar use` wrote, or an empty string."""
     try:
-        return (home / CHOSEN_FILE).read_text(encoding="utf-8").strip()
+        return read_plain(home / CHOSEN_FILE).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 

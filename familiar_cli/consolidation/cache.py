@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import now
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +69,7 @@ class Cache:
         if path is None:
             return cache
         try:
-            value = json.loads(path.read_bytes())
+            value = json.loads(read_plain(path))
             if value["version"] != _VERSION:
                 return cache
             cache._kept = value

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +41,7 @@ class Replies:
     def find(self, name: str, key: str) -> str | None:
         """Return what was replied to a question about the file `name`, if it is known."""
         try:
-            text = json.loads(self._path(name, key).read_bytes())["reply"]
+            text = json.loads(read_plain(self._path(name, key)))["reply"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return text if isinstance(text, str) else None

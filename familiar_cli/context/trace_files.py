@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context._stored import to_bytes
 from familiar_cli.context.trace import Trace, damaged
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +115,7 @@ def _read_if(path: Path, reply_turn: int) -> Trace | None:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_plain(path)
     except OSError as error:
         raise FamiliarError(f"The trace {str(path)!r} cannot be read: {error}") from error
 

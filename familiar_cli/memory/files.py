@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.errors import BadInputError, FamiliarError, FileTooLargeError, NotFoundError
 from familiar_cli.memory import paths
 from familiar_cli.memory.types import MemoryFile, MemoryHead
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,8 +59,7 @@ class Tree:
                 raise self._no_file(clean)
             if most_bytes < 0:
                 check_readable(clean, status)
-            with open(path, "rb") as file:
-                return file.read(most_bytes)
+            return read_plain(path, most_bytes)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self._no_file(clean) from error
         except OSError as error:

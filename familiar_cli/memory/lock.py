@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.plain_files import read_plain
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def holder_path(lock_path: Path) -> Path:
 def holder(lock_path: Path) -> str | None:
     """Return who signed the lock last and has not given it back, in words."""
     try:
-        who = json.loads(holder_path(lock_path).read_text(encoding="utf-8"))
+        who = json.loads(read_plain(holder_path(lock_path)))
         return one_line(
             f"process {who['pid']} on {who['host']} (`{who['command']}`), since {who['since']}", 200
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.models.catalog import CATALOG, File, Model
 from familiar_cli.models.verify import sha256_of
+from familiar_cli.plain_files import read_plain
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def remove(name: str, cache_dir: Path) -> Removed:
 def receipt(directory: Path) -> dict[str, File]:
     """Return what came from the hub without being pinned; empty when there is no such note."""
     try:
-        entries = json.loads((directory / RECEIPT).read_text(encoding="utf-8"))
+        entries = json.loads(read_plain(directory / RECEIPT))
         return {
             name: File(name, int(entry["size_bytes"]), str(entry["sha256"]))
             for name, entry in entries.items()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ class Lapses:
     def of(self, work: str) -> Lapse | None:
         """Return how `work` failed the last time; None: it did not, or its file is damaged."""
         try:
-            told = json.loads(self._path(work).read_bytes())
+            told = json.loads(read_plain(self._path(work)))
             words = (str(told[key]) for key in ("at", "code", "message", "hint"))
             lapse = Lapse(f"familiar {work}", *words)
             clock.parse_iso(lapse.at)
@@ -84,6 +85,7 @@ class Lapses:
                 path.unlink(missing_ok=True)
             else:
                 self._directory.mkdir(parents=True, exist_ok=True)
+                path.unlink(missing_ok=True)
                 path.write_text(_told(error), encoding="utf-8", newline="\n")
 
     @contextmanager

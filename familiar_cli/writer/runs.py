@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
+from familiar_cli.plain_files import read_plain
 from familiar_cli.writer.lapses import Lapses
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Runs:
         path = self._directory / f"{run}{SUFFIX}"
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_plain(path).decode("utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
     @property

@@ -30,6 +30,7 @@ from familiar_cli.identity import Author
 from familiar_cli.inspection.sent import messages_diff, request_bytes
 from familiar_cli.inspection.status import list_of, status_of
 from familiar_cli.llm.streaming import ErrorInReplyError, Reply
+from familiar_cli.talking import assemble
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text
@@ -37,7 +38,7 @@ from familiar_cli.ui.folder_page import made_page
 from familiar_cli.ui.lorebook_page import imported_page
 from familiar_cli.ui.status_page import list_page, status_page
 from familiar_cli.ui.terminal import as_plain
-from tests.hostile import inputs
+from tests.hostile import inputs, journals
 from tests.hostile.mutations import (
     damage,
     damage_json,
@@ -139,7 +140,7 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
     drawn = rng.random() < 0.1  # drawing a picture takes a while
     _export_all(familiar, card.data, FORMATS if drawn or card.container == "png" else FORMATS[1:])
     if rng.random() < 0.3:
-        show(context_page(familiar.assemble(WORDS)))
+        show(context_page(assemble(familiar, WORDS)))
     familiar.close()
 
 
@@ -228,7 +229,7 @@ def _use_toml(raw: bytes, rng: Random, world: World) -> None:
     _outcome(lambda: show(list_page(list_of(world.home))))
     if outcome is None:
         _outcome(lambda: show(status_page(status_of(familiar))))
-        _outcome(lambda: familiar.assemble(WORDS))
+        _outcome(lambda: assemble(familiar, WORDS))
     key, value = rng.choice((("llm.model", "x"), ("name", "城"), ("history.recent_turns", "9")))
     set_value(familiar.paths.config, key, value)
     familiar.close()
@@ -279,7 +280,7 @@ def _use_database(raw: bytes, rng: Random, world: World) -> None:
         _outcome(action)
     store.close()
     _outcome(lambda: show(status_page(status_of(familiar))))
-    _outcome(lambda: show(context_page(familiar.assemble(WORDS))))
+    _outcome(lambda: show(context_page(assemble(familiar, WORDS))))
     familiar.close()
 
 
@@ -349,7 +350,7 @@ def _use_inside(raw: bytes, rng: Random, world: World) -> None:
     book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
     _outcome(lambda: import_lorebook(familiar.memory, book))
     _outcome(lambda: import_lorebook(familiar.memory, book, update=True, force=True))
-    _outcome(lambda: show(context_page(familiar.assemble(WORDS))))
+    _outcome(lambda: show(context_page(assemble(familiar, WORDS))))
     for overwrite in (False, True):
         _outcome(
             lambda o=overwrite: create_familiar(
@@ -384,12 +385,45 @@ def _use_tree(raw: bytes, rng: Random, world: World) -> None:
     _outcome(lambda: memory.glob("**/*"))
     _outcome(memory.list_dir)
     _outcome(lambda: show(status_page(status_of(familiar))))
-    _outcome(lambda: familiar.assemble(WORDS))
+    _outcome(lambda: assemble(familiar, WORDS))
     _outcome(lambda: export_card(memory, "charx", default_name="Ada"))
     book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
     _outcome(lambda: import_lorebook(memory, book))
     _outcome(lambda: export_book(memory, book_format="v3"))
     familiar.close()
+
+
+def _use_journal(raw: bytes, rng: Random, world: World) -> None:
+    """Whatever the journal is, a command works or says in one error what to do."""
+    template = world.root.parent / f"{world.root.name}-template"
+    if not template.exists():
+        journals.make_template(template)
+    paths = world.fresh().paths
+    empty(paths.root)
+    shutil.copytree(template, paths.root, symlinks=True)
+    journals.spoil(paths.journal, rng)
+    for argv in rng.sample(journals.READS, 4):
+        before = journals.contents(paths.memory)
+        _typed(world, argv)
+        assert journals.contents(paths.memory) == before, f"{argv} harmed the memory"
+    for argv in rng.sample(journals.WRITES + journals.BACK, 3):
+        before = journals.contents(paths.memory)
+        code = _typed(world, argv)
+        if code:
+            assert journals.contents(paths.memory) == before, f"{argv} failed half-way"
+    allowed = {paths.root.name, "pending"}
+    assert {path.name for path in world.home.iterdir()} <= allowed, "a file beside the familiar"
+
+
+def _typed(world: World, argv: tuple[str, ...]) -> int:
+    done = journals.type_(world.home, *argv)
+    if not isinstance(done.exception, SystemExit | None):
+        raise done.exception
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    if done.exit_code not in {0, 7}:
+        assert len(errors) == 1, (argv, done.exit_code, done.stderr)
+        assert "hint: " in done.stderr, (argv, done.exit_code, done.stderr)
+    return int(done.exit_code)
 
 
 TARGETS = {
@@ -401,4 +435,5 @@ TARGETS = {
     "reply": Target(_reply, _use_reply),
     "own-files": Target(_inside, _use_inside),
     "tree": Target(_nothing, _use_tree),
+    "journal": Target(_nothing, _use_journal),
 }

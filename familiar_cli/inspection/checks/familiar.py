@@ -104,6 +104,10 @@ def history(patient: Patient) -> Iterator[Check]:
     if not patient.paths.history.exists():
         yield Check("history", "ok", "nothing was said yet")
         return
+    if not patient.paths.history.is_file():  # SQLite would wait for a named pipe
+        mend = "Move it away, and put your history there if you have it elsewhere."
+        yield Check("history", "fail", f"{patient.paths.history} is no plain file", mend)
+        return
     damage = _quick_check(patient)
     if damage:
         mend = f"Put a copy in place of {patient.paths.history}; until then, nothing is lost by it."

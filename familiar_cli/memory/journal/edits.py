@@ -19,6 +19,7 @@ from familiar_cli.memory.files import MAX_READ_BYTES
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.walk import scan
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,10 +83,7 @@ class Edits:
             if self._same_table:
                 return
             text = json.dumps({"tree": tree, "files": self._known})
-            temporary = temp_in(os.path.dirname(self._table), ".new")
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, self._table)
+            _put(self._table, text)
 
     def _look_at(self, rel_path: str, path: str) -> bytes | None:
         """Return the content of a file if it differs from the known one."""
@@ -98,8 +96,7 @@ class Edits:
             if status.st_size > MAX_READ_BYTES:
                 self.unreadable.append(rel_path)
                 return None
-            with open(path, "rb") as file:
-                content = file.read()
+            content = read_plain(path)
         except FileNotFoundError:
             return None
         except OSError:
@@ -124,8 +121,7 @@ class Edits:
         """Return what is known of each file in the tree `state`: its id, and its signature."""
         read = self._repository.tree
         try:
-            with open(self._table, encoding="utf-8") as file:
-                found = json.load(file)
+            found = json.loads(read_plain(self._table))
             known = {path: (id_, seen) for path, (id_, seen) in found["files"].items()}
             changes = list(trees.changed(read, found["tree"], state))
         except Exception:  # noqa: BLE001  # a table that is damaged in any way is made anew
@@ -146,8 +142,7 @@ def due(repository: Repository) -> bool:
     """Tell whether it is time for a look at all files."""
     path = os.path.join(repository.path, LOOKED)
     try:
-        with open(path, encoding="utf-8") as file:
-            took_s = float(file.read())
+        took_s = float(read_plain(path))
         last_s = os.stat(path).st_mtime
     except (OSError, ValueError):
         return True
@@ -158,8 +153,21 @@ def due(repository: Repository) -> bool:
 def note_time(repository: Repository, took_s: float) -> None:
     """Remember that all files were looked at just now, and how long it took."""
     path = os.path.join(repository.path, LOOKED)
-    with suppress(OSError), open(path, "w", encoding="utf-8") as file:
-        file.write(f"{took_s:.6f}\n")
+    with suppress(OSError):
+        _put(path, f"{took_s:.6f}\n")
+
+
+def _put(path: str, text: str) -> None:
+    """Make `text` the whole of a file, or leave it as it is. Need not survive a power failure."""
+    temporary = temp_in(os.path.dirname(path), ".new")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _signature(status: os.stat_result) -> Signature:

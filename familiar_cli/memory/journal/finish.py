@@ -11,7 +11,9 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.memory import paths
 from familiar_cli.memory.files import signature
 from familiar_cli.memory.journal import pending, trees
+from familiar_cli.memory.journal.objects import damaged
 from familiar_cli.memory.types import Applied, Change
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,6 +42,8 @@ def finish(
         FamiliarError: The journal is damaged, or the disk refused.
     """
     head = repository.head()
+    if repository.commit(mark.commit).parent != mark.base:
+        raise damaged(f"{pending.NAME!r} names no change of commit {mark.base}")
     if head not in {mark.base, mark.commit}:
         _set_aside(repository, mark, tell)
         return True
@@ -84,8 +88,7 @@ def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
             mode = os.lstat(path).st_mode
             if not (stat.S_ISREG(mode) if depth == len(parts) else stat.S_ISDIR(mode)):
                 return OTHER
-        with open(path, "rb") as file:
-            return file.read()
+        return read_plain(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import zlib
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.disk import Disk
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +31,7 @@ _LEVEL = 1  # of zlib; what is kept for long is packed better
 _LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which do not shrink; packing keeps only differences
 TYPE_NUMBERS: Final[dict[Kind, int]] = {"commit": 1, "tree": 2, "blob": 3}
 _KINDS: Final[dict[str, Kind]] = {kind: kind for kind in TYPE_NUMBERS}
+_ID: Final = re.compile(r"[0-9a-f]{40}")
 _BY_NUMBER: Final = {number: kind for kind, number in TYPE_NUMBERS.items()}
 
 
@@ -71,13 +74,15 @@ class Objects:
             FamiliarError: It is missing or damaged.
         """
         try:
-            with open(self._path(id_), "rb") as file:
-                header, _, content = zlib.decompress(file.read()).partition(b"\0")
-            return GitObject(_KINDS[header.split(b" ")[0].decode()], content, id_)
+            header, _, content = zlib.decompress(read_plain(self._path(id_))).partition(b"\0")
+            found = git_object(_KINDS[header.split(b" ")[0].decode()], content)
         except FileNotFoundError:
-            return self._read_packed(id_)
+            found = self._read_packed(id_)
         except (OSError, zlib.error, ValueError, KeyError) as error:
             raise damaged(f"object {id_} cannot be read: {error}") from error
+        if found.id != id_:
+            raise damaged(f"object {id_} is not what it was")
+        return found
 
     def write(self, objects: Iterable[GitObject]) -> None:
         """Write objects, and return when they are durable. May raise OSError."""
@@ -120,10 +125,16 @@ class Objects:
         self._disk.sync_dir(os.path.join(self.directory, "pack"))
 
     def packs(self) -> DiskObjectStore:
-        """Return dulwich's view of the objects, which stays open until `close`."""
+        """Return dulwich's view of the objects, which stays open until `close`.
+
+        Raises:
+            FamiliarError: Something that is no plain file stands among the packs.
+        """
         if self._packs is None:
             from dulwich.object_store import DiskObjectStore
 
+            self._check_plain("pack")
+            self._check_plain("info")
             self._packs = DiskObjectStore(self.directory, fsync_object_files=True)
         return self._packs
 
@@ -155,7 +166,8 @@ class Objects:
     def close(self) -> None:
         """Let go of the packs; the next use opens them again."""
         if self._packs is not None:
-            self._packs.close()
+            with suppress(BufferError):  # a pack that broke while it was read stays mapped
+                self._packs.close()
             self._packs = None
 
     def _read_packed(self, id_: str) -> GitObject:
@@ -165,11 +177,18 @@ class Objects:
 
         try:
             number, content = self.packs().get_raw(ObjectID(id_.encode()))
-            return GitObject(_BY_NUMBER[number], content, id_)
+            return git_object(_BY_NUMBER[number], content)
         except KeyError as error:
             raise damaged(f"object {id_} is missing") from error
         except Exception as error:  # dulwich raises what a broken pack happens to cause
             raise damaged(f"object {id_} cannot be read: {error}") from error
+
+    def _check_plain(self, directory: str) -> None:
+        """Refuse what dulwich would wait for when it opens it, such as a named pipe."""
+        for name in _names(os.path.join(self.directory, directory)):
+            path = os.path.join(self.directory, directory, name)
+            if not os.path.isfile(path):
+                raise damaged(f"{path!r} is no plain file")
 
     def _make_dir(self, directory: str) -> None:
         if not os.path.isdir(directory):
@@ -179,6 +198,11 @@ class Objects:
 
     def _path(self, id_: str) -> str:
         return os.path.join(self.directory, id_[:2], id_[2:])
+
+
+def is_id(value: object) -> bool:
+    """Tell whether `value` is the whole id of an object."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def damaged(what: str) -> FamiliarError:

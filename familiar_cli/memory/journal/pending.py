@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.journal.objects import damaged
+from familiar_cli.memory.journal.objects import damaged, is_id
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from familiar_cli.memory.disk import Disk
@@ -33,15 +34,17 @@ class Pending:
 def read(directory: str) -> Pending | None:
     """Return the mark, or None when every commit is on disk."""
     try:
-        with open(os.path.join(directory, NAME), encoding="utf-8") as file:
-            found = json.load(file)
-        return Pending(found["base"], found["commit"])
+        found = json.loads(read_plain(os.path.join(directory, NAME)))
+        mark = Pending(found["base"], found["commit"])
     except FileNotFoundError:
         return None
     except OSError as error:
         raise damaged(f"{NAME!r} cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged(f"{NAME!r} makes no sense") from error
+    if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
+        raise damaged(f"{NAME!r} names no commits")
+    return mark
 
 
 def write(directory: str, mark: Pending, disk: Disk) -> None:

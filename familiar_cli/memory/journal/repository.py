@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.disk import Disk
 from familiar_cli.memory.journal import commits, trees
-from familiar_cli.memory.journal.objects import Objects, damaged
+from familiar_cli.memory.journal.objects import Objects, damaged, is_id
+from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.commits import Commit
 
 BRANCH = "refs/heads/main"
-_ID = re.compile(r"[0-9a-f]{40}")
 _KEPT_TREES = 64  # that stay in memory
 _CONFIG = """\
 [core]
@@ -79,7 +78,7 @@ class Repository:
             text = self._packed_ref()
         if text is None:
             return None
-        if not _ID.fullmatch(text.strip()):
+        if not is_id(text.strip()):
             raise damaged(f"{BRANCH} names no commit")
         return text.strip()
 
@@ -144,8 +143,7 @@ def translated(path: str) -> Iterator[None]:
 
 def _text(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return read_plain(path).decode("utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -24,6 +24,7 @@ _FILE = b"100644"
 _MODES = (_DIR, _FILE, b"100755", b"120000", b"160000")  # only git itself writes the last three
 _MODE_INSIDE = re.compile(b"|".join(mode + b" " for mode in _MODES))
 _ID_BYTES = 20
+_NO_NAMES = {"", ".", ".."}
 _MANY = 16  # from here on, taking a tree apart once is cheaper than many cuts
 
 Reader = Callable[[str], bytes]
@@ -52,6 +53,9 @@ def decode(content: bytes) -> Mapping[str, Entry]:
             at = end
     except ValueError as error:
         raise damaged(f"a tree cannot be read: {error}") from error
+    for entry in entries:
+        if "/" in entry or entry in _NO_NAMES:  # git never writes such a name: it would lead out
+            raise damaged(f"a tree holds the name {entry!r}")
     return entries
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from familiar_cli.memory.journal import edits
+from familiar_cli.plain_files import read_plain
 
 as_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -116,12 +116,12 @@ def test_an_unreadable_file_is_not_a_deleted_one(world, monkeypatch) -> None:
     world.commit("first", d__a="1", b="2")
     world.by_hand("d/a.md", "changed")
 
-    def refuse(path, *args, **options):
+    def refuse(path, *args):
         if str(path).endswith("a.md"):
             raise PermissionError(13, "Permission denied")
-        return Path(path).open(*args, **options)
+        return read_plain(path, *args)
 
-    monkeypatch.setattr(edits, "open", refuse, raising=False)
+    monkeypatch.setattr(edits, "read_plain", refuse)
     assert world.messages() == ["first"]
     assert world.at_head("d/a.md") == b"1"
     assert any("'d/a.md' cannot be read" in line for line in world.told)
