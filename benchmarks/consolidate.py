@@ -17,10 +17,11 @@ from pathlib import Path
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Asking, Composer, Who
+from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
+from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.journal.git import GitJournal

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from familiar_cli import tokens
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.identity import Author, Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.memory.store import MemoryStore
-from familiar_cli.writer.memory_writer import MemoryWriter, Who
+from familiar_cli.writer.memory_writer import MemoryWriter
 from familiar_cli.writer.runs import Runs
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import now as clock_now
 from familiar_cli.config.instance import instance_id
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Asking, Composer, Who
+from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.library import newest_sessions
@@ -54,8 +54,7 @@ LOOK_S: Final = 60.0
 """How often whoever watches looks whether something is due."""
 
 _PATIENCE_S: Final = 3600.0  # with another process that consolidates
-_REPLY_TOKENS: Final = 1600  # of a reply that is a plan, where nobody said otherwise
-_TEMPERATURE: Final = 0.2  # it is to be faithful, not inventive
+_REPLY_TOKENS: Final = 1600  # of a reply that is a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,27 +273,21 @@ class Consolidating:
         return Engine(memory, composer, hold, wrote, how.review, how.dry_run)
 
     def _composer(self, slot: str, how: How) -> Composer:
-        from familiar_cli.llm.slots import check_usable  # noqa: PLC0415  # days need no model
+        from familiar_cli.llm.slots import (  # noqa: PLC0415  # days need no model
+            check_usable,
+            for_plans,
+        )
 
         familiar = self._familiar
         settings = familiar.slot(slot)
         check_usable(settings)
         _check_on_disk(settings)
-        character = familiar.character.read(familiar.paths.id)
-        texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
-        voice = " ".join(texts.get(field, "") for field in ("description", "personality")).strip()
-        own = slot in familiar.config.llm.slots
-        reply_tokens, temperature = settings.max_tokens, None
-        if not own:
-            temperature = _TEMPERATURE
-            if not familiar.config.llm.max_tokens:
-                most = min(_REPLY_TOKENS, settings.context_tokens // 4)
-                reply_tokens = max(reply_tokens, most)
+        reply_tokens, temperature = for_plans(settings, familiar.config.llm, _REPLY_TOKENS)
         set_to = familiar.config.consolidation
         return Composer(
             familiar.model(slot, on_wait=how.on_wait),
             familiar.counter.count,
-            Who(character.name, voice, (familiar.config.system_prompt, *texts.values())),
+            familiar.who,
             Asking(set_to.part_tokens, reply_tokens, temperature, set_to.structured),
             self._keep,
             Replies(familiar.paths.root / ".consolidation-parts"),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
+    from familiar_cli.identity import Who
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.types import Options, SearchResult
@@ -291,6 +292,16 @@ class Familiar:
     def name(self) -> str:
         """What the familiar is called."""
         return self.character.read(self.paths.id).name
+
+    @property
+    def who(self) -> Who:
+        """Who it is, for a model that writes its memory."""
+        from familiar_cli.identity import Who
+
+        character = self.character.read(self.paths.id)
+        texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
+        voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
+        return Who(character.name, voice.strip(), (self.config.system_prompt, *texts.values()))
 
     @property
     def zone(self) -> tzinfo | None:

@@ -46,6 +46,21 @@ class Author:
         return self.display_name or self.username or self.user_id
 
 
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who the familiar is, for a model that writes its memory.
+
+    Args:
+        name: What it is called.
+        voice: How it is, in a few sentences.
+        texts: All that makes it who it is. What repeats it is no memory.
+    """
+
+    name: str
+    voice: str = ""
+    texts: tuple[str, ...] = ()
+
+
 def parse_author(text: str, *, display_name: str | None = None) -> Author:
     """Return the author that `PLATFORM:ID` names.
 

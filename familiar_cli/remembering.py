@@ -6,12 +6,11 @@ import asyncio
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.config.schema import SlotSettings
 from familiar_cli.consolidating import tend
-from familiar_cli.llm.slots import check_usable
+from familiar_cli.llm.slots import check_usable, for_plans
 from familiar_cli.writer.after_reply import due_turns
 from familiar_cli.writer.lapses import WRITING
-from familiar_cli.writer.memory_writer import MemoryWriter, Who, WriterSettings
+from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
 from familiar_cli.writer.scheduler import MemoryWriterScheduler
 from familiar_cli.writer.turnstile import one_at_a_time
 from familiar_cli.writer.watch import stopped_by_signals, until, watch
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
 WRITER_SLOT: Final = "memory_writer"
 _PATIENCE_S: Final = 3600.0  # with another process that writes memory
-_PLAN_TOKENS: Final = 4096  # of a reply that says what to remember, where nobody said otherwise
-_PLAN_TEMPERATURE: Final = 0.2  # it is to be faithful, not inventive
+_PLAN_TOKENS: Final = 4096  # of a reply that says what to remember
 
 
 def memory_writer(
@@ -41,16 +39,13 @@ def memory_writer(
     """
     slot = familiar.slot(WRITER_SLOT)
     check_usable(slot)
-    character = familiar.character.read(familiar.paths.id)
-    texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
-    voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
     return MemoryWriter(
         familiar.memory,
         familiar.history,
         familiar.model(WRITER_SLOT, on_wait=on_wait),
         familiar.counter,
         familiar.runs,
-        who=Who(character.name, voice.strip(), (familiar.config.system_prompt, *texts.values())),
+        who=familiar.who,
         settings=_writer_settings(familiar, slot),
         zone=familiar.zone,
         private=familiar.channels.private,
@@ -59,14 +54,8 @@ def memory_writer(
 
 
 def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
-    """Return how the writer works. A reply that is a plan is longer than one in a chat."""
-    set_to, llm = familiar.config.memory_writer, familiar.config.llm
-    own = WRITER_SLOT in llm.slots
-    reply_tokens, temperature = slot.max_tokens, None
-    if not own and not llm.max_tokens:
-        reply_tokens = max(reply_tokens, min(_PLAN_TOKENS, slot.context_tokens // 4))
-    if not own and slot.temperature == SlotSettings().temperature:
-        temperature = _PLAN_TEMPERATURE
+    set_to = familiar.config.memory_writer
+    reply_tokens, temperature = for_plans(slot, familiar.config.llm, _PLAN_TOKENS)
     return WriterSettings(
         batch_turns=set_to.batch_turns,
         batch_tokens=set_to.batch_tokens,

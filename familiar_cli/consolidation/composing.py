@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.consolidation.replies import Replies
     from familiar_cli.consolidation.types import Wanted
+    from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel, Message, PreparedRequest
 
 _MOST_POINTS: Final = 24
@@ -36,21 +37,6 @@ _LABELS_CHARS: Final = 400
 _REPAIR_TOKENS: Final = 150
 # Points keep the sources that they rest on as long as a part becomes so much shorter by that.
 _SHORTER: Final = 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class Who:
-    """Who the familiar is, as far as consolidation needs it.
-
-    Args:
-        name: What it is called.
-        voice: How it is, in a few sentences.
-        texts: All that makes it who it is. What repeats it is no memory.
-    """
-
-    name: str
-    voice: str = ""
-    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import LLMSettings, SlotSettings
 
 MAIN = "main"
+_PLAN_TEMPERATURE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,31 @@ class ResolvedSlot:
     def where(self) -> str:
         """The server in words."""
         return "the local model" if self.preset == "local" else f"{self.preset} at {self.base_url}"
+
+
+def for_plans(
+    slot: ResolvedSlot, settings: LLMSettings, most_tokens: int
+) -> tuple[int, float | None]:
+    """Return the length and the temperature of a reply that is a plan, and so no talk.
+
+    What somebody set for the slot holds; else a plan is longer than what is said in a chat, and to
+    be faithful rather than inventive.
+
+    Args:
+        slot: The slot that is asked.
+        settings: All settings of models.
+        most_tokens: Most tokens of a plan; a model that reads little writes less.
+
+    Returns:
+        Most tokens of a reply, and the temperature; None: that of the slot.
+    """
+    if slot.slot in settings.slots:
+        return slot.max_tokens, None
+    reply_tokens = slot.max_tokens
+    if not settings.max_tokens:
+        reply_tokens = max(reply_tokens, min(most_tokens, slot.context_tokens // 4))
+    is_chosen = slot.temperature != type(settings)().temperature
+    return reply_tokens, None if is_chosen else _PLAN_TEMPERATURE
 
 
 def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:

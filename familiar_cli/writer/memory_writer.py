@@ -19,7 +19,7 @@ from familiar_cli.writer.pending import Pending, PendingFile, stage
 from familiar_cli.writer.questions import Questions
 from familiar_cli.writer.rails import judge
 from familiar_cli.writer.runs import new_run_id
-from familiar_cli.writer.settings import Who, WriterSettings
+from familiar_cli.writer.settings import WriterSettings
 from familiar_cli.writer.types import SOURCE, Report, Spent
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.transactions import Transaction
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.writer.runs import Runs
     from familiar_cli.writer.types import Batch, FileChange
 
-__all__ = ["MemoryWriter", "Mode", "Who", "WriterSettings"]
+__all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 
 Mode = Literal["apply", "review", "dry_run"]
 _PAGE: Final = 200

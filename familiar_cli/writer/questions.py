@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.writer.draft import Draft
-    from familiar_cli.writer.settings import Who, WriterSettings
+    from familiar_cli.writer.settings import WriterSettings
     from familiar_cli.writer.types import Batch
 
 _SAFETY: Final = 0.95  # of a model's context: servers count in another way than this program

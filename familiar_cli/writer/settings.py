@@ -26,18 +26,3 @@ class WriterSettings:
     reply_tokens: int = 1024
     temperature: float | None = None
     structured: str = "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class Who:
-    """Who the familiar is, as far as the writer needs it.
-
-    Args:
-        name: What it is called.
-        voice: How it is, in a few sentences.
-        texts: All that makes it who it is. What repeats it is no memory.
-    """
-
-    name: str
-    voice: str = ""
-    texts: tuple[str, ...] = ()

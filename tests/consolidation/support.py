@@ -10,13 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Asking, Composer, Who
+from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import BadReplyError, ConfigError
+from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.store import MemoryStore

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.composing import Asking, Composer, Who
+from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.folding import folded, in_parts
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.types import Item, Plan, Point
 from familiar_cli.errors import BadReplyError
+from familiar_cli.identity import Who
 from tests.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
 
 COUNT = tokens.heuristic().count
