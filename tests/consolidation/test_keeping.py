@@ -87,10 +87,13 @@ def test_a_file_that_was_all_made_by_hand_is_kept_and_added_to() -> None:
 IMPORTED = "## 2026-03-14\n\nShips.\n\n## 2026-03-15\n\nThe kora.\n"
 
 
-def test_what_was_there_before_stands_below_the_title_and_takes_no_heading_away() -> None:
+def test_what_was_there_before_stands_below_the_title_and_its_sections_go_on() -> None:
     made = "# Latest\n\n## 2026-03-14\n\nTwo ships.\n\n## 2026-03-16\n\nBread.\n"
     text, known = made_again(made, hand_in(IMPORTED, ()))
-    assert text == f"# Latest\n\n{IMPORTED}" + made.removeprefix("# Latest\n")
+    assert text == (
+        "# Latest\n\n## 2026-03-14\n\nShips.\n\nTwo ships.\n\n"
+        "## 2026-03-15\n\nThe kora.\n\n## 2026-03-16\n\nBread.\n"
+    )
     assert made_again(made, hand_in(text, known)) == (text, known)
 
 
@@ -101,6 +104,44 @@ def test_a_section_that_was_there_before_in_the_same_words_is_not_said_twice() -
     assert made_again(made, hand_in(text, known)) == (text, known)
 
 
+def test_what_a_person_wrote_into_a_section_keeps_its_heading_when_the_section_goes() -> None:
+    old = "# Latest\n\n## Monday\n\n- tea\n\n## Tuesday\n\n- rain\n"
+    by_hand = old.replace("- tea\n", "- tea\n- mine\n")
+    new = "# Latest\n\n## Tuesday\n\n- rain\n\n## Wednesday\n\n- sun\n"
+    text, known = made_again(new, hand_in(by_hand, marks(old)))
+    assert text == new.replace("# Latest\n", "# Latest\n\n## Monday\n\n- mine\n", 1)
+    assert made_again(new, hand_in(text, known)) == (text, known)
+
+
 def test_a_title_of_a_persons_own_stays_the_first_line() -> None:
     text, _ = made_again("# Latest\n\n- new\n", hand_in("# Mine\n\n- old\n", ()))
     assert lines(text) == ["# Mine", "- old", "# Latest", "- new"]
+
+
+days = st.integers(1, 6).map("## Day {}".format)
+sections = st.lists(
+    st.tuples(days, st.lists(words, min_size=1, max_size=3, unique=True)),
+    max_size=5,
+    unique_by=lambda s: s[0],
+)
+
+
+def page(title, found):
+    return title + "".join(
+        f"\n{day}\n\n" + "".join(f"- {word} on{day[6:]}\n" for word in said)
+        for day, said in sorted(found)
+    )
+
+
+@settings(max_examples=150)
+@given(sections, st.lists(sections, min_size=1, max_size=3))
+def test_law_what_was_there_before_is_never_lost_however_often_it_is_made(there, made) -> None:
+    text, known = page("", there), ()
+    for found in made:
+        text, known = made_again(page("# Latest\n", found), hand_in(text, known))
+        again, _ = made_again(page("# Latest\n", found), hand_in(text, known))
+        held = lines(text)
+        assert lines(again) == held
+        assert all(line in held for line in lines(page("# Latest\n", found)) if line[0] == "-")
+    by_program = {line for found in made for line in lines(page("", found))}
+    assert set(lines(page("", there))) - by_program <= set(held)
