@@ -12,7 +12,7 @@ import time
 import pytest
 
 from familiar_cli.history.store import HistoryStore
-from tests.support.server import ChatServer, CutOff, Stall
+from tests.support.server import ChatServer, CutOff, Fail, Say, Stall, bad_key
 from tests.support.world import data, live, run, without_block
 
 SECRET = "quietly-aubergine"
@@ -43,9 +43,12 @@ def serve(monkeypatch):
 
 
 def words_in(root) -> set[str]:
-    """Return which of the words stand in any file or file name, whatever it is encoded in."""
+    """Return which of the words stand in any file or file name, whatever it is encoded in.
+
+    The home is searched, and the directory that holds all this test may write to.
+    """
     found = set()
-    for path in root.rglob("*"):
+    for path in root.parents[1].rglob("*"):
         content = path.read_bytes() if path.is_file() else b""
         for word in (SECRET, ANSWER):
             forms = (word.encode(), word.encode("utf-16-le"))
@@ -97,17 +100,39 @@ def test_only_off_the_record_the_prompt_says_so(root, serve) -> None:
 
 def test_neither_index_nor_search_nor_writer_nor_digest_learns_of_it(root, serve) -> None:
     (root / "memory" / "notes.md").write_text("# Notes\n\nThe sea.\n", "utf-8")
+    (root / "memory" / "sessions").mkdir()
+    (root / "memory" / "sessions" / "2024-04-08-evening.md").write_text("# 8\n\n- Tea.\n", "utf-8")
     run("index", "build")
-    serve("One.", ANSWER, "Hm.")
+    server = serve("One.", ANSWER, "Hm.")
     run("ask", "first")
     run("ask", SECRET, "--off-record")
-    run("index", "build")
+    asked = len(server.requests)
+    told = [
+        run(*argv)
+        for argv in (
+            ("index", "build"),
+            ("write-memory",),
+            ("consolidate",),
+            ("distill", "short"),
+            ("distill", "mid"),
+            ("distill", "long"),
+            ("housekeep",),
+            ("history", "show"),
+            ("history", "stats"),
+            ("context", "--last", "--messages"),
+            ("status",),
+        )
+    ]
 
-    assert SECRET not in run("write-memory", "--dry-run").output
-    assert run("distill", "short").exit_code in {0, 2}
-    for command in ("search", "history"):
-        words = (command, "search", SECRET) if command == "history" else (command, SECRET)
-        assert SECRET not in run(*words, "--json").stdout.replace(f'"query": "{SECRET}"', "")
+    made = (root / "memory" / "digest" / "short.md").read_text("utf-8")
+    assert "- Tea." in made
+    assert len(server.requests) > asked  # the writer and the digest asked a model
+    later = [request.body.decode() for request in server.requests[asked:]]
+    for text in (*later, *(result.output for result in told)):
+        assert SECRET not in text
+        assert ANSWER not in text
+    assert data("history", "search", ANSWER)["hits"] == []
+    assert data("search", ANSWER)["hits"] == []
     assert words_in(root) == set()
 
 
@@ -145,18 +170,61 @@ def test_what_failed_before_it_was_sent_says_only_why(root, serve) -> None:
     assert not (root / "history.db").exists()
 
 
+@pytest.mark.parametrize("step", [CutOff(ANSWER), Say(""), Fail(400), bad_key()])
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_however_the_model_fails_nothing_is_left(root, serve, command, step) -> None:
+    serve("One.", step)
+    run("ask", "first")
+    before = files_of(root)
+    result = off_record(command)
+    assert result.exit_code == 6
+    assert SECRET not in result.output
+    assert files_of(root) == before
+    assert words_in(root) == set()
+
+
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_where_no_server_answers_nothing_is_left(root, monkeypatch, command) -> None:
+    monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", "http://127.0.0.1:9")
+    run("ask", "Hello", "--dry-run")  # makes the index
+    before = files_of(root)
+    assert off_record(command).exit_code == 6
+    assert files_of(root) == before
+
+
+def off_record(command):
+    if command == "ask":
+        return run("ask", SECRET, "--off-record")
+    return run("chat", "--off-record", stdin=f"{SECRET}\n")
+
+
+def files_of(root) -> dict[str, bytes]:
+    """Return every file but what SQLite keeps beside a database."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and path.suffix not in {".db-shm", ".db-wal", ".lock"}
+    }
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")
-def test_ctrl_c_keeps_nothing(root, serve) -> None:
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_ctrl_c_keeps_nothing(root, serve, command) -> None:
     serve(Stall(f"{ANSWER} and "))
-    argv = [sys.executable, "-m", "familiar_cli", "ask", SECRET, "--off-record"]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words, stdin = ([SECRET], "") if command == "ask" else ([], f"{SECRET}\n")
+    argv = [sys.executable, "-m", "familiar_cli", command, *words, "--off-record"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(argv, **pipes, text=True)
+    process.stdin.write(stdin)
+    process.stdin.flush()
     assert process.stdout.read(5) == ANSWER[:5]
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=20)
 
     assert process.returncode == 130
-    assert "Nothing of it is kept" in stderr
+    assert "othing of it is kept" in stderr
+    assert SECRET not in stderr
     assert words_in(root) == set()
 
 
