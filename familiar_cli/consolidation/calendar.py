@@ -11,7 +11,7 @@ from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.coverage import coverage
 from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.naming import period_in
-from familiar_cli.consolidation.pages import read_page, readable
+from familiar_cli.consolidation.pages import below_title, read_page, readable
 from familiar_cli.consolidation.periods import TIERS, parts
 from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.types import Wanted
@@ -288,7 +288,7 @@ class Consolidator:
                 days = [bullets_of(read_page(texts[path]).body) for path in paths]
                 yield part.name, "\n".join(f"- {bullet.text}" for bullet in merged(days))
             else:
-                yield part.name, "\n".join(readable(texts[path]) for path in paths)
+                yield part.name, "\n".join(below_title(readable(texts[path])) for path in paths)
 
     def _text(self, file: File) -> str:
         drafted = self._drafts.get(file.rel_path)

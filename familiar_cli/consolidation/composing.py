@@ -33,6 +33,7 @@ _SUMMARY_CHARS: Final = (200, 2000)
 _CHARS_PER_TOKEN: Final = 3
 _LABEL_TOKENS: Final = 30  # of the tags around one source
 _LEAST_PART_TOKENS: Final = 200
+_SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
 _LABELS_CHARS: Final = 400
 _REPAIR_TOKENS: Final = 150
 # Points keep the sources that they rest on as long as a part becomes so much shorter by that.
@@ -138,11 +139,11 @@ class Composer:
         kept: Sequence[str],
         scripts: frozenset[str],
     ) -> Plan:
-        user = prompts.question(items, voice=self.who.voice, kept=kept)
+        user = prompts.question(items, voice=self._voice, kept=kept)
         known = Known([prompts.INSTRUCTIONS, system, *self.who.texts, self.who.voice])
 
         def judged(completion: Completion) -> Plan:
-            plan = read_reply(completion, items)
+            plan = read_reply(completion, items, strict=self._is_simple)
             return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
 
         key = key_of(self.model.name, system, user)
@@ -185,7 +186,12 @@ class Composer:
 
     def _prepare(self, chat: list[Message], sources: int, *, structured: bool) -> PreparedRequest:
         summary = _SUMMARY_CHARS[0] + max(self.asking.reply_tokens - 400, 0) * _CHARS_PER_TOKEN // 4
-        shape = prompts.schema(sources, self._most_points, min(summary, _SUMMARY_CHARS[1]))
+        shape = prompts.schema(
+            sources,
+            self._most_points,
+            min(summary, _SUMMARY_CHARS[1]),
+            simple=self._is_simple,
+        )
         return self.model.prepare(
             chat,
             stream=True,  # a long silence is then noticed, and a reply can be broken off
@@ -195,6 +201,15 @@ class Composer:
         )
 
     @property
+    def _is_simple(self) -> bool:
+        """Whether the model is a small one: told less, and taken at the sources' word only."""
+        return self.asking.reply_tokens < _SIMPLE_TOKENS
+
+    @property
+    def _voice(self) -> str:
+        return "" if self._is_simple else self.who.voice
+
+    @property
     def _most_points(self) -> int:
         return max(
             1, min(_MOST_POINTS, (self.asking.reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS)
@@ -202,14 +217,16 @@ class Composer:
 
     def _system(self, wanted: Wanted, *, is_part: bool) -> str:
         return prompts.instructions(
-            self.who.name, wanted.guidance, self._most_points, is_part=is_part
+            self.who.name,
+            wanted.guidance,
+            self._most_points,
+            is_part=is_part,
+            simple=self._is_simple,
         )
 
     def _room(self, system: str, kept: Sequence[str]) -> int:
         """Return how many tokens of sources one question may have."""
-        around = self.count(system) + self.count(
-            prompts.question((), voice=self.who.voice, kept=kept)
-        )
+        around = self.count(system) + self.count(prompts.question((), voice=self._voice, kept=kept))
         free = self.model.context_tokens - self.asking.reply_tokens - around - _REPAIR_TOKENS
         room = min(self.asking.part_tokens, free)
         if room < _LEAST_PART_TOKENS:
@@ -241,7 +258,8 @@ def told(plan: Plan) -> str:
         f"- {point.text} <!-- from {_quiet(', '.join(point.sources))} -->\n"
         for point in plan.points
     )
-    return f"{plan.summary}\n" + (f"\n{points}" if points else "")
+    summary = f"{plan.summary}\n" if plan.summary else ""
+    return "\n".join(part for part in (summary, points) if part)
 
 
 def _quiet(text: str) -> str:

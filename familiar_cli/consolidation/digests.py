@@ -11,7 +11,14 @@ from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.naming import SESSIONS
-from familiar_cli.consolidation.pages import Page, Record, digest_of, read_page, readable
+from familiar_cli.consolidation.pages import (
+    Page,
+    Record,
+    below_title,
+    digest_of,
+    read_page,
+    readable,
+)
 from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
@@ -301,10 +308,10 @@ class Distiller:
         """Return what a model reads for a digest, and the hash of what that is made of."""
         source: Name = "short" if name == "mid" else "mid"
         page = self._page(self._digests[source].rel_path)
-        text = _below_title(readable(page.body))
+        text = below_title(readable(page.body))
         if not text:
             return (), {}
-        known = _below_title(readable(self._page(self._digests["long"].rel_path).body))
+        known = below_title(readable(self._page(self._digests["long"].rel_path).body))
         old = (Item("what you know already", known),) if name == "long" and known else ()
         label = "the latest sessions" if name == "mid" else "what is new"
         return (*old, Item(label, text)), {self._digests[source].rel_path: page.digest}
@@ -357,13 +364,7 @@ def _section(rel_path: str, text: str) -> str:
     """Return a session as a section: its title one step down, its own headings as bold lines."""
     stem = rel_path.removeprefix(f"{SESSIONS}/").removesuffix(".md")
     lines = [f"## {stem}", ""]
-    for line in _below_title(text).splitlines():
+    for line in below_title(text).splitlines():
         heading = line.lstrip("#").strip() if line.startswith("#") else ""
         lines.append(f"**{heading}**" if heading else line)
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _below_title(text: str) -> str:
-    """Return a text without the H1 that it begins with."""
-    first, _, rest = text.partition("\n")
-    return rest.strip() if first.startswith("# ") else text.strip()

@@ -46,7 +46,7 @@ def folded(plan: Plan, everything: tuple[str, ...]) -> tuple[Item, ...]:
         plan: What it made.
         everything: The labels of all sources of the part; the summary rests on them.
     """
-    found = {everything: [plan.summary]}
+    found = {everything: [plan.summary]} if plan.summary else {}
     for point in plan.points:
         found.setdefault(point.sources, []).append(f"- {point.text}")
     return tuple(Item(_name(on), "\n".join(lines), on) for on, lines in found.items())
@@ -55,7 +55,8 @@ def folded(plan: Plan, everything: tuple[str, ...]) -> tuple[Item, ...]:
 def folded_as_one(plan: Plan, everything: tuple[str, ...]) -> Item:
     """Return the same as one item, which is shorter but rests on all of the part."""
     points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
-    return Item(_name(everything), "\n".join([plan.summary, *points]), everything)
+    said = [plan.summary, *points] if plan.summary else points
+    return Item(_name(everything), "\n".join(said), everything)
 
 
 def _name(labels: Sequence[str]) -> str:

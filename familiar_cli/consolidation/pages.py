@@ -83,6 +83,12 @@ def readable(text: str) -> str:
     return _COMMENT.sub("", visible_in(read_page(text).body, None)).strip()
 
 
+def below_title(text: str) -> str:
+    """Return a text without the H1 that it begins with."""
+    first, _, rest = text.partition("\n")
+    return rest.strip() if first.startswith("# ") else text.strip()
+
+
 def read_page(text: str) -> Page:
     """Return a file's text, taken apart. A record that is damaged is none."""
     head, body = front_matter.split(text)

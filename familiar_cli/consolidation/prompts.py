@@ -32,6 +32,14 @@ Rules
 - Where sources contradict each other, the later one holds; say that it changed.
 - Write in the language of the sources."""
 
+SIMPLE: Final = """\
+{guidance} Reply with JSON.
+
+"points" are at most {points} things that happened, each one whole sentence in the words of the \
+sources. "from" are the numbers of the sources that tell of it.
+"summary" is one or two whole sentences that tell the most important of it.
+Only write what the sources say."""
+
 WEEK: Final = "You read the days of {title} and write what mattered of that week."
 MONTH: Final = "You read the weeks of {title} and write what mattered of that month."
 YEAR: Final = "You read the months of {title} and write what mattered of that year."
@@ -52,12 +60,15 @@ Your last reply could not be used: {problem}. Reply again, shorter, with one who
 ASK: Final = "Write the JSON object for these sources now."
 _TAGS: Final = re.compile(r"<(?=/?(?:source|kept|voice)\b)", re.IGNORECASE)
 _NAME_CHARS: Final = 60
+_SIMPLE_SOURCES: Final = 1  # that a simple model names for a point; others are found by its words
 _LINE_CHARS: Final = 400
 
 
-def instructions(name: str, guidance: str, most_points: int, *, is_part: bool) -> str:
-    """Return the system message."""
-    return INSTRUCTIONS.format(
+def instructions(
+    name: str, guidance: str, most_points: int, *, is_part: bool, simple: bool = False
+) -> str:
+    """Return the system message; a `simple` model is told less."""
+    return (SIMPLE if simple else INSTRUCTIONS).format(
         name=one_line(name, _NAME_CHARS),
         guidance=f"{guidance} {PART}" if is_part else guidance,
         points=most_points,
@@ -87,22 +98,30 @@ def messages(system: str, user: str, problem: str = "") -> list[Message]:
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
-def schema(sources: int, most_points: int, summary_chars: int) -> dict[str, Any]:
-    """Return the JSON schema of a reply about so many sources."""
-    numbers = {"type": "array", "items": {"enum": list(range(1, sources + 1))}, "minItems": 1}
+def schema(
+    sources: int, most_points: int, summary_chars: int, *, simple: bool = False
+) -> dict[str, Any]:
+    """Return the JSON schema of a reply about so many sources.
+
+    A `simple` model finds the points first and sums them up, and is kept from the shortest answers.
+    """
+    numbers: dict[str, Any] = {"enum": list(range(1, sources + 1))}
+    named = {"type": "array", "items": numbers, "minItems": 1}
+    text, least = {"type": "string", "minLength": 1, "maxLength": _LINE_CHARS}, 1
+    if simple:
+        named["maxItems"] = _SIMPLE_SOURCES
+        text, least = {"type": "string", "minLength": 12, "maxLength": 160}, 20
     point = {
         "type": "object",
-        "properties": {
-            "text": {"type": "string", "minLength": 1, "maxLength": _LINE_CHARS},
-            "from": numbers,
-        },
+        "properties": {"text": text, "from": named},
         "required": ["text", "from"],
         "additionalProperties": False,
     }
-    properties = {
-        "summary": {"type": "string", "minLength": 1, "maxLength": summary_chars},
-        "points": {"type": "array", "items": point, "maxItems": most_points},
-    }
+    summary = {"type": "string", "minLength": least, "maxLength": summary_chars}
+    points = {"type": "array", "items": point, "maxItems": most_points}
+    properties = {"summary": summary, "points": points}
+    if simple:
+        properties = {"points": {**points, "minItems": 1}, "summary": summary}
     return {
         "type": "object",
         "properties": properties,

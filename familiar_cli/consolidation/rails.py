@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation.blocks import key_of
+from familiar_cli.consolidation.grounds import Source, sentences
 from familiar_cli.consolidation.types import Plan, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
@@ -24,8 +26,14 @@ MOST_SUMMARY_CHARS: Final = 4_000
 _SHOWN_CHARS: Final = 200
 
 
-def read_reply(completion: Completion, items: Sequence[Item]) -> Plan:
+def read_reply(completion: Completion, items: Sequence[Item], *, strict: bool = False) -> Plan:
     """Return what a reply proposes; its numbers become the labels of the sources.
+
+    Args:
+        completion: The reply.
+        items: The sources that were shown, in the order of their numbers.
+        strict: The model is small: it rests on sources that have its words, whichever it names, and
+            sentences of its summary that no source has the words of are left out.
 
     Raises:
         UnusableReplyError: It was cut off, it is empty, or it holds no such JSON.
@@ -38,7 +46,8 @@ def read_reply(completion: Completion, items: Sequence[Item]) -> Plan:
         if isinstance(value, dict) and isinstance(value.get("summary"), str):
             points = value.get("points", [])
             rows = points if isinstance(points, list) else []
-            return Plan(value["summary"], tuple(_point(row, items) for row in rows))
+            plan = Plan(value["summary"], tuple(_point(row, items) for row in rows))
+            return _in_words_of(plan, items) if strict else plan
     raise UnusableReplyError('it holds no whole JSON object with the key "summary"')
 
 
@@ -52,20 +61,21 @@ def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: st
         kept: What stands in the file already and stays.
 
     Raises:
-        UnusableReplyError: Nothing is left, or its summary is of no use.
+        UnusableReplyError: Nothing is left.
     """
     refused = list(plan.refused)
     summary = as_line(plan.summary)
-    problem = _problem(summary, MOST_SUMMARY_CHARS, instructions, scripts)
-    if problem:
-        raise UnusableReplyError(f"its summary is no use: {problem[1]}")
+    useless = _problem(summary, MOST_SUMMARY_CHARS, instructions, scripts)
+    if useless:
+        refused.append(Refused(*useless, one_line(plan.summary, _SHOWN_CHARS)))
+        summary = ""
     there = {key_of(as_line(line)) for line in kept.splitlines()} | {key_of(summary)}
     points: list[Point] = []
     for proposed in plan.points:
         point = Point(as_line(proposed.text), proposed.sources)
         problem = _problem(point.text, MOST_LINE_CHARS, instructions, scripts)
         if problem is None and not point.sources:
-            problem = ("evidence", "it names none of the sources")
+            problem = ("evidence", "it rests on none of the sources")
         if problem is None and key_of(point.text) in there:
             problem = ("duplicate", "it is said already")
         if problem:
@@ -73,6 +83,8 @@ def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: st
             continue
         there.add(key_of(point.text))
         points.append(point)
+    if useless and not points:
+        raise UnusableReplyError(f"its summary is no use: {useless[1]}")
     return Plan(summary, tuple(points), tuple(refused))
 
 
@@ -92,7 +104,7 @@ def within(plan: Plan, budget_tokens: int, count: Callable[[str], int]) -> Plan:
 def _problem(
     text: str, most_chars: int, instructions: Known, scripts: Collection[str]
 ) -> tuple[str, str] | None:
-    if not key_of(text):
+    if not any(map(str.isalnum, text)):
         return "blank", "there is nothing in it"
     if len(text) > most_chars:
         return "size", f"it has more than {most_chars} characters"
@@ -102,6 +114,20 @@ def _problem(
     if instructions.has(text):
         return "instructions", "it repeats what the prompt says, which nobody said"
     return None
+
+
+def _in_words_of(plan: Plan, items: Sequence[Item]) -> Plan:
+    """Return a plan so that all of it has the words of what it rests on."""
+    found = [(item, Source(item.text)) for item in items]
+    whole = Source("\n".join(item.text for item in items))
+    points = []
+    for point in plan.points:
+        having = [item.rests_on for item, source in found if source.says(point.text)]
+        named = [on for on in having if set(on) & set(point.sources)]
+        labels = dict.fromkeys(label for on in named or having for label in on)
+        points.append(replace(point, sources=tuple(labels)))
+    kept = [sentence for sentence in sentences(plan.summary) if whole.says(sentence)]
+    return replace(plan, summary=" ".join(kept), points=tuple(points))
 
 
 def _point(row: Any, items: Sequence[Item]) -> Point:  # noqa: ANN401

@@ -47,7 +47,7 @@ def test_no_part_is_longer_than_it_may_be(found, most) -> None:
 @pytest.fixture
 def busy(tmp_path):
     life = Life(tmp_path)
-    life.asking = Asking(part_tokens=700, reply_tokens=300)
+    life.asking = Asking(part_tokens=700, reply_tokens=700)
     for n in range(7):
         lines = "".join(f"- Day {n}, thing {k}: the bees were moved again.\n" for k in range(30))
         life.session(MONDAY + n * DAY, lines)
@@ -79,7 +79,7 @@ def test_a_model_that_reads_too_little_is_told_of(busy) -> None:
 
 
 def test_a_point_of_a_folded_part_keeps_the_days_that_it_rests_on(busy) -> None:
-    busy.asking = Asking(part_tokens=1500, reply_tokens=300)  # several days in one part
+    busy.asking = Asking(part_tokens=1500, reply_tokens=700)  # several days in one part
     report = busy.run(tiers=("daily", "weekly"))
     asked = [json.loads(r.body)["messages"][-1]["content"] for r in busy.model.requests]
     assert "2026-W15" in names(report)

@@ -196,4 +196,4 @@ def test_an_edit_right_after_a_look_is_seen(tmp_path) -> None:
     one.session(FIRST, "- Anna came by.\n")
     one.run()
     one.edit(f"sessions/{FIRST}-evening.md", "came by", "went by")  # as long as before
-    assert [d.period for d in one.run().done] == [str(FIRST), "2024-W01", "2024-01"]
+    assert [d.period for d in one.run().done] == [str(FIRST), "2024-W01", "2024-01", "2024"]
