@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.memory.likeness import normal
 from familiar_cli.text import fold
@@ -11,8 +11,10 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+T = TypeVar("T")
 _STEM_CHARS: Final = 4  # so much of a word stays when its ending changes
 _SHARE: Final = 0.7
+_DEBRIS: Final = frozenset("{}[]<>`")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
 
@@ -23,10 +25,26 @@ class Source:
     def __init__(self, text: str) -> None:
         self._text = fold(text)
 
-    def says(self, text: str) -> bool:
-        """Return whether most words of `text` stand here, whatever their endings and order."""
+    def share(self, text: str) -> float:
+        """Return which share of the words of `text` stand here, whatever their endings and order.
+
+        It is 0 for what is no sentence: what has no words, or has the signs of a program's data.
+        """
         pieces = set(_pieces(text))
-        return sum(piece in self._text for piece in pieces) >= _SHARE * max(1, len(pieces))
+        if not pieces or _DEBRIS.intersection(text):
+            return 0.0
+        return sum(piece in self._text for piece in pieces) / len(pieces)
+
+    def says(self, text: str) -> bool:
+        """Return whether most words of `text` stand here."""
+        return self.share(text) >= _SHARE
+
+
+def best(sources: Iterable[tuple[T, Source]], text: str) -> list[T]:
+    """Return what belongs to the sources that have most words of `text`; none may say it."""
+    shares = [(thing, source.share(text)) for thing, source in sources]
+    most = max([_SHARE, *(share for _, share in shares)])
+    return [thing for thing, share in shares if share >= most]
 
 
 def sentences(text: str) -> list[str]:

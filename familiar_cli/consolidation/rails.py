@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation.blocks import key_of
-from familiar_cli.consolidation.grounds import Source, sentences
+from familiar_cli.consolidation.grounds import Source, best, sentences
 from familiar_cli.consolidation.types import Plan, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000
 _SHOWN_CHARS: Final = 200
+_NOT_SAID: Final = "it rests on none of the sources"
 
 
 def read_reply(completion: Completion, items: Sequence[Item], *, strict: bool = False) -> Plan:
@@ -67,15 +68,16 @@ def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: st
     summary = as_line(plan.summary)
     useless = _problem(summary, MOST_SUMMARY_CHARS, instructions, scripts)
     if useless:
-        refused.append(Refused(*useless, one_line(plan.summary, _SHOWN_CHARS)))
         summary = ""
+        if plan.summary:
+            refused.append(Refused(*useless, one_line(plan.summary, _SHOWN_CHARS)))
     there = {key_of(as_line(line)) for line in kept.splitlines()} | {key_of(summary)}
     points: list[Point] = []
     for proposed in plan.points:
         point = Point(as_line(proposed.text), proposed.sources)
         problem = _problem(point.text, MOST_LINE_CHARS, instructions, scripts)
         if problem is None and not point.sources:
-            problem = ("evidence", "it rests on none of the sources")
+            problem = ("evidence", _NOT_SAID)
         if problem is None and key_of(point.text) in there:
             problem = ("duplicate", "it is said already")
         if problem:
@@ -118,16 +120,19 @@ def _problem(
 
 def _in_words_of(plan: Plan, items: Sequence[Item]) -> Plan:
     """Return a plan so that all of it has the words of what it rests on."""
-    found = [(item, Source(item.text)) for item in items]
-    whole = Source("\n".join(item.text for item in items))
+    found = [(item.rests_on, Source(item.text)) for item in items]
     points = []
     for point in plan.points:
-        having = [item.rests_on for item, source in found if source.says(point.text)]
+        having = best(found, point.text)
         named = [on for on in having if set(on) & set(point.sources)]
         labels = dict.fromkeys(label for on in named or having for label in on)
         points.append(replace(point, sources=tuple(labels)))
-    kept = [sentence for sentence in sentences(plan.summary) if whole.says(sentence)]
-    return replace(plan, summary=" ".join(kept), points=tuple(points))
+    whole = Source("\n".join(item.text for item in items))
+    told = {key_of(sentence): sentence for sentence in sentences(plan.summary)}
+    lost = [sentence for sentence in told.values() if not whole.says(sentence)]
+    refused = [Refused("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in lost]
+    summary = " ".join(sentence for sentence in told.values() if sentence not in lost)
+    return Plan(summary, tuple(points), (*plan.refused, *refused))
 
 
 def _point(row: Any, items: Sequence[Item]) -> Point:  # noqa: ANN401

@@ -40,6 +40,7 @@ def weekly(life, said):
         ("The beehive is behind a house; Anna moves it.", True),
         ("Anna bought a castle in Spain.", False),
         ("{", False),
+        ("[{text: 'Anna moved the beehives'}]", False),
         ("Ben", False),
         ("2024-15", False),
     ],
@@ -69,7 +70,10 @@ def test_what_a_small_model_makes_up_is_left_out_and_told(life) -> None:
     assert "Anna moved the beehives.\n\n- Ben lost the key" in text
     assert "Spain" not in text
     assert "car" not in text
-    assert [r.rail for r in report.refused["2026-W15"]] == ["evidence"]
+    assert [r.text for r in report.refused["2026-W15"]] == [
+        "They now live in a castle in Spain.",
+        "The new car has wooden wheels.",
+    ]
 
 
 def test_a_small_model_that_names_the_wrong_source_is_put_right(life) -> None:
@@ -79,9 +83,14 @@ def test_a_small_model_that_names_the_wrong_source_is_put_right(life) -> None:
     )
 
 
+def test_a_small_model_that_repeats_itself_is_heard_once(life) -> None:
+    weekly(life, reply("Anna moved the beehives. Anna moved the beehives."))
+    assert life.file("weekly/2026-W15.md").count("beehives") == 1
+
+
 def test_points_stand_without_a_summary_that_is_no_use(life) -> None:
     report = weekly(life, reply("{", ("Ben lost the cellar key.", [2])))
-    assert [r.rail for r in report.refused["2026-W15"]] == ["blank"]
+    assert [r.text for r in report.refused["2026-W15"]] == ["{"]
     assert life.file("weekly/2026-W15.md").endswith(
         "to 12 April 2026\n\n- Ben lost the cellar key. <!-- from 2026-04-08 -->\n"
     )
