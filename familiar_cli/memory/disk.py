@@ -24,7 +24,7 @@ class Disk:
     """The file system, one step at a time. Paths are real paths; every method may raise OSError."""
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
-        """Write a new file, and return when it is durable.
+        """Write a new file, and return when it is durable; or leave none.
 
         Args:
             path: Where nothing is yet.
@@ -32,12 +32,17 @@ class Disk:
             mode: Its permissions; else what is usual here.
         """
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(path, mode)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if mode is not None:
+                os.chmod(path, mode)
+        except BaseException:  # half a file is worth nothing, and takes room where there is none
+            with suppress(OSError):
+                os.unlink(path)
+            raise
 
     def replace(self, old: str, new: str) -> None:
         """Give the file `old` the name `new`, in place of what has it."""

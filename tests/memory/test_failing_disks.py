@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -182,3 +183,69 @@ class TestWindowsHoldsAFileForAMoment:
         with pytest.raises(PermissionError):
             patiently(act, "x")
         assert calls == ["x"]
+
+
+ON_A_FULL_DISK = """
+import os, sys
+from pathlib import Path
+from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.errors import FamiliarError
+from familiar_cli.familiar import Familiar
+
+disk, room, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+familiar = Familiar(FamiliarPaths(disk / "ada"))
+
+
+def files():
+    return {str(p) for p in disk.rglob("*") if p.is_file() and not p.name.startswith(".lock")}
+
+
+def write(name):
+    with familiar.memory.transaction("human", "x") as tx:
+        for n in range(count):
+            tx.write(f"topics/{name}{n}.md", os.urandom(2000).hex())
+
+
+familiar.memory.write_file("notes.md", "first")
+with open(disk / "filler", "wb", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(4096))
+    except OSError:
+        os.truncate(disk / "filler", filler.tell() - room)
+before = files()
+for _ in range(3):
+    try:
+        write("a")
+        print("done")
+    except FamiliarError as error:
+        assert "No space left" in str(error), error
+print(sorted(files() - before))
+(disk / "filler").unlink()
+write("b")
+print(len(familiar.chronicle.log()))
+familiar.memory.delete_file("topics/b0.md")
+print(familiar.chronicle.undo().changes)
+familiar.close()
+"""
+
+
+@linux_root
+@pytest.mark.parametrize("count", [1, 40], ids=["one file", "many files, in a pack"])
+def test_a_full_disk_is_left_no_fuller(tmp_path, count) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    try:
+        for room in (0, 4096, 16384, 28672, 100_000, 160_000):
+            words = [sys.executable, "-c", ON_A_FULL_DISK, str(disk), str(room), str(count)]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            lines = done.stdout.splitlines()
+            assert lines[0] in {"[]", "done"}, (room, lines)
+            for entry in disk.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

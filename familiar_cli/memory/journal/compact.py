@@ -56,7 +56,6 @@ def compact(repository: Repository, *, dry_run: bool = False) -> Compacted:
     if dry_run or not ids:
         objects.close()
         return Compacted(len(ids), before, None if dry_run else before)
-    objects.clear_leftovers()
     written: set[str] = set()
     for batch in _batches(objects, _in_order(repository, ids)):
         written.add(_write(objects, batch))
@@ -144,9 +143,10 @@ def _write(objects: Objects, batch: list[GitObject]) -> str:
     """Write a pack, make sure that it holds the whole batch, and return its name."""
     from dulwich.objects import ObjectID
 
-    pack = objects.packs().add_pack_data(len(batch), _differences(batch))
+    pack = objects.add_pack(len(batch), _differences(batch))
     if pack is None or not all(ObjectID(one.id.encode()) in pack for one in batch):
         raise damaged("a new pack does not hold what was put into it")
+    objects.keep()  # what it holds is in effect already
     return f"pack-{pack.name().decode()}"
 
 

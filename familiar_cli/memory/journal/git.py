@@ -115,21 +115,26 @@ class GitJournal:
             self._note_touched(changes)
             base = repository.head()
             draft = Draft(repository, base)
-            if not draft.commit(
-                source,
-                message,
-                [(change.rel_path, change.after) for change in changes],
-                _now(),
-                trailers=trailers,
-                old_bytes={c.rel_path: len(c.before) for c in changes if c.before is not None},
-            ):
-                return
-            draft.save()
+            try:
+                if not draft.commit(
+                    source,
+                    message,
+                    [(change.rel_path, change.after) for change in changes],
+                    _now(),
+                    trailers=trailers,
+                    old_bytes={c.rel_path: len(c.before) for c in changes if c.before is not None},
+                ):
+                    return
+                draft.save()
+            except BaseException:
+                repository.objects.discard()
+                raise
             self._decide(marks.Pending(base, str(draft.head)))
 
     def applied(self, changes: Sequence[Change]) -> None:
         """Every change is on disk. A mark that cannot be taken away does no harm."""
         del changes
+        self._repository.objects.keep()
         with suppress(OSError):
             marks.clear(self.path, self._disk)
 
@@ -185,6 +190,7 @@ class GitJournal:
                     self._repository.set_head(mark.base)
             marks.clear(self.path, self._disk)
             self._disk.sync_dir(self.path)
+            self._repository.objects.discard()
 
     def _finish(self) -> bool:
         """Carry out what is decided, and tell whether a person had changed something of it."""
@@ -232,6 +238,7 @@ class GitJournal:
         if draft.commit(HUMAN, message, contents, _now()):
             draft.save()
             self._repository.set_head(draft.head)
+            self._repository.objects.keep()
 
     @contextmanager
     def _open(self) -> Iterator[None]:

@@ -20,9 +20,10 @@ from familiar_cli.memory.disk import Disk
 from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dulwich.object_store import DiskObjectStore
+    from dulwich.pack import Pack, UnpackedObject
 
 Kind = Literal["blob", "tree", "commit"]
 
@@ -62,6 +63,7 @@ class Objects:
         self.directory = directory
         self._disk = disk or Disk()
         self._packs: DiskObjectStore | None = None
+        self._fresh: list[str] = []  # files that nothing in effect leads to yet
 
     def read(self, id_: str) -> bytes:
         """Return an object's content. Raises `FamiliarError` when it is missing or damaged."""
@@ -90,17 +92,22 @@ class Objects:
         if len(new) >= PACK_FROM:
             self.write_pack(list(new.values()))
             return
-        waiting = []
-        for id_, one in new.items():
-            path = self._path(id_)
-            self._make_dir(os.path.dirname(path))
-            if not os.path.exists(path):
-                name = f"tmp_obj_{os.getpid()}{secrets.token_hex(6)}"  # git knows this prefix
-                temporary = os.path.join(os.path.dirname(path), name)
-                self._disk.create(temporary, _deflated(one))
-                waiting.append((temporary, path))
-        for temporary, path in waiting:
-            self._disk.replace(temporary, path)
+        waiting: list[tuple[str, str]] = []
+        try:
+            for id_, one in new.items():
+                path = self._path(id_)
+                self._make_dir(os.path.dirname(path))
+                if not os.path.exists(path):
+                    name = f"tmp_obj_{os.getpid()}{secrets.token_hex(6)}"  # git knows this prefix
+                    temporary = os.path.join(os.path.dirname(path), name)
+                    self._disk.create(temporary, _deflated(one))
+                    waiting.append((temporary, path))
+            for temporary, path in waiting:
+                self._disk.replace(temporary, path)
+                self._fresh.append(path)
+        except BaseException:
+            _remove(temporary for temporary, _ in waiting)
+            raise
         for directory in sorted({os.path.dirname(self._path(id_)) for id_ in new}):
             self._disk.sync_dir(directory)
 
@@ -109,20 +116,38 @@ class Objects:
         from dulwich.objects import ObjectID, ShaFile
         from dulwich.pack import full_unpacked_object
 
-        self.clear_leftovers()
-        store = self.packs()
-        store.add_pack_data(
-            len(objects),
-            (
-                full_unpacked_object(
-                    ShaFile.from_raw_string(
-                        TYPE_NUMBERS[o.kind], o.content, ObjectID(o.id.encode())
-                    )
-                )
-                for o in objects
-            ),
-        )
+        numbered = ((TYPE_NUMBERS[o.kind], o.content, ObjectID(o.id.encode())) for o in objects)
+        shas = (ShaFile.from_raw_string(*row) for row in numbered)
+        self.add_pack(len(objects), (full_unpacked_object(sha) for sha in shas))
         self._disk.sync_dir(os.path.join(self.directory, "pack"))
+
+    def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> Pack | None:
+        """Write a pack, or leave nothing of it. May raise OSError."""
+        self.clear_leftovers()
+        directory = os.path.join(self.directory, "pack")
+        before = set(_names(directory))
+        failed = True
+        try:
+            pack = self.packs().add_pack_data(count, unpacked)
+            failed = False
+            return pack
+        finally:
+            new = [os.path.join(directory, n) for n in _names(directory) if n not in before]
+            if failed:  # dulwich leaves a pack behind whose index could not be written
+                self.close()
+                _remove(new)
+            else:
+                self._fresh += new
+
+    def keep(self) -> None:
+        """What was written so far is in effect."""
+        self._fresh.clear()
+
+    def discard(self) -> None:
+        """Take away what was written and never came into effect: on a full disk, room is dear."""
+        self.close()
+        _remove(self._fresh)
+        self._fresh.clear()
 
     def packs(self) -> DiskObjectStore:
         """Return dulwich's view of the objects, which stays open until `close`.
@@ -155,9 +180,8 @@ class Objects:
     def clear_leftovers(self) -> None:
         """Remove what a crash left half written. Only the holder of the lock may do this."""
         for name in _names(os.path.join(self.directory, "pack")):
-            if name.startswith("tmp_") or name.endswith(".lock"):
-                with suppress(OSError):
-                    os.unlink(os.path.join(self.directory, "pack", name))
+            if name.startswith("tmp") or name.endswith(".lock"):
+                _remove([os.path.join(self.directory, "pack", name)])
 
     def forget_loose(self, id_: str) -> None:
         """Remove a loose object that is packed. May raise OSError."""
@@ -217,6 +241,13 @@ def damaged(what: str) -> FamiliarError:
 def _deflated(one: GitObject) -> bytes:
     level = 0 if one.kind == "tree" and len(one.content) > _LARGE_TREE_BYTES else _LEVEL
     return zlib.compress(f"{one.kind} {len(one.content)}\0".encode() + one.content, level)
+
+
+def _remove(paths: Iterable[str]) -> None:
+    """Take files away, as far as that is possible."""
+    for path in paths:
+        with suppress(OSError):
+            os.unlink(path)
 
 
 def _names(directory: str) -> list[str]:

@@ -55,6 +55,15 @@ class Repository:
         """Make an empty repository, all of it or nothing. May raise OSError."""
         new = f"{self.path}.{os.getpid()}.new"
         shutil.rmtree(new, ignore_errors=True)
+        try:
+            self._lay_out(new)
+            self.disk.replace(new, self.path)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        self.disk.sync_dir(os.path.dirname(self.path))
+
+    def _lay_out(self, new: str) -> None:
         for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
             os.makedirs(os.path.join(new, *directory.split("/")))
         for name, text in (
@@ -64,8 +73,6 @@ class Repository:
         ):
             self.disk.create(os.path.join(new, *name.split("/")), text.encode())
         self.disk.sync_dir(new)
-        self.disk.replace(new, self.path)
-        self.disk.sync_dir(os.path.dirname(self.path))
 
     def head(self) -> str | None:
         """Return the id of the newest commit, or None when there is none yet.
