@@ -176,8 +176,10 @@ class Familiar:
         self, query: str, options: Options, progress: Callable[[str, int, int], None] | None = None
     ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
+        from familiar_cli.config.instance import instance_id
         from familiar_cli.index.search import search
 
+        options = replace(options, instance=instance_id(self.config.instance.id))
         return search(self.index, query, options, self.embedder, progress)
 
     @cached_property

@@ -1,12 +1,16 @@
-"""What day a memory is about, as its path or its front matter tells."""
+"""What day or period a memory is about, as its path or its front matter tells."""
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import date
 from typing import Final
 
 _DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_PERIOD: Final = re.compile(
+    r"(?:weekly/(\d{4})-W(\d{2})|monthly/(\d{4})-(\d{2})|yearly/(\d{4}))\.md", re.ASCII
+)
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -21,6 +25,22 @@ def day_in(text: str) -> date | None:
         except ValueError:
             continue
     return None
+
+
+def last_day(rel_path: str) -> str:
+    """Return the last day of the week, month or year that a file is about, else an empty string."""
+    found = _PERIOD.fullmatch(rel_path)
+    if found is None:
+        return ""
+    week_year, week, month_year, month, year = (int(part or 0) for part in found.groups())
+    try:
+        if week:
+            return date.fromisocalendar(week_year, week, 7).isoformat()
+        if month:
+            return date(month_year, month, monthrange(month_year, month)[1]).isoformat()
+        return date(year, 12, 31).isoformat()
+    except ValueError:  # `IllegalMonthError` is one, too
+        return ""
 
 
 def day_words(day: date) -> str:

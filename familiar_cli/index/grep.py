@@ -12,6 +12,7 @@ from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
 from familiar_cli.index.chunking import cut
+from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
 from familiar_cli.index.hits import age_days, coverage, local_day
 from familiar_cli.index.types import Hit, Signals
@@ -43,7 +44,8 @@ def find(
             break
         made = _cut(file.text, file.rel_path)
         day = made.day.isoformat() if made.day else ""
-        if is_wanted(file.rel_path, day or local_day(file.mtime_ns), options):
+        about = day or last_day(file.rel_path) or local_day(file.mtime_ns)
+        if is_wanted(file.rel_path, about, options):
             hits += _counted(_Cutter(file, made, day, query, options).hits(words), file, options)
     hits.sort(key=lambda hit: -hit.score)
     return tuple(hits[: options.k])
@@ -155,6 +157,7 @@ class _Cutter:
         )
 
     def _signals(self, words: str, score: float) -> Signals:
+        about = self.day or last_day(self.file.rel_path)
         return Signals(
             relevance=score,
             lexical=score,
@@ -162,7 +165,7 @@ class _Cutter:
             cosine=None,
             coverage=round(coverage(words, self.query), 4),
             speaker=False,
-            recency=round(rank.recency(age_days(self.day, self.file.mtime_ns, now())), 4),
+            recency=round(rank.recency(age_days(about, self.file.mtime_ns, now())), 4),
             linked=False,
             same_instance=False,
         )

@@ -10,6 +10,7 @@ from familiar_cli import fts
 from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
+from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
 from familiar_cli.index.types import Hit, Signals
 
@@ -173,10 +174,11 @@ def _named(connection: sqlite3.Connection, query: str) -> set[int]:
 def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
     select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
     today = now()
-    return {
-        id_: _File(id_, rel_path, title, day, instance, age_days(day, mtime_ns, today))
-        for id_, rel_path, title, day, instance, mtime_ns in _in(connection, select, ids)
-    }
+    found: dict[int, _File] = {}
+    for id_, rel_path, title, day, instance, mtime_ns in _in(connection, select, ids):
+        age = age_days(day or last_day(rel_path), mtime_ns, today)
+        found[id_] = _File(id_, rel_path, title, day, instance, age)
+    return found
 
 
 def _in(

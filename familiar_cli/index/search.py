@@ -10,6 +10,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import grep, hits, lexical, rank
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
+from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.types import Options, SearchResult
@@ -205,7 +206,7 @@ class _Asked:
         wanted = [
             (id_,)
             for id_, rel_path, day, mtime_ns in rows
-            if is_wanted(rel_path, day or hits.local_day(mtime_ns), options)
+            if is_wanted(rel_path, day or last_day(rel_path) or hits.local_day(mtime_ns), options)
         ]
         self.connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
         return True

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.index import chunking
 from familiar_cli.index.chunking import cut, label
+from familiar_cli.index.dates import last_day
 from familiar_cli.tokens import heuristic
 from tests.index.test_markdown import PIECES
 
@@ -124,3 +125,22 @@ def test_the_instance_is_read_from_the_name(path, instance) -> None:
 @pytest.mark.parametrize("text", ["x" * 300_000, "字" * 100_000, "Ada: hi\n" * 20_000, "> " * 5000])
 def test_monstrous_files_are_cut_in_moments(text) -> None:
     assert "".join(shown(text, cut(text, "a.md").lines)) == text
+
+
+@pytest.mark.parametrize(
+    ("rel_path", "day"),
+    [
+        ("weekly/2024-W15.md", "2024-04-14"),
+        ("weekly/2020-W53.md", "2021-01-03"),
+        ("monthly/2024-02.md", "2024-02-29"),
+        ("yearly/2023.md", "2023-12-31"),
+        ("weekly/2021-W53.md", ""),
+        ("weekly/2024-W00.md", ""),
+        ("monthly/2024-13.md", ""),
+        ("yearly/0000.md", ""),
+        ("daily/2024-04-14_phone.md", ""),
+        ("topics/2023.md", ""),
+    ],
+)
+def test_a_week_a_month_and_a_year_are_as_old_as_their_last_day(rel_path, day) -> None:
+    assert last_day(rel_path) == day
