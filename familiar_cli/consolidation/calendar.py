@@ -180,6 +180,8 @@ class Consolidator:
         if standing.state == "waits":
             self.report.waiting[name] = standing.reason
             return
+        if standing.state == "by_hand" and self._only is not None:
+            self.report.waiting[name] = "its file was not made by this program, so it stays"
         if not standing.wants_work:
             return
         by_model = standing.period.tier != "daily"
