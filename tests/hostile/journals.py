@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import tempfile
 import zlib
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +55,12 @@ WRITES = (
 BACK = (("memory", "undo"), ("memory", "restore", "notes.md", "--from", "HEAD~2"))
 
 
-def make_template(root: Path) -> None:
-    """Make a familiar whose journal has packed and loose objects."""
+@cache
+def template() -> Path:
+    """Return a familiar whose journal has packed and loose objects, made once."""
+    place = tempfile.mkdtemp(prefix="hostile-template-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    root = Path(place) / "ada"
     (root / "memory").mkdir(parents=True)
     familiar = Familiar(FamiliarPaths(root))
     for number in range(PACKED + LOOSE):
@@ -64,6 +71,7 @@ def make_template(root: Path) -> None:
             tx.write("topics/tea.md", "Green.\n" * (number + 1))
             tx.write("notes.md", f"Note {number}.\n")
     familiar.close()
+    return root
 
 
 def spoil(journal: Path, rng: Random) -> None:

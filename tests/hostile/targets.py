@@ -395,12 +395,9 @@ def _use_tree(raw: bytes, rng: Random, world: World) -> None:
 
 def _use_journal(raw: bytes, rng: Random, world: World) -> None:
     """Whatever the journal is, a command works or says in one error what to do."""
-    template = world.root.parent / f"{world.root.name}-template"
-    if not template.exists():
-        journals.make_template(template)
     paths = world.fresh().paths
     empty(paths.root)
-    shutil.copytree(template, paths.root, symlinks=True)
+    shutil.copytree(journals.template(), paths.root, symlinks=True)
     journals.spoil(paths.journal, rng)
     for argv in rng.sample(journals.READS, 4):
         before = journals.contents(paths.memory)
