@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 TITLE: Final = "## Aliases"
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_MARKS: Final = ("#", "`", "~")  # with which a heading or a fence begins
 _ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+(\S.*)$")
 _CODE: Final = re.compile(r"(`+)\s*(.+?)\s*\1")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NOTE: Final = re.compile(r"\s+(?:[(（\[].*|[—–]\s.*|-\s.*)$")
 _COMMAS: Final = re.compile(r"[,;،、，；]")
+_MOST_CHARS: Final = 1000  # far more than a name and a note of it take
 _WRAPPERS: Final = "*_\"“”„«»'‘’ \t"
 
 
@@ -39,8 +41,7 @@ class _Line:
 
 def title_of(markdown: str) -> str:
     """Return the words of the first H1; empty when there is none."""
-    found = (line.title for line in _lines(markdown) if line.level == 1 and line.title)
-    return next(found, "").strip()
+    return _title(_lines(markdown))
 
 
 def names_of(markdown: str) -> tuple[str, ...]:
@@ -48,8 +49,9 @@ def names_of(markdown: str) -> tuple[str, ...]:
 
     An H1 such as `Anna (the baker)` also gives `Anna`.
     """
-    title = harmless(title_of(markdown))
-    given = [title, _bare(title), *aliases_of(markdown)]
+    lines = _lines(markdown)
+    title = harmless(_title(lines))
+    given = [title, _bare(title), *_aliases(lines)]
     by_key: dict[str, str] = {}
     for name in given:
         by_key.setdefault(key_of(name), name)
@@ -59,10 +61,7 @@ def names_of(markdown: str) -> tuple[str, ...]:
 
 def aliases_of(markdown: str) -> tuple[str, ...]:
     """Return the names below `## Aliases`, as they are written."""
-    lines = _lines(markdown)
-    start, end = _section(lines)
-    said = (line.text for line in lines[start:end] if not line.level)
-    return tuple(dict.fromkeys(name for text in said for name in _names_in(text) if name))
+    return _aliases(_lines(markdown))
 
 
 def with_alias(markdown: str, name: str) -> str:
@@ -126,8 +125,18 @@ def checked(name: str) -> str:
     return shown
 
 
+def _title(lines: list[_Line]) -> str:
+    return next((line.title for line in lines if line.level == 1 and line.title), "").strip()
+
+
+def _aliases(lines: list[_Line]) -> tuple[str, ...]:
+    start, end = _section(lines)
+    said = (line.text for line in lines[start:end] if not line.level)
+    return tuple(dict.fromkeys(name for text in said for name in _names_in(text) if name))
+
+
 def _bare(title: str) -> str:
-    return _NOTE.sub("", title) if title else ""
+    return _NOTE.sub("", title[:_MOST_CHARS]) if title else ""
 
 
 def _written(name: str) -> str:
@@ -142,7 +151,8 @@ def _names_in(line: str) -> tuple[str, ...]:
     return tuple(_name(part) for part in _COMMAS.split(line) if part.strip())
 
 
-def _name(item: str) -> str:
+def _name(written: str) -> str:
+    item = written[:_MOST_CHARS]
     exact = _CODE.match(item)
     if exact:
         return harmless(exact[2])
@@ -168,13 +178,23 @@ def _read(markdown: str) -> Iterator[_Line]:
     """Yield the lines; what looks like a heading inside a code block is none."""
     fence = ""
     for text in re.findall(r"[^\n]*\n|[^\n]+$", markdown):
+        if text.lstrip(" \ufeff")[:1] not in _MARKS:
+            yield _Line(text)
+            continue
         found = _FENCE.match(text)
         if found and not fence:
             fence = found[1]
         elif found and found[1].startswith(fence) and not text.strip().strip(fence[0]):
             fence = ""
         heading = None if fence or found else _HEADING.match(text.lstrip("\ufeff").rstrip("\r\n"))
-        yield _Line(text, len(heading[1]), heading[2] or "") if heading else _Line(text)
+        yield _Line(text, len(heading[1]), _words(heading[2] or "")) if heading else _Line(text)
+
+
+def _words(heading: str) -> str:
+    """Return what a heading says, without the marks that may close it."""
+    bare = heading.rstrip(" \t")
+    shown = bare.rstrip("#")
+    return shown.rstrip(" \t") if shown[-1:] in ("", " ", "\t") else bare
 
 
 def _on_new_line(markdown: str, newline: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_REFERENCE: Final = re.compile(r"[ \t]*<!-- turns? ([0-9]{1,19}(?:[-, ]+[0-9]{1,19})*) -->")
+_REFERENCE: Final = re.compile(r"[ \t]{0,9}<!-- turns? ([0-9]{1,19}(?:[-, ]+[0-9]{1,19})*) -->")
 _RANGE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
 
@@ -36,6 +36,12 @@ def turn_ids(line: str) -> tuple[int, ...]:
             first, last = int(match[1]), int(match[2] or match[1])
             found.update(range(first, min(last, first + _MOST_IN_RANGE) + 1))
     return tuple(sorted(found))
+
+
+def last_turn(line: str) -> int | None:
+    """Return the newest turn that a line names; None when it names none."""
+    named = " ".join(comment[1] for comment in _REFERENCE.finditer(line))
+    return max(map(int, re.findall(r"[0-9]+", named)), default=None)
 
 
 def without_references(text: str) -> str:

@@ -21,11 +21,21 @@ SUFFIXES: Final = (".md", ".markdown", ".txt")
 NAMED_DIRS: Final = ("people", "topics")
 """Directories whose files are each about one thing that has a name."""
 
-_INLINE: Final = re.compile(r"\[(?:[^\]\\\n]|\\.){0,300}\]\(\s*(?:<([^>\n]+)>|([^)\s]+))[^)\n]*\)")
-_REFERENCE: Final = re.compile(r"^ {0,3}\[[^\]\n]+\]:\s*(?:<([^>\n]+)>|(\S+))", re.MULTILINE)
-_CODE: Final = re.compile(r"^(```+|~~~+).*?^\1|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+# Every repetition has a limit, so that no text takes long. After the target only a title may stand:
+# "[smiles](be nice)" is talk, and "[^1]: See" a footnote.
+_TARGET: Final = r"(?:<([^>\n]{1,1000}+)>|([^)\s]{1,1000}+))"
+_TITLE: Final = (
+    r"""(?:[ \t]{1,9}(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'|\([^)\n]{0,300}\)))?[ \t]{0,9}"""
+)
+_INLINE: Final = re.compile(rf"\[(?:[^\]\\\n]|\\.){{0,300}}\]\(\s{{0,9}}{_TARGET}{_TITLE}\)")
+_REFERENCE: Final = re.compile(
+    rf"^ {{0,3}}\[(?!\^)[^\]\n]{{1,300}}\]:\s{{0,9}}{_TARGET.replace('[^)', '[^')}{_TITLE}\r?$",
+    re.MULTILINE,
+)
+_FENCE: Final = re.compile(r"^(?:`{3,}|~{3,})", re.MULTILINE)
+_TICKS: Final = re.compile(r"`[^`\n]{1,1000}`")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
-_H1: Final = re.compile(r"^(?:\ufeff)?#[ \t]+(.+?)[ \t#]*$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_H1: Final = re.compile(r"^(?:\ufeff)?#[ \t]+(\S.*)$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 _WORD: Final = re.compile(r"\w+")
 _MIN_NAME_CHARS: Final = 2
 
@@ -116,7 +126,7 @@ def places(text: str, rel_path: str) -> list[LinkPlace]:
 
 def _places(text: str, rel_path: str) -> Iterator[tuple[int, LinkPlace]]:
     """Yield each link with the number of its form: in the text, or as a reference below it."""
-    bare = _CODE.sub(_blank, text)
+    bare = without_code(text)
     for number, pattern in enumerate((_INLINE, _REFERENCE)):
         for match in pattern.finditer(bare):
             group = 1 if match[1] else 2
@@ -125,15 +135,29 @@ def _places(text: str, rel_path: str) -> Iterator[tuple[int, LinkPlace]]:
                 yield number, LinkPlace(target, match.start(group), match.end(group))
 
 
-def _blank(code: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", code[0])
+def without_code(text: str) -> str:
+    """Return `text` with spaces where code is, so that every other character keeps its place."""
+    if "`" not in text and "~~~" not in text:
+        return text
+    parts, at, opened = [], 0, None
+    for mark in _FENCE.finditer(text):
+        if opened is None:
+            opened = mark
+        elif mark[0].startswith(opened[0]):
+            parts += [text[at : opened.start()], _blank(text[opened.start() : mark.end()])]
+            at, opened = mark.end(), None
+    return _TICKS.sub(lambda code: _blank(code[0]), "".join((*parts, text[at:])))
+
+
+def _blank(code: str) -> str:
+    return re.sub(r"[^\n]", " ", code)
 
 
 def title_of(text: str, rel_path: str) -> str:
     """Return the first H1 of a file, else its name without the ending."""
     match = _H1.search(text)
     if match:
-        return (match[1] or match[2]).strip()
+        return (match[1] or "").rstrip("# \t\r") or (match[1] or match[2]).strip()
     return posixpath.splitext(posixpath.basename(rel_path))[0]
 
 

@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from familiar_cli.memory.links import targets
+from familiar_cli.memory.links import targets, without_code
 
 if TYPE_CHECKING:
     from re import Match
 
-_CODE: Final = re.compile(r"^(```+|~~~+).*?^\1|`[^`\n]+`", re.MULTILINE | re.DOTALL)
-_LINK: Final = re.compile(r"(?P<text>\[(?:[^\]\\\n]|\\.){0,300}\])(?P<rest>\([^)\n]*\)|:[^\n]*)")
+_LINK: Final = re.compile(
+    r"(?P<text>\[(?:[^\]\\\n]|\\.){0,300}\])(?P<rest>\([^)\n]{0,2000}\)|:[^\n]{0,2000})"
+)
 _TARGET: Final = re.compile(r"<[^>\n]+>|[^\s()<>]+")
 
 
@@ -30,11 +31,10 @@ def relinked(
         label: What such links say from now on; None: what they said.
         said: Only links that say this get the label; empty: all.
     """
-    code = [found.span() for found in _CODE.finditer(text)]
+    bare = without_code(text)
 
     def changed(link: Match[str]) -> str:
-        inside = any(start <= link.start() < end for start, end in code)
-        if inside or targets(link[0], rel_path) != [old]:
+        if bare[link.start()] != "[" or targets(link[0], rel_path) != [old]:
             return link[0]
         relabel = label is not None and said in {"", link["text"][1:-1]}
         shown = f"[{label}]" if relabel else link["text"]

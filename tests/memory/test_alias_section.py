@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.alias_section import (
     aliases_of,
@@ -145,3 +146,10 @@ def test_a_name_that_was_added_is_read_and_can_go_again(page, name) -> None:
             for line in without_alias(with_it, name).split("\n")
             if line and not (line == "## Aliases" and "## Aliases" not in page)
         ]
+
+
+@pytest.mark.parametrize("text", ["# a" + " " * 200_000 + "x", "## Aliases\n- a" + " " * 200_000])
+def test_no_line_takes_long(text) -> None:
+    started = stopwatch_s()
+    names_of(text + "(\n")
+    assert stopwatch_s() - started < 20  # what took a square of its length took minutes

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.memory.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.evidence import last_turn, reference, turn_ids, without_references
 
 IDS = st.sets(st.integers(1, 10**12), max_size=20)
 
@@ -28,3 +28,9 @@ def test_neighbours_are_written_as_a_range() -> None:
 
 def test_a_slip_of_the_pen_does_not_fill_the_machine() -> None:
     assert len(turn_ids("<!-- turns 1-999999999999 -->")) < 20_000
+
+
+def test_the_newest_turn_is_told_without_counting_them() -> None:
+    assert last_turn("- a <!-- turns 9, 12-13, 4 --> <!-- turns 2 -->") == 13
+    assert last_turn("<!-- turns 1-999999999999 -->") == 999_999_999_999
+    assert last_turn("- a") is None

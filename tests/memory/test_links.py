@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError
-from familiar_cli.memory.links import graph, targets
+from familiar_cli.memory.links import graph, targets, title_of
 from familiar_cli.memory.store import MemoryStore
 
 
@@ -48,6 +49,36 @@ def test_a_link_is_taken_from_where_its_file_is(link, target) -> None:
 )
 def test_what_leaves_the_memory_is_no_link(link) -> None:
     assert targets(link, "people/x.md") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*waves* [smiles](be nice)",
+        "[^1]: See the other one",
+        "[Anna]: hi there",
+        "```\n[a](b.md)\n```",
+        "`[a](b.md)`",
+    ],
+)
+def test_talk_footnotes_and_code_hold_no_links(text) -> None:
+    assert targets(text, "people/a.md") == []
+
+
+@pytest.mark.parametrize("text", ["[a](", "[a](<b ", "`", "```\n", "# #", "# a" + " " * 9, "["])
+def test_no_text_takes_long(text) -> None:
+    long = text * (200_000 // len(text)) + "x"
+    started = stopwatch_s()
+    targets(long, "a.md")
+    title_of(long, "a.md")
+    assert stopwatch_s() - started < 20  # what took a square of its length took minutes
+
+
+@pytest.mark.parametrize(
+    ("text", "title"), [("# A #\n", "A"), ("# A\r\n", "A"), ("A\n==\n", "A"), ("x\n", "b")]
+)
+def test_a_title_is_the_first_heading_else_the_name(text, title) -> None:
+    assert title_of(text, "a/b.md") == title
 
 
 def test_each_target_comes_once_in_order() -> None:
