@@ -100,6 +100,7 @@ def tidy_up(
     propose: bool = False,
     ask_model: bool = False,
     on_wait: Callable[[str], None] = lambda _: None,
+    on_step: Callable[[str, int], None] = lambda _step, _done: None,
 ) -> Tidied:
     """Look through a familiar's memory; with `propose`, leave a plan for each thing to mend.
 
@@ -110,6 +111,7 @@ def tidy_up(
         propose: Make plans, which wait for `familiar review`.
         ask_model: Have the model of the slot `consolidation` judge each finding.
         on_wait: Told in one line before a busy server is asked again.
+        on_step: Told what is being done, and how many files are read.
 
     Raises:
         NotFoundError: There is no such check.
@@ -117,13 +119,15 @@ def tidy_up(
         FamiliarError: The memory cannot be used.
     """
     set_to = familiar.config
+    days = _Days(familiar)
     options = Options(
         today=now().astimezone(familiar.zone).date(),
         stale_days=set_to.housekeeping.stale_days,
         likeness=set_to.housekeeping.likeness,
         max_file_bytes=set_to.memory.max_file_bytes,
+        day_of_turn=days.of_turn,
     )
-    looked = look_through(familiar.memory, options, names, since=_day(since))
+    looked = look_through(familiar.memory, options, names, since=_day(since), on_step=on_step)
     judged, problem = _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
     plans: dict[int, str] = {}
     proposed: tuple[str, ...] = ()
@@ -133,7 +137,29 @@ def tidy_up(
         Found(finding, plans.get(number), judged.get(number))
         for number, finding in enumerate(looked.findings)
     )
-    return Tidied(found, looked.checks, looked.files, proposed, looked.skipped, problem)
+    skipped = (*looked.skipped, *days.skipped)
+    return Tidied(found, looked.checks, looked.files, proposed, skipped, problem)
+
+
+class _Days:
+    """The days of turns in the familiar's timezone; a history that cannot be read is named."""
+
+    def __init__(self, familiar: Familiar) -> None:
+        self._familiar = familiar
+        self.skipped: tuple[Skipped, ...] = ()
+
+    def of_turn(self, turn_id: int) -> date | None:
+        """Return the day on which a turn was said; None when that is not known."""
+        from familiar_cli.memory.types import Skipped
+
+        if self.skipped:
+            return None
+        try:
+            turn = self._familiar.history.turn(turn_id)
+        except FamiliarError as error:
+            self.skipped = (Skipped(self._familiar.history.path.name, str(error)),)
+            return None
+        return turn.at.astimezone(self._familiar.zone).date() if turn else None
 
 
 def plan_of(finding: Finding) -> Pending | None:

@@ -45,10 +45,11 @@ def housekeep(
     """
     from familiar_cli.tidying import tidy_up
     from familiar_cli.ui.housekeeping_page import housekeeping_page, summary_line
+    from familiar_cli.ui.progress import checking
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    with familiar_of(ctx) as familiar, checking(out) as on_step:
         done = tidy_up(
             familiar,
             checks or [],
@@ -56,6 +57,7 @@ def housekeep(
             propose=propose,
             ask_model=judge,
             on_wait=out.note,
+            on_step=on_step,
         )
     page = housekeeping_page(done)
     for skipped in done.skipped:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from familiar_cli.housekeeping.lines import line_at, line_text
-from familiar_cli.housekeeping.types import Check, Edit, Finding, Quote
-from familiar_cli.memory.links import SUFFIXES, places
+from familiar_cli.housekeeping.lines import quotes
+from familiar_cli.housekeeping.types import Check, Edit, Finding
+from familiar_cli.memory.links import SUFFIXES
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
     from familiar_cli.housekeeping.types import Corpus, Note, Options
     from familiar_cli.memory.links import LinkPlace
+
+
+# "example.org/tea" lacks only its scheme.
+_ADDRESS: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?=/|$)", re.IGNORECASE)
+_FILES: Final = (*SUFFIXES, ".json", ".toml", ".yaml", ".yml", ".csv", ".png", ".jpg", ".jpeg")
+_MOST_NAMED: Final = 8
 
 
 def check_links(corpus: Corpus, options: Options) -> Iterator[Finding]:
@@ -31,12 +38,12 @@ def check_links(corpus: Corpus, options: Options) -> Iterator[Finding]:
             directories.add(above)
             above = posixpath.dirname(above)
     for note in corpus.notes:
-        if not note.rel_path.lower().endswith(SUFFIXES) or "]" not in note.text:
-            continue
         broken = [
             place
-            for place in places(note.text, note.rel_path)
-            if place.target not in corpus.paths and place.target not in directories
+            for place in note.links
+            if place.target not in corpus.paths
+            and place.target not in directories
+            and not _is_address(note.text[place.start : place.end])
         ]
         if broken:
             yield _finding(note, broken, named)
@@ -47,21 +54,35 @@ def _finding(note: Note, broken: list[LinkPlace], named: dict[str, list[str]]) -
     parts, at = [], 0
     for place, target in moved:
         if target:
-            parts += [note.text[at : place.start], _link(note.rel_path, target)]
+            written = note.text[place.start : place.end]
+            parts += [note.text[at : place.start], _link(note.rel_path, target, written)]
             at = place.end
     after = "".join((*parts, note.text[at:]))
-    targets = ", ".join(dict.fromkeys(place.target for place in broken))
-    numbers = dict.fromkeys(line_at(note.text, place.start) for place in broken)
+    targets = list(dict.fromkeys(place.target for place in broken))
+    more = f" and {len(targets) - _MOST_NAMED} more" if len(targets) > _MOST_NAMED else ""
     return Finding(
         CHECK.name,
         (note.rel_path,),
-        f"links to what is not there: {targets}",
-        tuple(Quote(note.rel_path, number, line_text(note.text, number)) for number in numbers),
+        f"links to what is not there: {', '.join(targets[:_MOST_NAMED])}{more}",
+        quotes(note, dict.fromkeys(_lines_of(note.text, broken))),
         repair=(Edit(note.rel_path, note.text, after),) if at else (),
         hint="A file of that name is elsewhere; `--propose` makes a plan that leads there."
         if at
         else "Make the file, or take the link out.",
     )
+
+
+def _lines_of(text: str, broken: list[LinkPlace]) -> Iterator[int]:
+    number, at = 1, 0
+    for place in broken:
+        number += text.count("\n", at, place.start)
+        at = place.start
+        yield number
+
+
+def _is_address(link: str) -> bool:
+    found = _ADDRESS.match(link)
+    return found is not None and not found[0].lower().endswith(_FILES)
 
 
 def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
@@ -70,8 +91,10 @@ def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _link(source: str, target: str) -> str:
-    return quote(posixpath.relpath(target, posixpath.dirname(source) or "."), safe="/-_.~()")
+def _link(source: str, target: str, written: str) -> str:
+    """Return the way to a file, with the place in it that the old link named."""
+    way = quote(posixpath.relpath(target, posixpath.dirname(source) or "."), safe="/-_.~")
+    return way + "".join(re.findall(r"[#?].*", written)[:1])
 
 
 CHECK: Final = Check("links", "links that lead to no file", check_links)

@@ -7,9 +7,9 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.sketch import groups_alike, words_of
+from familiar_cli.housekeeping.sketch import Sketches, words_of
 from familiar_cli.housekeeping.types import DERIVED, Check, Edit, Finding, Quote
-from familiar_cli.memory.likeness import normal
+from familiar_cli.memory.evidence import reference, turn_ids, without_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,27 +18,31 @@ if TYPE_CHECKING:
 
 _LEAST_WORDS: Final = 8
 _LEAST_CHARS: Final = 20
-_BULLET: Final = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_BULLETS: Final = ("-", "*", "+")
+_BULLET: Final = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<text>\S.*)")
+# A mark at the end of a sentence, a comma and how a word is set say nothing; a question mark does.
+_NO_MATTER: Final = str.maketrans(dict.fromkeys(".,;:!*_\"'`", " "))
 _MARKDOWN: Final = (".md", ".markdown", ".txt")
 
 
 def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield what stands in the memory more than once."""
-    notes = [n for n in corpus.notes if _counts(n)]
-    words = {note.rel_path: words_of(note.text) for note in notes}
-    by_path = {note.rel_path: note for note in notes}
+    notes = {note.rel_path: note for note in corpus.notes if _counts(note)}
     said: dict[bytes, list[str]] = defaultdict(list)
-    for path, listed in words.items():
-        if len(listed) >= _LEAST_WORDS:
-            said[_digest(listed)].append(path)
+    sketches = Sketches(options.likeness)
+    for path, note in notes.items():
+        words = words_of(note.text)
+        if len(words) >= _LEAST_WORDS:
+            same = said[_digest(words)]
+            same.append(path)
+            if len(same) == 1:
+                sketches.add(path, words)
+        yield from _said_twice(note)
     for paths in said.values():
         if len(paths) > 1:
-            yield _finding(by_path, paths, "say the same, word for word")
-    once = {paths[0]: words[paths[0]] for paths in said.values()}
-    for paths, share in groups_alike(once, options.likeness):
-        yield _finding(by_path, paths, f"say nearly the same ({share:.0%} of their runs of words)")
-    for note in notes:
-        yield from _said_twice(note)
+            yield _finding(notes, paths, "say the same, word for word")
+    for paths, share in sketches.groups():
+        yield _finding(notes, paths, f"say nearly the same ({share:.0%} of their runs of words)")
 
 
 def _counts(note: Note) -> bool:
@@ -51,61 +55,116 @@ def _digest(words: list[str]) -> bytes:
 
 
 def _finding(notes: dict[str, Note], paths: list[str], what: str) -> Finding:
+    shared = set(_keys(notes[paths[0]])).intersection(*(_keys(notes[path]) for path in paths[1:]))
+    longest = max(shared, key=lambda key: (len(key), key), default="")
     return Finding(
         CHECK.name,
         tuple(paths),
         f"{len(paths)} files {what}",
-        tuple(_begins(notes[path]) for path in paths),
+        tuple(_line_of(notes[path], longest) for path in paths),
         hint="Keep the one that others link to; `familiar memory rm PATH` takes one away.",
     )
 
 
-def _begins(note: Note) -> Quote:
-    lines = enumerate(note.text.splitlines(), 1)
-    number, line = next(((n, t) for n, t in lines if t.strip() and not t.startswith("#")), (1, ""))
-    return Quote(note.rel_path, number, line)
+def _keys(note: Note) -> list[str]:
+    return [_key(line) for line in note.text.split("\n")]
+
+
+def _line_of(note: Note, key: str) -> Quote:
+    """Return the line of a file that says `key`, which all alike say; else where it begins."""
+    keys = _keys(note)
+    at = keys.index(key) if key in keys else 0
+    return Quote(note.rel_path, at + 1, note.text.split("\n", at + 1)[at])
+
+
+def _key(line: str) -> str:
+    """Return what a line says: no mark of a list, no turns, no marks that say nothing."""
+    bullet = _BULLET.match(line)
+    text = bullet["text"] if bullet else line
+    return " ".join(without_references(text).casefold().translate(_NO_MATTER).split())
 
 
 def _said_twice(note: Note) -> Iterator[Finding]:
-    """Yield a finding where bullets of one list say the same; headings part the lists."""
-    lines = note.text.splitlines(keepends=True)
-    seen: dict[str, int] = {}
-    again: list[int] = []
-    firsts: list[int] = []
-    fence = False
-    for at, line in enumerate(lines):
-        if line.lstrip().startswith(("```", "~~~")):
-            fence = not fence
-        elif line.startswith("#"):
-            seen = {}
-        elif not fence and _BULLET.match(line) and not _goes_on(lines, at):
-            key = normal(line)
-            if len(key) >= _LEAST_CHARS and key in seen:
-                again.append(at)
-                firsts.append(seen[key])
-            elif key:
-                seen.setdefault(key, at)
+    """Yield a finding where bullets of one list say the same, and would lose nothing."""
+    if not _may_repeat(note.folded):
+        return
+    lines = note.text.split("\n")
+    again: dict[int, int] = {}
+    for bullets in _lists(lines):
+        first: dict[str, int] = {}
+        for at in bullets:
+            key = _key(lines[at])
+            if first.setdefault(key, at) != at and len(key) >= _LEAST_CHARS:
+                again[at] = first[key]
     if again:
-        gone = set(again)
-        after = "".join(line for at, line in enumerate(lines) if at not in gone)
-        numbers = sorted({*again, *firsts})
         yield Finding(
             CHECK.name,
             (note.rel_path,),
             "says the same twice in one list",
-            tuple(Quote(note.rel_path, at + 1, lines[at].rstrip("\r\n")) for at in numbers),
-            repair=(Edit(note.rel_path, note.text, after),),
+            tuple(
+                Quote(note.rel_path, at + 1, lines[at]) for at in sorted({*again, *again.values()})
+            ),
+            repair=(Edit(note.rel_path, note.text, _once(lines, again)),),
             hint="`--propose` makes a plan that keeps the first.",
         )
 
 
-def _goes_on(lines: list[str], at: int) -> bool:
+def _may_repeat(folded: str) -> bool:
+    """Tell whether looking closer is worth it: two bullets have the same words."""
+    said = [
+        " ".join(line.partition("<!--")[0].translate(_NO_MATTER).split())
+        for line in folded.split("\n")
+        if line.lstrip()[:1] in _BULLETS
+    ]
+    return len(set(said)) < len(said)
+
+
+def _lists(lines: list[str]) -> Iterator[list[int]]:
+    """Yield the bullets that stand below each other with one indent, and are one line each.
+
+    What is not a bullet ends all lists; a bullet of a smaller indent ends those within it.
+    """
+    opened: dict[int, list[int]] = {}
+    fence = False
+    for at, line in enumerate(lines):
+        bullet = None if fence else _BULLET.match(line)
+        if bullet:
+            indent = len(bullet["indent"].expandtabs(4))
+            for deeper in [known for known in opened if known > indent]:
+                yield opened.pop(deeper)
+            bullets = opened.setdefault(indent, [])
+            if not _goes_on(lines, at, indent):
+                bullets.append(at)
+        elif line.strip() and not (opened and line.startswith((" ", "\t"))):
+            fence ^= line.startswith(("```", "~~~"))
+            yield from opened.values()
+            opened = {}
+    yield from opened.values()
+
+
+def _goes_on(lines: list[str], at: int, indent: int) -> bool:
     """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
-    following = lines[at + 1] if at + 1 < len(lines) else ""
-    if not following.strip() or following.startswith("#"):
-        return False
-    mine, next_one = _BULLET.match(lines[at]), _BULLET.match(following)
-    return next_one is None or len(next_one["indent"]) > len(mine["indent"] if mine else "")
+    following = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
+    bullet = _BULLET.match(following)
+    if bullet:
+        return len(bullet["indent"].expandtabs(4)) > indent
+    is_below = bool(lines[at + 1 : at + 2]) and bool(lines[at + 1].strip())
+    return following.startswith((" ", "\t")) or (is_below and not following.startswith("#"))
+
+
+def _once(lines: list[str], again: dict[int, int]) -> str:
+    """Return the text without the bullets that say the same again; their turns are kept."""
+    kept = list(lines)
+    alike: dict[int, set[str]] = defaultdict(set)
+    for at, first in again.items():
+        alike[first].add(lines[at])
+    for first, others in alike.items():
+        turns = {turn for line in others for turn in turn_ids(line)}
+        if turns.difference(turn_ids(lines[first])):
+            end = "\r" if lines[first].endswith("\r") else ""
+            bare = without_references(lines[first]).rstrip()
+            kept[first] = f"{bare} {reference(turns.union(turn_ids(lines[first])))}{end}"
+    return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 
 CHECK: Final = Check(

@@ -5,20 +5,32 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.evidence import without_references
+from familiar_cli.housekeeping.types import MOST_QUOTES, Quote
+from familiar_cli.memory.evidence import last_turn, without_references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from familiar_cli.housekeeping.types import Note
+    from familiar_cli.housekeeping.types import Note, Options
 
 DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 _FENCE: Final = re.compile(r" {0,3}(```|~~~)")
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
-_MARKER: Final = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?:\[[ xX]\]\s+)?")
-_LEADING_DAY: Final = re.compile(r"\W{0,3}\d{4}-\d{2}(?:-\d{2})?\W")
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+")
+_MARKER: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?:\[[ xX]\]\s+)?")
+# What dates a line: a day at its beginning, in brackets at its end, or after "as of". Another day
+# in it may be of what it tells.
+_DATING: Final = re.compile(
+    r"^\W{0,3}\d{4}-\d{2}(?:-\d{2})?(?!\d)"
+    r"|[(（\[][^()（）\[\]]{0,24}?\d{4}-\d{2}(?:-\d{2})?[^()（）\[\]]{0,12}[)）\]]\W{0,9}$"
+    r"|\b(?:as of|stand|updated)\W{0,3}\d{4}-\d{2}(?:-\d{2})?",
+    re.IGNORECASE,
+)
+_MOST_TITLE_CHARS: Final = 200
+MOST_CHARS: Final = 2_000
+"""A longer line is no statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,7 @@ class Statement:
         line: Its number, from 1.
         text: What it says, without the marks of a list.
         heading: The headings above it, from the outermost.
-        own_day: The day that the line names as its own; None: none.
+        own_day: The day that dates it, else of the last turn that it rests on; None: neither.
         day: That, else the day of the heading above or of the file's name.
         is_record: It begins with its day, as a diary does.
     """
@@ -42,26 +54,46 @@ class Statement:
     is_record: bool
 
 
-def statements(note: Note) -> Iterator[Statement]:
-    """Yield the statements of a file; headings and code are none."""
-    of_file = last_day(note.rel_path)
+def statements(note: Note, words: frozenset[str], options: Options) -> Iterator[Statement]:
+    """Yield the statements of a file that hold one of `words`; headings and code are none.
+
+    Args:
+        note: The file.
+        words: Of which its `known` tells.
+        options: What the checks go by.
+    """
+    present = note.known & words
+    if not present:
+        return
     headings: list[tuple[int, str]] = []
     fence = ""
-    for number, line in enumerate(note.text.splitlines(), 1):
+    folded = note.folded.split("\n")
+    for number, line in enumerate(note.text.split("\n"), 1):
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1] == fence):
             fence = "" if fence else mark[1]
-        elif fence or not line.strip():
+        elif fence:
             continue
         elif found := _HEADING.match(line):
-            headings = [h for h in headings if h[0] < len(found[1])] + [(len(found[1]), found[2])]
-        else:
-            text = without_references(line)[_MARKER.match(line).end() :].strip()  # type: ignore[union-attr]
-            titles = tuple(title for _, title in headings)
-            own = last_day(text)
-            above = next((d for d in map(last_day, reversed(titles)) if d), None)
-            is_record = bool(_LEADING_DAY.match(text))
-            yield Statement(number, text, titles, own, own or above or of_file, is_record)
+            title = line[found.end() : found.end() + _MOST_TITLE_CHARS].strip("# \t\r")
+            headings = [h for h in headings if h[0] < len(found[1])] + [(len(found[1]), title)]
+        elif len(line) <= MOST_CHARS and any(word in folded[number - 1] for word in present):
+            yield _statement(note, number, line, tuple(title for _, title in headings), options)
+
+
+def _statement(
+    note: Note, number: int, line: str, headings: tuple[str, ...], options: Options
+) -> Statement:
+    text = _MARKER.sub("", without_references(line), count=1).strip()
+    dates = _DATING.search(text)
+    turn = last_turn(line)
+    own = last_day(dates[0]) if dates else None
+    if own is None and turn is not None:
+        own = options.day_of_turn(turn)
+    above = next((day for day in map(last_day, reversed(headings)) if day), None)
+    day = own or above or last_day(note.rel_path)
+    is_record = dates is not None and dates.start() == 0
+    return Statement(number, text, headings, own, day, is_record)
 
 
 def last_day(text: str) -> date | None:
@@ -79,12 +111,32 @@ def last_day(text: str) -> date | None:
     return None
 
 
+def comments_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each HTML comment begins and ends."""
+    end = 0
+    while (start := text.find("<!--", end)) >= 0:
+        end = text.find("-->", start + 4) + 3
+        if end < len("-->"):
+            return
+        yield start, end
+
+
+def without_comments(text: str, unwanted: Callable[[str], bool] = lambda _: True) -> str:
+    """Return `text` without its HTML comments, or those of them that are unwanted."""
+    parts, at = [], 0
+    for start, end in comments_in(text):
+        if unwanted(text[start:end]):
+            parts.append(text[at:start])
+            at = end
+    return "".join((*parts, text[at:]))
+
+
+def quotes(note: Note, numbers: Iterable[int]) -> tuple[Quote, ...]:
+    """Return the lines of a file with these numbers, from 1, the first of them that fit."""
+    lines = note.text.split("\n")
+    return tuple(Quote(note.rel_path, at, lines[at - 1]) for at in islice(numbers, MOST_QUOTES))
+
+
 def line_at(text: str, offset: int) -> int:
     """Return the number of the line that holds the character at `offset`."""
     return text.count("\n", 0, offset) + 1
-
-
-def line_text(text: str, number: int) -> str:
-    """Return a line by its number."""
-    lines = text.splitlines()
-    return lines[number - 1] if 0 < number <= len(lines) else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.lines import line_at
-from familiar_cli.housekeeping.types import Check, Edit, Finding, Quote
+from familiar_cli.housekeeping.lines import comments_in, line_at, without_comments
+from familiar_cli.housekeeping.types import MOST_QUOTES, Check, Edit, Finding, Quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,46 +26,55 @@ _PHRASES: Final = (
     r"\byou are now (?:dan\b|in developer mode|jailbroken|unrestricted)",
     r"\bdo not (?:tell|inform|mention (?:this|it) to) the user\b",
     r"\b(?:new|updated) (?:system )?instructions?\s*:",
-    r"\bignorier\w*\s+(?:alle|sämtliche|die|deine)[^.\n]{0,20}(?:anweisungen|instruktionen|regeln)",
+    r"\bignorier\w{0,5}\s+(?:alle|sämtliche|die|deine)[^.\n]{0,20}(?:anweisungen|instruktionen|regeln)",
     r"\bvergiss\s+(?:alle|die|deine)[^.\n]{0,20}(?:anweisungen|instruktionen|regeln)",
     r"\bignore[rz]?\s+(?:toutes\s+)?(?:les|tes|vos)\s+(?:instructions|consignes)",
     r"\bignora\s+(?:todas\s+)?(?:las|tus)\s+instrucciones",
     r"\bignor[ae]\s+(?:todas\s+)?(?:as|suas)\s+instruções",
     r"\bignora\s+(?:tutte\s+)?le\s+(?:tue\s+)?istruzioni",
-    r"игнорируй\w*\s+(?:все\s+)?(?:предыдущие|прошлые|свои)?\s*(?:инструкции|указания)",
+    r"игнорируй\w{0,5}\s+(?:все\s+)?(?:предыдущие|прошлые|свои)?\s*(?:инструкции|указания)",
     r"(?:忽略|无视|無視)[^。\n]{0,8}(?:指令|指示|说明|說明|提示词|规则)",
     r"(?:これまで|以前|上記|前|すべて)の?[^。\n]{0,6}(?:指示|命令|ルール)を?[^。\n]{0,6}(?:無視|忘れ)",
     r"이전[^.\n]{0,6}(?:지시|명령)[^.\n]{0,8}무시",
     r"تجاهل\s+(?:جميع\s+|كل\s+)?(?:التعليمات|الأوامر)",
     r"<\|(?:im_start|im_end|system|assistant|endoftext)\|>|\[/?INST\]|<</?SYS>>",
-    r"^(?:#{1,6}\s*)?(?:system|assistant|developer)(?: prompt| message)?\s*:\s*\S",
+    (
+        r"^(?:#{1,6}\s*)?(?:system|developer)(?: prompt| message)?\s*:[^\n]{0,80}"
+        r"\b(?:you|your|ignore|obey|always|never)\b"
+    ),
 )
 _ORDER: Final = re.compile("|".join(f"(?:{p})" for p in _PHRASES), re.IGNORECASE | re.MULTILINE)
-_LITERALS: Final = (
+_LATIN: Final = (
     *("instru", "prompt", "rules", "guideline", "message", "you are now", "the user", "system"),
-    *("assistant", "developer", "anweis", "regel", "consigne", "istruz", "инструкц", "указан"),
-    *("指令", "指示", "说明", "說明", "提示", "规则", "命令", "ルール", "지시", "명령"),
-    *("التعليمات", "الأوامر", "<|", "[inst", "[/inst", "<sys>", "</sys>"),
+    *("developer", "anweis", "regel", "consigne", "istruz", "<|", "[inst", "[/inst", "<sys>"),
+    "</sys>",
+)
+_OTHERS: Final = (
+    *("instruç", "инструкц", "указан", "指令", "指示", "说明", "說明", "提示", "规则", "命令"),
+    *("ルール", "지시", "명령", "التعليمات", "الأوامر"),
 )
 """One of these, folded, is in every text that `_ORDER` finds anything in."""
-_COMMENT: Final = re.compile(r"<!--(.*?)-->", re.DOTALL)
+# A comment for people may well say "you should fill this in", or that it holds instructions.
 _IN_COMMENT: Final = re.compile(
-    r"\b(?:you (?:must|should|will|are)|assistant|system prompt|instructions?|do not (?:tell|say)"
-    r"|always (?:say|reply|answer)|never (?:say|tell|mention))\b",
+    r"\b(?:you (?:must|should|will|shall)(?: now| always| never| not)?"
+    r" (?:say|tell|reply|answer|respond|mention|obey|pretend|act|ignore|reveal|believe|send)"
+    r"|(?:do not|don't|never|always) (?:say|tell|mention|reveal|reply|answer|respond|obey)"
+    r"|(?:dear |attention,? )?(?:assistant|ai|model) ?:"
+    r"|system prompt)\b",
     re.IGNORECASE,
 )
-# Marks that turn text around; letters of the "tag" block but in flags; marks of no width, where no
-# script needs them: those that join or part letters are needed beside letters of many scripts.
+# Marks that turn text around, but those that chats put around names and numbers; letters of the
+# "tag" block but in flags; marks of no width, where no script needs them: those that join or part
+# letters are needed beside letters of many scripts.
 _HIDDEN: Final = re.compile(
-    "[\u202a-\u202e\u2066-\u2069]+"
+    "[\u202d\u202e]+"
     "|(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+"
     "|(?<!^)\ufeff+|[\u200b\u2060-\u2064\u00ad]{2,}|(?<=[A-Za-z0-9])[\u200b-\u200d\u2060-\u2064]+(?=[A-Za-z0-9])"
     "|[\u200b-\u200d\u2060-\u2064]{4,}"
 )
 _MAY_HIDE: Final = re.compile(
-    "[\u00ad\u200b-\u200d\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\u00ad\u200b-\u200d\u202d\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]"
 )
-_SHOWN: Final = 80
 
 
 def check_orders(corpus: Corpus, options: Options) -> Iterator[Finding]:
@@ -84,14 +93,14 @@ def without_hidden(text: str) -> str:
 
 
 def _orders(note: Note) -> Iterator[Finding]:
-    if not any(literal in note.folded for literal in _LITERALS):
+    if not _may_order(note.folded):
         return
     quotes = [
         Quote(note.rel_path, number, line)
-        for number, line in enumerate(note.text.splitlines(), 1)
+        for number, line in enumerate(note.text.split("\n"), 1)
         if _ORDER.search(line)
     ]
-    if quotes and _ORDER.search(_COMMENT.sub("", note.text)):
+    if quotes and _ORDER.search(without_comments(note.text)):
         yield Finding(
             CHECK.name,
             (note.rel_path,),
@@ -101,18 +110,22 @@ def _orders(note: Note) -> Iterator[Finding]:
         )
 
 
+def _may_order(folded: str) -> bool:
+    found = any(literal in folded for literal in _LATIN)
+    return found or (not folded.isascii() and any(literal in folded for literal in _OTHERS))
+
+
 def _comments(note: Note) -> Iterator[Finding]:
     if "<!--" not in note.text:
         return
-    found = [c for c in _COMMENT.finditer(note.text) if _speaks(c[1])]
+    found = [(at, end) for at, end in comments_in(note.text) if _speaks(note.text[at:end])]
     if found:
-        after = _COMMENT.sub(lambda c: "" if _speaks(c[1]) else c[0], note.text)
         yield Finding(
             CHECK.name,
             (note.rel_path,),
             "a comment that a reader does not see speaks to a model",
-            tuple(_quote(note, c.start(), c[0]) for c in found),
-            repair=_repair(note, after),
+            tuple(_quote(note, at, note.text[at:end]) for at, end in found[:MOST_QUOTES]),
+            repair=_repair(note, without_comments(note.text, _speaks)),
             hint="`--propose` makes a plan that takes the comment out.",
         )
 
@@ -120,21 +133,17 @@ def _comments(note: Note) -> Iterator[Finding]:
 def _hidden(note: Note) -> Iterator[Finding]:
     if not _MAY_HIDE.search(note.text):
         return
-    found = list(_HIDDEN.finditer(note.text))
+    found = set("".join(match[0] for match in _HIDDEN.finditer(note.text)))
     if found:
-        names = sorted({f"U+{ord(char):04X}" for match in found for char in match[0]})
+        names = sorted(f"U+{ord(char):04X}" for char in found)
         shown = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")  # noqa: PLR2004
-        by_line = {line_at(note.text, match.start()): match for match in found}
-        lines = note.text.splitlines()
+        lines = note.text.split("\n")
+        hiding = [number for number, line in enumerate(lines, 1) if _HIDDEN.search(line)]
         yield Finding(
             CHECK.name,
             (note.rel_path,),
             f"holds marks that a reader does not see: {shown}",
-            tuple(
-                Quote(note.rel_path, number, _visible(lines[number - 1]))
-                for number in by_line
-                if number <= len(lines)
-            ),
+            tuple(Quote(note.rel_path, at, _visible(lines[at - 1])) for at in hiding[:MOST_QUOTES]),
             repair=_repair(note, without_hidden(note.text)),
             hint="`--propose` makes a plan that takes them out.",
         )
@@ -153,8 +162,7 @@ def _repair(note: Note, after: str) -> tuple[Edit, ...]:
 
 
 def _quote(note: Note, offset: int, text: str) -> Quote:
-    shown = " ".join(text.split())
-    return Quote(note.rel_path, line_at(note.text, offset), shown[:_SHOWN])
+    return Quote(note.rel_path, line_at(note.text, offset), " ".join(text.split()))
 
 
 CHECK: Final = Check(

@@ -1,48 +1,100 @@
-"""Topics that no other file links to or names, so that only a search finds them."""
+"""Topics that no other file links to or speaks of, so that only a search finds them."""
 
 from __future__ import annotations
 
+import posixpath
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.lines import line_text
-from familiar_cli.housekeeping.naming import Names
-from familiar_cli.housekeeping.types import Check, Finding, Quote
-from familiar_cli.memory.links import SUFFIXES, targets, title_of
+from familiar_cli.fts import content_words, is_unspaced
+from familiar_cli.housekeeping.lines import quotes
+from familiar_cli.housekeeping.types import Check, Finding
+from familiar_cli.housekeeping.wording import words_in
+from familiar_cli.memory.links import SUFFIXES, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from familiar_cli.housekeeping.types import Corpus, Note, Options
 
 _TOPICS: Final = "topics"
+_LEAST_CHARS: Final = 2
 
 
 def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield a finding for each topic that nothing leads to and that leads nowhere."""
     del options
     notes = [note for note in corpus.notes if note.rel_path.lower().endswith(SUFFIXES)]
-    topics = [note for note in notes if note.directory == _TOPICS]
-    names = Names({title_of(note.text, note.rel_path): note.rel_path for note in topics})
-    alone = {note.rel_path: note for note in topics}
+    alone = {note.rel_path: note for note in notes if note.directory == _TOPICS}
+    subjects = _Subjects(alone.values())
     for note in notes:
-        out = [t for t in _links(note) if t in corpus.paths]
+        out = [link.target for link in note.links if link.target in corpus.paths]
         if out:
             alone.pop(note.rel_path, None)
-        for target in (*out, *names.in_text(note.text)):
+        for target in (*out, *subjects.in_text(note.folded)):
             if target != note.rel_path:
                 alone.pop(target, None)
     for note in alone.values():
         yield Finding(
             CHECK.name,
             (note.rel_path,),
-            "no other file links to this topic or names it",
-            (Quote(note.rel_path, 1, line_text(note.text, 1)),),
+            "no other file links to this topic or speaks of it",
+            quotes(note, [1]),
             hint="Link it from the person or the topic that it belongs to.",
         )
 
 
-def _links(note: Note) -> list[str]:
-    return targets(note.text, note.rel_path) if "]" in note.text else []
+class _Subjects:
+    """What topics are about, and whether a text speaks of one: it holds all words of the title, or
+    of the file's name, in whatever order; of unspaced scripts the title itself.
+
+    Args:
+        topics: The files.
+    """  # noqa: D205
+
+    def __init__(self, topics: Iterable[Note]) -> None:
+        self._by_word: dict[str, list[tuple[frozenset[str], str]]] = defaultdict(list)
+        self._inside: dict[str, str] = {}
+        said: list[tuple[frozenset[str], str]] = []
+        for note in topics:
+            stem = posixpath.splitext(posixpath.basename(note.rel_path))[0]
+            for name in (title_of(note.text, note.rel_path), stem):
+                if is_unspaced(name):
+                    self._inside[name.casefold().strip()] = note.rel_path
+                elif words := frozenset(map(_stem, words_in(" ".join(content_words(name))))):
+                    said.append((words, note.rel_path))
+        often = Counter(word for words, _ in said for word in words)
+        for words, path in said:
+            self._by_word[min(words, key=lambda word: (often[word], word))].append((words, path))
+        self._lengths: dict[str, set[int]] = defaultdict(set)
+        for name in self._inside:
+            self._lengths[name[0]].add(len(name))
+
+    def in_text(self, folded: str) -> set[str]:
+        """Return the topics that a text speaks of."""
+        words = set(map(_stem, words_in(folded)))
+        found = {
+            path
+            for word in words.intersection(self._by_word)
+            for needed, path in self._by_word[word]
+            if needed <= words
+        }
+        if self._inside and not folded.isascii():
+            found |= self._in_runs(folded)
+        return found
+
+    def _in_runs(self, folded: str) -> set[str]:
+        return {
+            self._inside[folded[at : at + length]]
+            for at, char in enumerate(folded)
+            for length in self._lengths.get(char, ())
+            if folded[at : at + length] in self._inside
+        }
 
 
-CHECK: Final = Check("orphans", "topics that no other file links to or names", check_orphans)
+def _stem(word: str) -> str:
+    """Return a word without the `s` of a plural, as far as that can be told."""
+    return word.removesuffix("s") if len(word) > _LEAST_CHARS else word
+
+
+CHECK: Final = Check("orphans", "topics that no other file links to or speaks of", check_orphans)

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.types import Corpus, Note
+from familiar_cli.housekeeping.wording import known_in
 from familiar_cli.memory.types import Skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.types import MemoryEntry
 
@@ -19,14 +22,24 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 _PENDING: Final = "sessions/.pending/"
 
 
-def read_corpus(store: MemoryStore) -> Corpus:
-    """Return all text of the memory. What cannot be read is named, and stops nothing."""
+def read_corpus(
+    store: MemoryStore,
+    words: frozenset[str] = frozenset(),
+    on_file: Callable[[int], None] = lambda _: None,
+) -> Corpus:
+    """Return all text of the memory. What cannot be read is named, and stops nothing.
+
+    Args:
+        store: The memory.
+        words: What `Note.known` is to tell of.
+        on_file: Told before each file which one it is, from 1.
+    """
     walk = store.walk(hidden=True)
     notes: list[Note] = []
     skipped = list(walk.skipped)
-    for entry in walk.files:
-        if not _is_wanted(entry):
-            continue
+    wanted = [entry for entry in walk.files if _is_wanted(entry)]
+    for number, entry in enumerate(wanted, 1):
+        on_file(number)
         text = ""
         if entry.size_bytes <= MAX_BYTES:
             try:
@@ -35,7 +48,8 @@ def read_corpus(store: MemoryStore) -> Corpus:
                 skipped.append(Skipped(entry.rel_path, str(error)))
                 continue
         folded = text.casefold()
-        notes.append(Note(entry.rel_path, text, entry.size_bytes, entry.modified, folded))
+        known = known_in(folded, words)
+        notes.append(Note(entry.rel_path, text, entry.size_bytes, entry.modified, folded, known))
     return Corpus(
         notes=tuple(note for note in notes if not note.is_hidden),
         hidden=tuple(note for note in notes if note.is_hidden),

@@ -18,10 +18,11 @@ from familiar_cli.housekeeping.size import CHECK as SIZE
 from familiar_cli.housekeeping.stale import CHECK as STALE
 from familiar_cli.housekeeping.topics import CHECK as TOPICS
 from familiar_cli.housekeeping.twins import CHECK as TWINS
+from familiar_cli.housekeeping.types import MOST_QUOTES
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import date
 
     from familiar_cli.housekeeping.types import Check, Finding, Options
@@ -42,8 +43,8 @@ CHECKS: Final = (
 )
 """Every check, the most urgent first."""
 
-_MOST_QUOTES: Final = 20
 _MOST_CHARS: Final = 400
+_MOST_MASKED: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def look_through(
     names: Sequence[str] = (),
     *,
     since: date | None = None,
+    on_step: Callable[[str, int], None] = lambda _step, _done: None,
 ) -> Findings:
     """Return what the checks find. Nothing is changed, and no model is asked.
 
@@ -77,20 +79,21 @@ def look_through(
         options: What the checks go by.
         names: Which checks; none: all of them.
         since: Only findings about a file that was changed on this day or later.
+        on_step: Told what is being done, and how many files are read.
 
     Raises:
         NotFoundError: There is no such check.
     """
     wanted = [_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
-    corpus = read_corpus(store)
+    words = frozenset[str]().union(*(check.words for check in wanted))
+    corpus = read_corpus(store, words, lambda done: on_step("reading", done))
     notes = (*corpus.notes, *corpus.hidden)
     changed = {n.rel_path for n in notes if since is None or n.modified.date() >= since}
-    found = [
-        _tidied(finding)
-        for check in wanted
-        for finding in sorted(check.run(corpus, options), key=lambda f: (f.paths, f.message))
-        if not changed.isdisjoint(finding.paths)
-    ]
+    found: list[Finding] = []
+    for check in wanted:
+        on_step(check.name, len(notes))
+        of_it = (f for f in check.run(corpus, options) if not changed.isdisjoint(f.paths))
+        found += map(_tidied, sorted(of_it, key=lambda f: (f.paths, f.message)))
     return Findings(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
 
 
@@ -107,6 +110,8 @@ def _named(name: str) -> Check:
 
 def _tidied(finding: Finding) -> Finding:
     """Return a finding whose quotes are few and short, with every secret in them masked."""
-    quotes = finding.evidence[:_MOST_QUOTES]
-    shown = tuple(replace(q, text=masked(q.text.strip())[:_MOST_CHARS]) for q in quotes)
+    shown = tuple(
+        replace(quote, text=masked(quote.text.strip()[:_MOST_MASKED])[:_MOST_CHARS])
+        for quote in finding.evidence[:MOST_QUOTES]
+    )
     return replace(finding, evidence=shown)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.types import Check, Finding, Quote
-from familiar_cli.housekeeping.wording import Wordings, any_of
+from familiar_cli.housekeeping.wording import Wordings, any_of, known_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ _KEYS: Final = (
     ("token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
     ("token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     ("token", r"\bhf_[A-Za-z0-9]{30,}"),
-    ("token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("token", r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,9000}\.[A-Za-z0-9_-]{10,}"),
     ("password", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,64}:(?P<url>[^\s:/@]{3,128})@"),
 )
 _WORDS: Final = Wordings.of("""
@@ -41,13 +41,22 @@ _NAMED: Final = re.compile(
     r"(?P<value>[^\s\"'`「」,;，。]{4,128})",
     re.IGNORECASE,
 )
-_CARD: Final = re.compile(r"(?<![\d.,-])(?:\d[ -]?){12,18}\d(?![\d-])")
-_FEW_DIGITS: Final = re.compile(r"\d{4}[ -]?\d{4}[ -]?\d")
+# 16 digits, of one card 15, in a piece or in the groups that stand on it; never a part of an
+# address, a commit or a number with a point. A longer one is the id of a chat, more often than not.
+_CARD: Final = re.compile(
+    r"(?<![A-Za-z0-9_.,/+#=@&<-])"
+    r"(?:\d{16}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d{13}|3[47]\d{2}([ -])\d{6}\2\d{5})"
+    r"(?![A-Za-z0-9_/@=>-]|[.,]\d)"
+)
+_ISSUERS: Final = re.compile(
+    r"4|5[1-5]|2(?:2[2-9]|[3-6]|7[01])|35|3[47]\d{13}$|6(?:011|2|4[4-9]|5)"
+)
+_FEW_DIGITS: Final = re.compile(r"\d{4}[ -]?\d{4}[ -]?\d|3[47]\d{2}[ -]\d{6}")
+_PLACEHOLDERS: Final = ("pass", "password", "passwd", "pw", "pwd", "secret", "token", "user")
 _BEGINNINGS: Final = (
     *("-----begin", "sk-", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     *("github_pat", "glpat-", "xox", "hf_", "eyj", "://"),
 )
-_CARD_STARTS: Final = ("2", "3", "4", "5", "6")
 _NEEDS_DIGIT: Final = re.compile(r"[\d\W_]")
 _LONG: Final = 12
 
@@ -91,34 +100,41 @@ def luhn(digits: str) -> bool:
 
 
 def _in_note(note: Note) -> list[tuple[str, Quote]]:
-    if not _may_hold(note.folded):
+    if not _may_hold(note.folded, note.known & _WORDS.heads):
         return []
-    return [
-        (kind, Quote(note.rel_path, number, line))
-        for number, line in enumerate(note.text.splitlines(), 1)
-        for kind, _, _ in _spans(line)
-    ]
+    found: list[tuple[str, Quote]] = []
+    for number, line in enumerate(note.text.split("\n"), 1):
+        kinds = dict.fromkeys(kind for kind, _, _ in _spans(line))
+        found += [(kind, Quote(note.rel_path, number, line)) for kind in kinds]
+    return found
 
 
-def _may_hold(folded: str) -> bool:
-    """Tell whether looking closer is worth it."""
+def _may_hold(folded: str, known: frozenset[str]) -> bool:
+    """Tell whether looking closer is worth it.
+
+    Args:
+        folded: The text, case folded.
+        known: Which words that name a secret it holds.
+    """
     begins = any(beginning in folded for beginning in _BEGINNINGS)
-    return begins or _WORDS.may_be_in(folded) or _FEW_DIGITS.search(folded) is not None
+    return begins or bool(known) or _FEW_DIGITS.search(folded) is not None
 
 
 def _spans(text: str) -> Iterator[tuple[str, int, int]]:
-    if not _may_hold(text.casefold()):
+    folded = text.casefold()
+    if not _may_hold(folded, known_in(folded, _WORDS.heads)):
         return
     for kind, pattern in _COMPILED:
         for found in pattern.finditer(text):
             group = "url" if "url" in pattern.groupindex else 0
-            yield kind, found.start(group), found.end(group)
+            if "EXAMPLE" not in found[group] and found[group].casefold() not in _PLACEHOLDERS:
+                yield kind, found.start(group), found.end(group)
     for found in _NAMED.finditer(text):
         if _is_secret(found["value"]):
             yield "password", found.start("value"), found.end("value")
     for found in _CARD.finditer(text):
         digits = re.sub(r"\D", "", found[0])
-        if digits[0] in _CARD_STARTS and len(set(digits)) > 1 and luhn(digits):
+        if _ISSUERS.match(digits) and len(set(digits)) > 1 and luhn(digits):
             yield "card number", found.start(), found.end()
 
 
@@ -135,4 +151,9 @@ def _mask(secret: str) -> str:
 
 
 _COMPILED: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KEYS)
-CHECK: Final = Check("secrets", "keys, passwords and numbers of cards; shown masked", check_secrets)
+CHECK: Final = Check(
+    "secrets",
+    "keys, passwords and numbers of cards; shown masked",
+    check_secrets,
+    _WORDS.heads,
+)

@@ -1,22 +1,24 @@
 """Find texts that are nearly the same among many, in time that grows with their length alone.
 
-Each text becomes the set of its runs of words; of that set, a sketch of 64 smallest hashes
-(MinHash, Broder 1997) in 16 bands of four is kept. Texts that share a band are compared in full,
-each with at most a few of the band, so that thousands of copies of one text cost no more.
+Each text becomes the set of its runs of words, each run a number that is as good as random. Numbers
+stand on a circle; 64 places on it, the same for all texts, each have a next number of the text. Two
+texts have the same next number at a place about as often as they share runs (MinHash, Broder 1997,
+with one permutation, Li, Owen and Zhang 2012). Four neighbouring places are a band. Texts that
+share a band are compared in full, each with at most a few of the band, so that thousands of copies
+of one text cost no more.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.fts import is_unspaced, words
-from familiar_cli.memory.evidence import without_references
+from familiar_cli.housekeeping.lines import without_comments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 _RUN: Final = 4
 _BANDS: Final = 16
@@ -24,13 +26,12 @@ _ROWS: Final = 4
 _LEAST_RUNS: Final = 8
 _MOST_COMPARED: Final = 4
 _MOST_WORDS: Final = 50_000
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 _SEED: Final = 20_260_401  # any; the same text must have the same sketch in every run
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text; of scripts without spaces, its characters."""
-    bare = _COMMENT.sub(" ", without_references(text)) if "<!--" in text else text
+    bare = without_comments(text) if "<!--" in text else text
     found = words(bare)
     if bare.isascii():
         return found[:_MOST_WORDS]
@@ -38,56 +39,53 @@ def words_of(text: str) -> list[str]:
     return [part for parts in split for part in parts][:_MOST_WORDS]
 
 
-def groups_alike(texts: Mapping[str, list[str]], least: float) -> Iterator[tuple[list[str], float]]:
-    """Yield each group of texts that share at least `least` of their runs with its first one.
+class Sketches:
+    """Texts that are put in one after another, and which of them are alike.
 
     Args:
-        texts: The words of each text, by its name.
-        least: From which share on; runs in both, of runs in either. 0 to 1.
+        least: From which share of common runs on, of all runs of the two; 0 to 1.
     """
-    import numpy as np
 
-    hashes = _Hashes()
-    runs = {name: hashes.runs(listed) for name, listed in texts.items()}
-    usable = [name for name, found in runs.items() if len(found) >= _LEAST_RUNS]
-    buckets: dict[tuple[int, bytes], list[str]] = defaultdict(list)
-    leads: dict[str, str] = {}
-    shares: dict[str, float] = {}
-    for name in usable:
-        bands = hashes.bands(runs[name])
-        keys = [(number, band) for number, band in enumerate(bands)]
-        others = dict.fromkeys(o for key in keys for o in buckets[key])
-        best = max(((_share(np, runs[name], runs[o]), o) for o in others), default=(0.0, ""))
-        if best[0] >= least:
-            leads[name] = leads.get(best[1], best[1])
-            shares[name] = best[0]
-        for key in keys:
-            if len(buckets[key]) < _MOST_COMPARED:
-                buckets[key].append(name)
-    members: dict[str, list[str]] = defaultdict(list)
-    for name, lead in leads.items():
-        members[lead].append(name)
-    for lead, alike in members.items():
-        yield [lead, *alike], min(shares[name] for name in alike)
-
-
-class _Hashes:
-    """Numbers for runs of words."""
-
-    def __init__(self) -> None:
+    def __init__(self, least: float) -> None:
         import numpy as np
 
         self._np = np
+        self._least = least
         chooser = np.random.default_rng(_SEED)
         top = np.iinfo(np.uint64).max
+        self._factors = chooser.integers(1, top, _RUN, dtype=np.uint64) | np.uint64(1)
+        self._places = np.sort(chooser.integers(0, top, _BANDS * _ROWS, dtype=np.uint64))
         self._words: dict[str, int] = {}
-        self._places = chooser.integers(1, top, _RUN, dtype=np.uint64) | np.uint64(1)
-        self._factors = chooser.integers(1, top, (_BANDS * _ROWS, 1), dtype=np.uint64) | np.uint64(
-            1
-        )
-        self._shifts = chooser.integers(0, top, (_BANDS * _ROWS, 1), dtype=np.uint64)
+        self._runs: dict[str, Any] = {}
+        self._buckets: dict[tuple[int, bytes], list[str]] = defaultdict(list)
+        self._leads: dict[str, str] = {}
+        self._shares: dict[str, float] = {}
 
-    def runs(self, listed: list[str]) -> Any:  # noqa: ANN401  # uint64[n], each number once
+    def add(self, name: str, listed: list[str]) -> None:
+        """Put in a text, given by its words. One with few of them is like no other."""
+        runs = self._runs_of(listed)
+        if len(runs) < _LEAST_RUNS:
+            return
+        keys = list(enumerate(self._bands(runs)))
+        others = dict.fromkeys(other for key in keys for other in self._buckets[key])
+        best = max(((self._share(runs, other), other) for other in others), default=(0.0, ""))
+        if best[0] >= self._least:
+            self._leads[name] = self._leads.get(best[1], best[1])
+            self._shares[name] = best[0]
+        self._runs[name] = runs
+        for key in keys:
+            if len(self._buckets[key]) < _MOST_COMPARED:
+                self._buckets[key].append(name)
+
+    def groups(self) -> Iterator[tuple[list[str], float]]:
+        """Yield each group of texts that are alike, and the smallest share that put one into it."""
+        members: dict[str, list[str]] = defaultdict(list)
+        for name, lead in self._leads.items():
+            members[lead].append(name)
+        for lead, alike in members.items():
+            yield [lead, *alike], min(self._shares[name] for name in alike)
+
+    def _runs_of(self, listed: list[str]) -> Any:  # noqa: ANN401  # uint64[n], sorted, each once
         np = self._np
         if len(listed) < _RUN:
             return np.empty(0, dtype=np.uint64)
@@ -95,19 +93,17 @@ class _Hashes:
         for word in set(listed).difference(known):
             raw = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
             known[word] = int.from_bytes(raw, "little")
-        numbers = np.array([known[word] for word in listed], dtype=np.uint64)
+        numbers = np.fromiter(map(known.__getitem__, listed), np.uint64, len(listed))
         count = len(listed) - _RUN + 1
-        mixed = sum(numbers[at : at + count] * self._places[at] for at in range(_RUN))
+        mixed = sum(numbers[at : at + count] * self._factors[at] for at in range(_RUN))
         return np.unique(mixed ^ (mixed >> np.uint64(29)))
 
-    def bands(self, runs: Any) -> list[bytes]:  # noqa: ANN401
-        np = self._np
-        hashed = runs[None, :] * self._factors + self._shifts
-        hashed ^= hashed >> np.uint64(32)
-        smallest = (hashed * self._factors).min(axis=1).reshape(_BANDS, _ROWS)
-        return [row.tobytes() for row in smallest]
+    def _bands(self, runs: Any) -> list[bytes]:  # noqa: ANN401
+        """Return the next number at each place, the last followed by the first, in bands."""
+        next_ones = runs[self._np.searchsorted(runs, self._places) % len(runs)]
+        return [band.tobytes() for band in next_ones.reshape(_BANDS, _ROWS)]
 
-
-def _share(np: Any, one: Any, other: Any) -> float:  # noqa: ANN401
-    both = len(np.intersect1d(one, other, assume_unique=True))
-    return both / (len(one) + len(other) - both)
+    def _share(self, one: Any, name: str) -> float:  # noqa: ANN401
+        other = self._runs[name]
+        both = len(self._np.intersect1d(one, other, assume_unique=True))
+        return both / (len(one) + len(other) - both)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.housekeeping.lines import DAY
 from familiar_cli.housekeeping.types import Check, Edit, Finding, Quote
+from familiar_cli.memory.links import places
 from familiar_cli.memory.privacy import private_channel
 from familiar_cli.text import fold, slugify
 
@@ -19,6 +22,9 @@ NOTES: Final = "notes.md"
 LEAST_LINES: Final = 5
 LEAST_CHARS: Final = 600
 """A section with so many lines, or so much text, is ready."""
+_SHOWN: Final = 3
+_MOST_PLANS: Final = 20  # each holds the whole file twice
+_TO_DO: Final = re.compile(r"\s*[-*+] \[[ xX]\]")
 _FENCE: Final = re.compile(r" {0,3}(?:```|~~~)")
 
 
@@ -37,29 +43,39 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
     note = next((n for n in corpus.notes if n.rel_path == NOTES), None)
     if note is None:
         return
-    lines = note.text.splitlines(keepends=True)
+    lines = re.findall(r"[^\n]*\n|[^\n]+", note.text)
     taken = {fold(path) for path in corpus.paths}
+    plans = 0
     for section in _sections(lines):
         body = "".join(lines[section.first + 1 : section.end])
         said = [line for line in body.splitlines() if line.strip()]
         if len(said) < LEAST_LINES and len(body.strip()) < LEAST_CHARS:
             continue
-        path = f"topics/{slugify(section.title)}.md"
-        is_free = bool(slugify(section.title)) and fold(path) not in taken
+        if DAY.search(section.title) or any(_TO_DO.match(line) for line in said):
+            continue  # a diary and a list of things to do are no topic
+        slug = slugify(section.title)
+        path = f"topics/{slug}.md"
+        is_free = bool(slug) and fold(path) not in taken
+        taken.add(fold(path))
+        plans += is_free
         yield Finding(
             CHECK.name,
             (NOTES,),
             f"the section {section.title!r} is ready to be a topic: {len(said)} lines",
-            tuple(
-                Quote(NOTES, at + 1, lines[at].rstrip("\r\n"))
-                for at in range(section.first, min(section.end, section.first + 4))
-                if lines[at].strip()
-            ),
-            repair=_repair(note, lines, section, path, body) if is_free else (),
-            hint=f"`--propose` makes a plan that moves it to {path}."
-            if is_free
-            else f"{path} is there already; move by hand what it lacks.",
+            _first_of(section, lines),
+            repair=_repair(note, lines, section, path, body)
+            if is_free and plans <= _MOST_PLANS
+            else (),
+            hint=_hint(path, is_free=is_free, is_late=plans > _MOST_PLANS),
         )
+
+
+def _hint(path: str, *, is_free: bool, is_late: bool) -> str:
+    if not is_free:
+        return f"{path} is there already; move by hand what it lacks."
+    if is_late:
+        return f"`--propose` plans {_MOST_PLANS} at a time; propose again once those are settled."
+    return f"`--propose` makes a plan that moves it to {path}."
 
 
 def _sections(lines: list[str]) -> Iterator[_Section]:
@@ -71,7 +87,7 @@ def _sections(lines: list[str]) -> Iterator[_Section]:
             fence = not fence
         elif not fence and re.match(r"#{1,2}[ \t]", line):
             starts.append((at, line))
-    ends = [at for at, _ in starts[1:]] + [len(lines)]
+    ends = [*(at for at, _ in starts), len(lines)][1:]
     for (at, line), end in zip(starts, ends, strict=True):
         body = "".join(lines[at:end])
         if line.startswith("## ") and private_channel(body) is None:
@@ -85,8 +101,25 @@ def _repair(
     left = f"{lines[section.first].rstrip()}{newline}{newline}- [{section.title}]({path}){newline}"
     rest = "".join(lines[section.end :])
     after = "".join(lines[: section.first]) + left + (newline + rest if rest else "")
-    topic = f"# {section.title}{newline}{newline}{body.strip()}{newline}"
+    topic = f"# {section.title}{newline}{newline}{_moved(body.strip(), path)}{newline}"
     return (Edit(path, None, topic), Edit(NOTES, note.text, after))
+
+
+def _first_of(section: _Section, lines: list[str]) -> tuple[Quote, ...]:
+    said = (at for at in range(section.first, section.end) if lines[at].strip())
+    return tuple(Quote(NOTES, at + 1, lines[at]) for at in islice(said, _SHOWN))
+
+
+def _moved(body: str, path: str) -> str:
+    """Return text of the notes as it stands in another directory: its links lead where they led."""
+    parts, at = [], 0
+    for place in places(body, NOTES):
+        written = body[place.start : place.end]
+        if not written.startswith("/"):
+            way = "../" * path.count("/")
+            parts += [body[at : place.start], way + written.removeprefix("./")]
+            at = place.end
+    return "".join((*parts, body[at:]))
 
 
 CHECK: Final = Check("topics", f"sections of {NOTES} ready to be a topic", check_topics)

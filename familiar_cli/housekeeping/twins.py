@@ -6,17 +6,16 @@ from collections import defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.lines import line_text
-from familiar_cli.housekeeping.types import Check, Finding, Quote
+from familiar_cli.housekeeping.lines import quotes
+from familiar_cli.housekeeping.types import Check, Finding
 from familiar_cli.memory.alias_section import names_of
 from familiar_cli.memory.aliases import slug_in
-from familiar_cli.memory.links import targets
 from familiar_cli.memory.mentions import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.housekeeping.types import Corpus, Note, Options
+    from familiar_cli.housekeeping.types import Corpus, Note, Options, Quote
 
 _LEAST_CHARS: Final = 2
 # So many people who share a name are a family or a fashion, not one person.
@@ -46,22 +45,21 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 CHECK.name,
                 (one, other),
                 f"look like one person: both are called {names}",
-                tuple(_naming(note, key) for key in keys for note in notes),
+                tuple(quote for key in keys for note in notes for quote in _naming(note, key)),
                 hint=_HINT,
             )
 
 
 def _linked(one: Note, other: Note) -> bool:
-    return other.rel_path in targets(one.text, one.rel_path) or one.rel_path in targets(
-        other.text, other.rel_path
+    return any(link.target == other.rel_path for link in one.links) or any(
+        link.target == one.rel_path for link in other.links
     )
 
 
-def _naming(note: Note, key: str) -> Quote:
+def _naming(note: Note, key: str) -> tuple[Quote, ...]:
     """Return the line of a file that gives the name; its first line when none does alone."""
-    lines = [key_of(line.strip(" \t#*-+`")) for line in note.text.splitlines()]
-    number = next((at for at, line in enumerate(lines, 1) if line == key), 1)
-    return Quote(note.rel_path, number, line_text(note.text, number))
+    lines = [key_of(line.strip(" \t\r#*-+`")) for line in note.text.split("\n")]
+    return quotes(note, [next((at for at, line in enumerate(lines, 1) if line == key), 1)])
 
 
 _HINT: Final = (

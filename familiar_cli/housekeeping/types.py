@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.links import SUFFIXES, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date, datetime
 
+    from familiar_cli.memory.links import LinkPlace
     from familiar_cli.memory.types import Skipped
 
 ARCHIVES: Final = ("sessions", "daily", "weekly", "monthly", "yearly", "significant")
@@ -18,10 +22,12 @@ DERIVED: Final = ("daily", "weekly", "monthly", "yearly", "digest")
 """Directories that say again, on purpose, what stands elsewhere."""
 
 _NOT_BELIEFS: Final = (*ARCHIVES, "digest", "self", "lore")
+MOST_QUOTES: Final = 20
+"""So many lines of evidence a finding bears at most."""
 _OWN_LISTS: Final = ("reminders.md", "tasks.md", "scratch.md")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Note:
     """One text file of the memory.
 
@@ -31,6 +37,7 @@ class Note:
         size_bytes: How large it is.
         modified: When it was last written.
         folded: Its text, case folded.
+        known: Which of the words that the checks look for it holds.
     """
 
     rel_path: str
@@ -38,6 +45,7 @@ class Note:
     size_bytes: int
     modified: datetime
     folded: str
+    known: frozenset[str] = frozenset()
 
     @property
     def directory(self) -> str:
@@ -49,6 +57,13 @@ class Note:
     def is_hidden(self) -> bool:
         """Whether it is kept for the program, and no search sees it."""
         return self.rel_path.startswith(".") or "/." in self.rel_path
+
+    @cached_property
+    def links(self) -> tuple[LinkPlace, ...]:
+        """Where it links to other files of the memory, in order."""
+        if "]" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
+            return ()
+        return tuple(places(self.text, self.rel_path))
 
     @property
     def holds_beliefs(self) -> bool:
@@ -82,12 +97,14 @@ class Options:
         stale_days: How old a dated statement may be.
         likeness: From which share of common word runs two files are near duplicates, 0 to 1.
         max_file_bytes: The largest file that may be written.
+        day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
     """
 
     today: date
     stale_days: int = 365
     likeness: float = 0.8
     max_file_bytes: int = 256 * 1024
+    day_of_turn: Callable[[int], date | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +148,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: its name, what it looks for, and how."""
+    """One check.
+
+    Args:
+        name: What it is called.
+        about: What it looks for, in a few words.
+        run: Finds it.
+        words: Words of which `Note.known` is to tell it; see `wording.Wordings`.
+    """
 
     name: str
     about: str
     run: Callable[[Corpus, Options], Iterator[Finding]]
+    words: frozenset[str] = frozenset()

@@ -1,13 +1,21 @@
-"""Lists of words as patterns. A list is text with `|` or a new line between its wordings."""
+"""Lists of words as patterns. A list is text with `|` or a new line between its wordings.
+
+A pattern of hundreds of wordings is slow. Each wording therefore has a head, one word of it that
+every text has to hold; the words of a text, taken once, tell whether a closer look is worth it.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
+_FIRST_UNSPACED: Final = "\u0e00"  # from Thai on, words are not parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,28 +24,21 @@ class Wordings:
 
     Args:
         pattern: Finds any of them, as whole words where a script has words.
-        literals: What one of which a text must hold, folded, for the pattern to find anything.
+        heads: One word of each, folded.
     """
 
     pattern: re.Pattern[str]
-    literals: tuple[str, ...]
+    heads: frozenset[str]
 
     @classmethod
-    def of(cls, wordings: str) -> Wordings:
-        """Return the wordings of a list."""
-        return cls(re.compile(any_of(wordings), re.IGNORECASE), literals_of(_split(wordings)))
-
-    def may_be_in(self, folded: str) -> bool:
-        """Tell whether looking closer is worth it; hundreds of times faster than the pattern.
-
-        Args:
-            folded: The text, case folded.
-        """
-        return any(literal in folded for literal in self.literals)
+    def of(cls, *wordings: str) -> Wordings:
+        """Return the wordings of lists."""
+        listed = "\n".join(wordings)
+        return cls(re.compile(any_of(listed), re.IGNORECASE), heads_of(listed))
 
     def is_in(self, text: str) -> bool:
         """Tell whether `text` holds any of the wordings."""
-        return self.may_be_in(text.casefold()) and self.pattern.search(text) is not None
+        return bool(known_in(text.casefold(), self.heads)) and bool(self.pattern.search(text))
 
 
 def any_of(wordings: str) -> str:
@@ -49,14 +50,29 @@ def any_of(wordings: str) -> str:
     return "|".join(_bounded(wording) for wording in ordered)
 
 
-def literals_of(wordings: Iterable[str]) -> tuple[str, ...]:
-    """Return the longest word of each wording, folded; none that holds another one."""
-    heads = sorted({max(re.split(r"[\s'’]", w.casefold()), key=len) for w in wordings}, key=len)
-    kept: list[str] = []
-    for head in heads:
-        if not any(known in head for known in kept):
-            kept.append(head)
-    return tuple(kept)
+def heads_of(wordings: str) -> frozenset[str]:
+    """Return the longest word of each wording, folded."""
+    return frozenset(max(_WORD.findall(w.casefold()), key=len) for w in _split(wordings))
+
+
+def known_in(folded: str, heads: Collection[str]) -> frozenset[str]:
+    """Return which of `heads` a text holds: as a word, and of unspaced scripts anywhere.
+
+    Args:
+        folded: The text, case folded.
+        heads: Words, folded.
+    """
+    found = words_in(folded).intersection(heads)
+    if not folded.isascii():
+        found.update(h for h in heads if h[0] >= _FIRST_UNSPACED and h in folded)
+    return frozenset(found)
+
+
+def words_in(folded: str) -> set[str]:
+    """Return the words of a text; of unspaced scripts each whole run."""
+    if folded.isascii():
+        return set(folded.translate(_TO_SPACES).split())
+    return set(_WORD.findall(folded))
 
 
 def _split(wordings: str) -> set[str]:
@@ -65,5 +81,5 @@ def _split(wordings: str) -> set[str]:
 
 def _bounded(wording: str) -> str:
     pattern = re.escape(wording).replace(r"\ ", r"[ \t]+").replace("'", "['’]")
-    has_words = ord(wording[0]) < 0x0E00  # noqa: PLR2004  # from Thai on, words are not parted
+    has_words = wording[0] < _FIRST_UNSPACED
     return rf"(?<![^\W_]){pattern}(?![^\W_])" if has_words else pattern

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _EVERY = 100_000  # lines between two notes
+_SHOWN_EVERY = 100  # files between two looks at a terminal
 
 
 @contextmanager
@@ -52,6 +53,26 @@ def counting(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
                 else None
             )
         )
+
+
+@contextmanager
+def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
+    """Show on a terminal which step is being made, of how many files; nothing into a pipe."""
+    if out.quiet or not sys.stderr.isatty():
+        yield lambda _step, _files: None
+        return
+    from familiar_cli.ui.terminal import console, plain
+
+    with console(sys.stderr).status(plain("reading …")) as status:
+        told = ""
+
+        def report(step: str, files: int) -> None:
+            nonlocal told
+            if step != told or files % _SHOWN_EVERY == 0:
+                told = step
+                status.update(plain(f"{step}: {files:,} files …"))
+
+        yield report
 
 
 def _lines(out: Output) -> Report:

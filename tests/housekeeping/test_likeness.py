@@ -6,12 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.housekeeping.sketch import groups_alike, words_of
+from familiar_cli.housekeeping.sketch import Sketches, words_of
 
 ENGLISH = " ".join(f"word{n} and then thing{n * 7}" for n in range(40))
 JAPANESE = (
     "昨日は雨でした。庭の梅が咲いて、祖母は縁側でお茶を飲みながら昔の船の話をしてくれました。" * 2
 )
+
+
+def groups_alike(texts, least):
+    """Return the groups of texts, given by their words, that are alike."""
+    sketches = Sketches(least)
+    for name, words in texts.items():
+        sketches.add(name, words)
+    return list(sketches.groups())
 
 
 @pytest.mark.parametrize("text", [ENGLISH, JAPANESE])
@@ -58,10 +66,30 @@ def test_a_line_said_twice_in_a_list_would_be_taken_out_once(look) -> None:
         "- Keeps three bees in a box\n- Keeps three bees in a box\n  but only two in winter\n",
         "- Tea\n- Tea\n",
         "```\n- Keeps three bees in a box\n- Keeps three bees in a box\n```\n",
+        "- Monday\n  - Keeps three bees in a box\n- Friday\n  - Keeps three bees in a box\n",
+        "- Keeps three bees in a box\n\nIn winter:\n\n- Keeps three bees in a box\n",
+        "1. Stir the pot until it boils\n2. Rest\n3. Stir the pot until it boils\n",
+        "- Saw her in the garden (2024-01-05)\n- Saw her in the garden (2025-02-06)\n",
+        "- How was the film on Friday: 👍\n- How was the film on Friday: 👎\n",
+        "- Keeps three bees in a box.\n- Keeps three bees in a box?\n",
+        "- Keeps three bees in a box\n- Keeps three bees in a box\n\n  but only two in winter\n",
     ],
 )
 def test_what_is_not_said_twice(look, text) -> None:
     assert look("duplicates", {"people/a-1.md": text}) == ()
+
+
+def test_the_turns_of_a_line_said_twice_are_kept(look) -> None:
+    once, again = "- Keeps three bees in a box", "- keeps three bees, in a box"
+    text = f"{once} <!-- turns 3 -->\r\n{again} <!-- turns 8, 9 -->\r\n"
+    (finding,) = look("duplicates", {"people/a-1.md": text})
+    assert finding.repair[0].after == "- Keeps three bees in a box <!-- turns 3, 8-9 -->\r\n"
+
+
+def test_the_evidence_is_a_line_that_all_of_them_say(look) -> None:
+    files = {f"topics/{n}.md": f"# {n}\n\nfirst {n}\n\n{ENGLISH}\n" for n in "ab"}
+    (finding,) = look("duplicates", files)
+    assert [(quote.line, quote.text) for quote in finding.evidence] == [(5, ENGLISH[:400])] * 2
 
 
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=40, max_size=80))

@@ -28,11 +28,22 @@ def test_a_link_to_a_file_that_moved_would_lead_there(look) -> None:
         "[a](#b)",
         "[a](../people)",
         "[a](b%20c.md)",
+        "[a](www.example.org)",
+        "[a](example.org/b)",
+        "[^1]: See the other one",
+        "[Anna]: hi there",
+        "*waves* [smiles](be nice)",
     ],
 )
 def test_links_that_lead_somewhere(look, text) -> None:
     files = {"topics/a.md": text, "topics/b.md": "", "topics/b c.md": "", "people/x-1.md": ""}
     assert look("links", files) == ()
+
+
+def test_a_mended_link_keeps_its_place_in_the_file(look) -> None:
+    files = {"a.md": "[t](<t.md#end of it>)", "x/t.md": ""}
+    (finding,) = look("links", files)
+    assert finding.repair[0].after == "[t](<x/t.md#end of it>)"
 
 
 def test_two_files_of_that_name_are_a_persons_choice(look) -> None:
@@ -48,6 +59,14 @@ def test_a_topic_that_is_named_or_linked_is_no_orphan(look, name) -> None:
     assert look("orphans", {"people/x-1.md": f"Loves {name} very much.\n"}) == ()
 
 
+@pytest.mark.parametrize(
+    "line", ["loves her green umbrellas", "an umbrella, and a Green one", "see green_umbrella"]
+)
+def test_a_topic_that_is_spoken_of_in_other_words_is_no_orphan(look, line) -> None:
+    files = {"topics/green-umbrella.md": "# The Green Umbrella\n", "people/x-1.md": f"{line}\n"}
+    assert look("orphans", files) == ()
+
+
 def test_a_topic_that_links_out_is_no_orphan(look) -> None:
     files = {"topics/a.md": "# Qx\n\n[x](../people/x-1.md)\n", "people/x-1.md": "# X\n"}
     assert look("orphans", files) == ()
@@ -60,6 +79,20 @@ def test_a_grown_section_would_become_a_topic(look) -> None:
     assert (topic.rel_path, topic.before) == ("topics/boats.md", None)
     assert topic.after == "# Boats\n\n- 1\n- 2\n- 3\n- 4\n- 5\n"
     assert notes.after == "# Notes\n\n## Boats\n\n- [Boats](topics/boats.md)\n\n## Small\n\n- x\n"
+
+
+def test_links_of_a_section_lead_where_they_led(look) -> None:
+    links = "[a](people/a-1.md) [b](./b.md#c) [d](/d.md) [e](https://x.org) `[f](f.md)`"
+    (finding,) = look("topics", {"notes.md": f"## Boats\n\n- {links}\n- 2\n- 3\n- 4\n- 5\n"})
+    moved = links.replace("(people", "(../people").replace("./b", "../b")
+    assert finding.repair[0].after == f"# Boats\n\n- {moved}\n- 2\n- 3\n- 4\n- 5\n"
+
+
+@pytest.mark.parametrize("title", ["2024-05-01", "Boats"])
+def test_a_diary_and_a_list_of_things_to_do_are_no_topics(look, title) -> None:
+    mark = "" if title[0] == "2" else "[ ] "
+    lines = "".join(f"- {mark}{n}\n" for n in range(9))
+    assert look("topics", {"notes.md": f"## {title}\n\n{lines}"}) == ()
 
 
 def test_a_topic_that_is_there_and_a_private_section_are_not_moved(look) -> None:

@@ -26,6 +26,11 @@ HARMLESS = [
     "From now on she calls him Bo.",
     "Solar system: eight planets",
     "先生の指示を守る",
+    "System: Windows 11",
+    "Assistant: Good morning! How did you sleep?",
+    "<!-- This file contains instructions for the garden -->",
+    "<!-- You should edit this list -->",
+    "\u202a+47 22 33 44 55\u202c called \u2068Anna\u2069",
 ]
 
 

@@ -26,6 +26,7 @@ SECRETS = [
     ("비밀번호: gom-1234", "gom-1234"),
     ("her card 4111 1111 1111 1111", "1111 1111"),
     ("5500-0000-0000-0004", "0000-0000"),
+    ("Amex 3782 822463 10005", "822463"),
 ]
 HARMLESS = [
     "She forgot her password again.",
@@ -35,6 +36,13 @@ HARMLESS = [
     "Phone: +47 22 33 44 55",
     "ISBN 978-3-16-148410-0",
     "order 4111111111111112",
+    "<@411111111111111117> said so",
+    "+60111111111111117",
+    "0.4111111111111111",
+    "commit a4111111111111111",
+    "https://example.org/id/4111111111111111/x",
+    "https://user:password@proxy.example.org/",
+    "AKIAIOSFODNN7EXAMPLE",
     "2026-01-01 2026-01-02 2026-01-03",
     "skateboarding-is-fun-and-very-healthy",
     "https://example.org/a:b/c@d",

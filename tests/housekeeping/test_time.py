@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 
 import pytest
 
@@ -67,7 +68,9 @@ def test_a_diary_contradicts_nothing(look) -> None:
         "- В следующем году едет (2023-01-01)",
         "- Currently learns Danish (2025-01-01)",
         "- Derzeit in Elternzeit (2024-12-01)",
-        "- Has two cats (2024-05-05)",
+        "- Anna is 34 years old (2024-05-05)",
+        "- City: Oslo (2024-05-05)",
+        "- Works at Alder Mill (2024-05-05)",
     ],
 )
 def test_what_time_has_overtaken(look, line) -> None:
@@ -81,7 +84,16 @@ def test_what_time_has_overtaken(look, line) -> None:
         "- Goes to Rome next week (2026-05-28)",
         "- Goes to Rome next year (2026-01-01)",
         "- 2024-01-01: said she would go next week",
-        "- Has two cats (2026-05-05)",
+        "- Has two cats (2024-05-05)",
+        "- Ran a race for charity last Saturday. It was rewarding! (2024-05-05)",
+        "- We haven't talked in a few days. (2024-05-05)",
+        "- See you tomorrow! (2024-05-05)",
+        "- Every Sunday she cooks for the next week (2024-05-05)",
+        "- The next day they moved; the next year they wed (2024-05-05)",
+        "- Moved in with Bo, and was to marry next year (2020-05-05)",
+        "- I can't stand 2024-05-05",
+        "- City: Oslo, since (2010-01-01)",
+        "- Birthday: 4 May (2019-05-05)",
         "- Born 1990-05-01",
         "- Married since 2010-01-01",
         "- Lived in Oslo until (2020-01-01)",
@@ -100,7 +112,7 @@ def test_without_a_day_the_files_own_time_is_the_latest_it_can_be(look, tmp_path
 
 
 def test_how_old_is_old_is_a_setting(look) -> None:
-    files = {"people/a-1.md": "- Has two cats (2026-05-05)\n"}
+    files = {"people/a-1.md": "- City: Oslo (2026-05-05)\n"}
     assert len(look("stale", files, stale_days=10)) == 1
 
 
@@ -108,3 +120,43 @@ def test_diaries_and_lists_of_their_own_are_never_out_of_date(look) -> None:
     line = "Will call tomorrow (2020-05-01)\n"
     paths = ["sessions/a.md", "weekly/2020-W01.md", "reminders.md", "tasks.md", "lore/a.md"]
     assert look("stale", dict.fromkeys(paths, line)) == ()
+
+
+def test_the_turns_that_a_line_rests_on_tell_its_day(look) -> None:
+    files = {"people/a-1.md": "# A\n\n- Goes to Rome next week <!-- turns 7, 12 -->\n"}
+    assert look("stale", files, day_of_turn={12: date(2026, 5, 25)}.get) == ()
+    (finding,) = look("stale", files, day_of_turn={12: date(2026, 3, 4)}.get)
+    assert finding.message == "speaks of a time to come that is long past: of 2026-03-04"
+
+
+def test_turns_tell_which_of_two_values_is_newer(look) -> None:
+    files = {"people/a-1.md": "- City: Oslo <!-- turns 9 -->\n- City: Rome <!-- turns 2 -->\n"}
+    days = {9: date(2026, 5, 25), 2: date(2024, 1, 1)}
+    (finding,) = look("contradictions", files, day_of_turn=days.get)
+    assert [quote.line for quote in finding.evidence] == [2, 1]
+
+
+def test_another_day_in_a_line_is_not_when_it_was_said(look) -> None:
+    line = "- Was born in 1990-05; will call tomorrow"
+    assert look("stale", {"people/a-1.md": f"{line.replace('Was born', 'Learnt it')}\n"}) == ()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "- Age: 34 (2024-01-02)\n- Age: 36 (2026-01-02)",
+        "- Works as a nurse (2024-01-02)\n- Works at Alder Mill (2026-01-02)",
+        "- City: Oslo (2024-01-02)\n- Address: Storgata 5 (2026-01-02)",
+        "- Lives in a small flat (2024-01-02)\n- Lives in Oslo (2026-01-02)",
+        "- Phone: 22 33 44 55 (2024-01-02)\n- Mobile: 91 92 93 94 (2026-01-02)",
+        "- Partner: Tom (2024-01-02)\n- Relationship status: engaged (2026-01-02)",
+        "- Tom lives in Rome (2024-01-02)\n- Anna lives in Oslo (2026-01-02)",
+    ],
+)
+def test_different_things_do_not_contradict(look, lines) -> None:
+    assert look("contradictions", {"people/a-1.md": f"# A\n\n{lines}\n"}) == ()
+
+
+def test_who_does_not_age_as_time_passes_contradicts(look) -> None:
+    text = "# A\n\n- Age: 34 (2020-01-02)\n- Age: 35 (2026-01-02)\n"
+    assert len(look("contradictions", {"people/a-1.md": text})) == 1
