@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.history.store import HistoryStore
+from tests.support import pages
 from tests.support.traces import trace
 from tests.support.world import data, live, run
 
@@ -16,7 +18,7 @@ ENVELOPE = {"familiar", "command", "status", "data", "errors"}
 
 @pytest.fixture
 def root():
-    root = live("ada", notes="x")
+    root = live("ada", notes="x", tasks="- [ ] Mend\n", reminders="- [ ] Call\n")
     store = HistoryStore(root / "history.db")
     store.append("cli", "user", "hi")
     store.close()
@@ -36,9 +38,21 @@ def root():
         ("remind add", ["Call Anna", "--at", "friday"]),
         ("task add", ["Mend", "--dry-run"]),
         ("task ls", ["--all"]),
+        ("remind done", ["1", "--dry-run"]),
+        ("task done", ["1", "--dry-run"]),
+        ("task drop", ["1", "--dry-run"]),
         ("scratch show", []),
         ("scratch add", ["x"]),
         ("scratch clear", ["--dry-run"]),
+        ("consolidate", []),
+        ("consolidate", ["--dry-run"]),
+        ("distill short", ["--dry-run"]),
+        ("distill status", []),
+        ("remember", ["The sea", "--dry-run"]),
+        ("housekeep", []),
+        ("init", ["bo", "--template", "keeper", "--dry-run"]),
+        ("init", ["bo", "--template", "companion", "--dry-run"]),
+        ("import-memories", ["MEMORIES", "--dry-run"]),
         ("people ls", []),
         ("people alias", ["cli:anna", "Anna", "--dry-run"]),
         ("channel ls", []),
@@ -57,7 +71,9 @@ def root():
     ],
 )
 def test_every_command_prints_one_envelope_on_one_line(root, command, arguments) -> None:
-    result = run(*command.split(), *arguments, "--json")
+    memories = str(pages.ROOT / "examples" / "memories")
+    given = [memories if word == "MEMORIES" else word for word in arguments]
+    result = run(*command.split(), *given, "--json")
     printed = json.loads(result.stdout)
     assert result.stdout.count("\n") == 1
     assert set(printed) == ENVELOPE
@@ -199,3 +215,82 @@ def test_import_chat(root, tmp_path) -> None:
     found = data("import-chat", str(chat), code=7)
     assert set(found) >= {"imported", "already_there", "skipped", "channel", "chats", "files"}
     assert set(found["skipped"][0]) == {"line", "reason"}
+
+
+def test_consolidate(root) -> None:
+    (root / "memory" / "sessions").mkdir()
+    for day in ("2024-04-08", "2024-04-09"):
+        session = root / "memory" / "sessions" / f"{day}-evening.md"
+        session.write_text("# x\n\n## Highlights\n\n- Tea.\n", "utf-8")
+    found = data("consolidate", "--dry-run")
+    assert set(found) >= {"done", "waiting", "stale", "coverage"}
+    assert set(found["done"][0]) >= {"period", "rel_path", "sources"}
+    assert set(found["waiting"][0]) >= {"period", "reason"}
+    assert set(found["coverage"]) == {"daily", "weekly", "monthly", "yearly"}
+    assert set(found["coverage"]["daily"]) >= {"days", "of", "missing", "rests_on"}
+
+    made = data("distill", "short")
+    assert set(made) >= {"name", "rel_path", "outcome", "tokens", "sources", "plan_id", "dry_run"}
+    keys = {"name", "tokens", "budget_tokens", "made_at", "input_hash", "due"}
+    tiers = data("distill", "status")["tiers"]
+    assert [tier["name"] for tier in tiers] == ["short", "mid", "long"]
+    assert all(set(tier) >= keys for tier in tiers)
+
+
+def test_remember() -> None:
+    live("ada")
+    assert set(data("remember", "The sea.")) >= {"rel_path", "title", "date", "written"}
+
+
+def test_housekeep(root) -> None:
+    (root / "memory" / "topics").mkdir()
+    (root / "memory" / "topics" / "sea.md").write_text("# Sea\n\n[gone](boat.md)\n", "utf-8")
+    found = data("housekeep", "--propose")
+    assert set(found) >= {"findings", "checks", "files", "proposed", "skipped"}
+    for finding in found["findings"]:
+        assert set(finding) >= {"check", "paths", "evidence", "plan_id"}
+        assert finding["paths"]
+        assert set(finding["evidence"][0]) >= {"rel_path", "line", "text"}
+    assert found["findings"]
+
+
+ACCOUNT = {
+    "written",
+    "unchanged",
+    "overwritten",
+    "edited",
+    "removed",
+    "kept_unmapped",
+    "left_out",
+    "warnings",
+}
+
+
+def test_what_was_brought_in() -> None:
+    familiar = {"id", "name", "path", "is_new", *ACCOUNT}
+    ember = str(pages.ROOT / "examples" / "personas" / "noor" / "persona" / "ember")
+    found = data("init", "--from-persona", ember)
+    assert (set(found), found["dry_run"]) == ({"familiars", "dry_run"}, False)
+    assert set(found["familiars"][0]) >= familiar
+    assert set(data("init", "bo", "--template", "keeper")["familiars"][0]) >= familiar
+    assert set(data("init", "cy", "--template", "companion")) >= {*familiar, "dry_run"}
+    memories = str(pages.ROOT / "examples" / "memories")
+    found = data("import-memories", memories, "--familiar", "ember")
+    assert set(found) >= {"tiers", "dry_run", *ACCOUNT}
+    assert set(found["tiers"]) == {"daily", "weekly", "monthly", "yearly", "significant"}
+
+
+def test_the_desk(root, monkeypatch) -> None:
+    item = {"number", "text", "mark", "due", "at", "is_due", "line"}
+    for noun in ("remind", "task"):
+        listed = data(noun, "ls")
+        assert set(listed) >= {"rel_path", "items", "open", "due"}
+        assert set(listed["items"][0]) >= item
+        done = data(noun, "done", "1")
+        assert set(done) >= {"rel_path", "item", "changed", "diff", "dry_run"}
+        assert set(done["item"]) >= item
+    assert set(data("scratch")) >= {"rel_path", "text"}
+    monkeypatch.setenv("EDITOR", f'"{sys.executable}" -c pass')
+    for words in (("add", "x"), ("edit",), ("clear",)):
+        changed = {"rel_path", "text", "before", "changed", "diff", "dry_run"}
+        assert set(data("scratch", *words)) >= changed
