@@ -11,7 +11,14 @@ from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.coverage import coverage
 from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.naming import period_in
-from familiar_cli.consolidation.pages import below_title, read_page, readable
+from familiar_cli.consolidation.pages import (
+    Page,
+    Record,
+    below_title,
+    page_text,
+    read_page,
+    readable,
+)
 from familiar_cli.consolidation.periods import TIERS, parts
 from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.types import Wanted
@@ -231,13 +238,13 @@ class Consolidator:
         self.report.done.append(
             Done(wanted.name, wanted.rel_path, sources, again, changed, before, after)
         )
-        if after is not None:
-            if self._engine.dry_run:
-                self._drafts[wanted.rel_path] = after
-            instance = self._standings.instance if standing.period.tier == "daily" else ""
-            file = facts_of(wanted.rel_path, after, instance)
-            self._standings.library.put(standing.period, file)
-            self._standings.forget(standing.period)
+        text = after if after is not None else _stand_in(wanted)
+        if self._engine.dry_run:
+            self._drafts[wanted.rel_path] = text
+        instance = self._standings.instance if standing.period.tier == "daily" else ""
+        file = facts_of(wanted.rel_path, text, instance)
+        self._standings.library.put(standing.period, file)
+        self._standings.forget(standing.period)
 
     def _wanted(self, standing: Standing) -> Wanted:
         period = standing.period
@@ -295,6 +302,11 @@ class Consolidator:
     def _text(self, file: File) -> str:
         drafted = self._drafts.get(file.rel_path)
         return drafted if drafted is not None else self._engine.store.read_file(file.rel_path)
+
+
+def _stand_in(wanted: Wanted) -> str:
+    """Return a text for what a model would write, so that a dry run goes on to what is above it."""
+    return page_text(Page(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
 
 
 def _is_of(rel_path: str, part: Period) -> bool:

@@ -97,7 +97,8 @@ class Engine:
         by_model = wanted.body is None
         too_short = shrinks(made.change) and not wanted.may_shrink
         waits = by_model and changes_text(made.change) and (self.review or too_short)
-        message = f"{wanted.name} from {len(wanted.sources)} files"
+        count = len(wanted.sources)
+        message = f"{wanted.name} from {count} {'file' if count == 1 else 'files'}"
         held = ""
         with self.store.transaction(SOURCE, message, dry_run=self.dry_run) as tx:
             if waits:

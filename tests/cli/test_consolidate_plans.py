@@ -174,6 +174,14 @@ def test_a_piece_that_waits_longer_can_be_taken_later(week, says) -> None:
     assert run("consolidate", "weekly").stderr == "Nothing is due.\n"
 
 
+def test_a_dry_run_tells_just_what_the_run_then_makes(week, says) -> None:
+    server = says(say("Anna gardened."))
+    planned = run("consolidate", "--dry-run").stdout
+    assert server.requests == []
+    assert run("consolidate").stdout == planned.replace("would make", "made")
+    assert planned.splitlines()[-1] == "would make yearly/2024.md from 1 file"
+
+
 def test_a_change_of_the_record_alone_needs_no_yes(week, says) -> None:
     says(say("Anna gardened."))
     run("consolidate", "weekly")

@@ -303,7 +303,12 @@ def test_dry_run_tells_what_would_be_made_and_changes_nothing(life) -> None:
     week_of_sessions(life)
     before = life.tree()
     report = life.run(dry_run=True)
-    assert names(report) == [*(f"2026-04-{n:02}" for n in range(6, 13)), "2026-W15"]
+    assert names(report) == [
+        *(f"2026-04-{n:02}" for n in range(6, 13)),
+        "2026-W15",
+        "2026-04",
+        "2026",
+    ]
     assert life.model.requests == []
     assert life.tree() == before
 
