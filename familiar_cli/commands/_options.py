@@ -11,3 +11,6 @@ Update = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Also where you edited or deleted the file.")]
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")]
+ShowChange = Annotated[
+    bool, typer.Option("--dry-run", help="Show the change to the file; make none.")
+]

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._options import ShowChange
 
 app = group("Keep reminders, which the familiar sees when they are due.")
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change to the file; make none.")]
 
 
 @app.command()
@@ -22,7 +21,7 @@ def add(
         str,
         typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …"),
     ],
-    dry_run: DryRun = False,
+    dry_run: ShowChange = False,
 ) -> None:
     """Write a reminder into `reminders.md`.
 
@@ -64,7 +63,7 @@ def done(
     ctx: typer.Context,
     number: Annotated[int, typer.Argument(metavar="N", help="Its number in `remind ls`.")],
     *,
-    dry_run: DryRun = False,
+    dry_run: ShowChange = False,
 ) -> None:
     """Tick a reminder off. Its line stays, and so does its number.
 

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._options import ShowChange
 
 app = App(help="Keep a scratchpad, which the familiar sees at tier 4.", invoke_without_command=True)
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change to the file; make none.")]
 
 
 @app.callback()
@@ -37,7 +36,7 @@ def add(
         str, typer.Argument(metavar="TEXT|-", help="What to write; `-` reads standard input.")
     ],
     *,
-    dry_run: DryRun = False,
+    dry_run: ShowChange = False,
 ) -> None:
     """Write something below what stands there.
 
@@ -55,7 +54,7 @@ def add(
 
 
 @app.command()
-def edit(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
+def edit(ctx: typer.Context, *, dry_run: ShowChange = False) -> None:
     """Open the scratchpad in your editor: the one that VISUAL or EDITOR names.
 
     \b
@@ -74,7 +73,7 @@ def edit(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
 
 
 @app.command()
-def clear(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
+def clear(ctx: typer.Context, *, dry_run: ShowChange = False) -> None:
     """Throw the scratchpad away; what stood there is printed once more.
 
     \b

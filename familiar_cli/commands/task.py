@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._options import ShowChange
 
 if TYPE_CHECKING:
     from familiar_cli.memory.desk import Mark
 
 app = group("Keep a list of tasks, which the familiar sees at tier 4.")
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change to the file; make none.")]
 Number = Annotated[int, typer.Argument(metavar="N", help="Its number in `task ls`.")]
 
 
@@ -26,7 +26,7 @@ def add(
         str | None,
         typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …"),
     ] = None,
-    dry_run: DryRun = False,
+    dry_run: ShowChange = False,
 ) -> None:
     """Write a task into `tasks.md`.
 
@@ -66,7 +66,7 @@ def ls(
 
 
 @app.command()
-def done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
+def done(ctx: typer.Context, number: Number, *, dry_run: ShowChange = False) -> None:
     """Tick a task off. Its line stays, and so does its number.
 
     \b
@@ -78,7 +78,7 @@ def done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None
 
 
 @app.command()
-def drop(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
+def drop(ctx: typer.Context, number: Number, *, dry_run: ShowChange = False) -> None:
     """Give a task up. Its line stays, marked `[-]`, and so does its number.
 
     \b
