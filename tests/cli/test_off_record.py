@@ -136,6 +136,14 @@ def test_neither_index_nor_search_nor_writer_nor_digest_learns_of_it(root, serve
     assert words_in(root) == set()
 
 
+def test_neither_who_spoke_nor_where_is_written_down(root, serve) -> None:
+    serve(ANSWER)
+    whom = ("--as", f"discord:{SECRET}", "--name", SECRET, "--channel", SECRET)
+    assert run("ask", "Hello", "--off-record", *whom).exit_code == 0
+    run("chat", "--off-record", *whom, stdin="Hello\n")
+    assert words_in(root) == set()
+
+
 def test_the_prompt_sees_the_history_and_later_prompts_see_nothing_of_it(root, serve) -> None:
     server = serve("One.", ANSWER, "Three.")
     run("ask", "first")
