@@ -156,6 +156,23 @@ class _Estimate:
         return round(sum(map(_cost, _KINDS.finditer(text))))
 
 
+def reach(text: str, start: int, end: int, most: int) -> int:
+    """Return up to where `text[start:end]` has about `most` tokens by the estimate.
+
+    What is behind that place is not looked at. One character is always reached.
+    """
+    total = 0.0
+    for found in _KINDS.finditer(text, start, end):
+        cost = _cost(found)
+        if round(total + cost) > most:
+            kind = found.lastgroup or ""
+            room = int((most + 0.5 - total) / _PER_CHAR.get(kind, cost))  # as `count` rounds
+            stop = found.start(kind) + room if room else found.start()
+            return max(start + 1, min(stop, found.end()))
+        total += cost
+    return end
+
+
 def _cost(found: re.Match[str]) -> float:
     kind = found.lastgroup or ""
     chars = found.end(kind) - found.start(kind)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.index.dates import day_in, day_words, instance_in
 from familiar_cli.index.markdown import parse, plain
-from familiar_cli.tokens import heuristic
+from familiar_cli.tokens import heuristic, reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.markdown import Block
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Changes with every rule below, so that an index made by other rules is made again."""
 
 WHOLE_FILE_WORDS: Final = 300
@@ -139,28 +139,31 @@ def _path(title: str, heading: str, level: int) -> str:
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a long line where a sentence ends, else at a space, else anywhere."""
-    while end - start > LINE_CHARS or _COUNTER.count(text[start:end]) > LINE_TOKENS:
+    while True:
         stop = _fitting(text, start, end)
         yield start, stop
+        if stop == end:
+            return
         start = stop
-    yield start, end
 
 
 def _fitting(text: str, start: int, end: int) -> int:
-    """Return the best place to end a piece that begins at `start` and has `LINE_TOKENS` at most."""
-    low, high = start + 1, min(end, start + LINE_CHARS)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _COUNTER.count(text[start:middle]) <= LINE_TOKENS:
-            low = middle
-        else:
-            high = middle - 1
-    half = start + (low - start) // 2
+    """Return the best place to end a piece that begins at `start` and has `LINE_TOKENS` at most.
+
+    A character is counted a few times at most, whatever stands in the text.
+    """
+    stop = reach(text, start, min(end, start + LINE_CHARS), LINE_TOKENS)
+    step = 1
+    while stop > start + 1 and _COUNTER.count(text[start:stop]) > LINE_TOKENS:
+        stop, step = max(start + 1, stop - step), step * 2
+    if stop == end:
+        return end
+    half = start + (stop - start) // 2
     for pattern in (_SENTENCE_END, _SPACE):
-        ends = [found.end() for found in pattern.finditer(text, half, low)]
+        ends = [found.end() for found in pattern.finditer(text, half, stop)]
         if ends:
             return ends[-1]
-    return low
+    return stop
 
 
 def _passages(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli.index import chunking
 from familiar_cli.index.chunking import cut, label
 from familiar_cli.index.dates import last_day
-from familiar_cli.tokens import heuristic
+from familiar_cli.tokens import heuristic, reach
 from tests.index.test_markdown import PIECES
 
 count = heuristic().count
@@ -144,3 +144,29 @@ def test_monstrous_files_are_cut_in_moments(text) -> None:
 )
 def test_a_week_a_month_and_a_year_are_as_old_as_their_last_day(rel_path, day) -> None:
     assert last_day(rel_path) == day
+
+
+@pytest.mark.parametrize("piece", ["\0", "a", "字", "aA1 ", ". ", "👩", "x" * 4000 + " "])
+def test_each_character_is_counted_a_few_times_at_most(monkeypatch, piece) -> None:
+    counted = 0
+
+    class Counter:
+        name = "estimate"
+
+        def count(self, text: str) -> int:
+            nonlocal counted
+            counted += len(text)
+            return count(text)
+
+    monkeypatch.setattr(chunking, "_COUNTER", Counter())
+    text = piece * (60_000 // len(piece))
+    cut(text, "notes.md")
+    assert counted <= 6 * len(text)
+
+
+@given(st.text(alphabet="aA1 .\n\0字é👩`", max_size=400), st.integers(0, 60))
+def test_law_the_estimate_reaches_about_as_far_as_it_counts(text, most) -> None:
+    stop = reach(text, 0, len(text), most)
+    assert 0 < stop <= len(text) or not text
+    assert count(text[:stop]) <= most + 3 or stop == 1
+    assert stop == len(text) or count(text) > most
