@@ -60,6 +60,14 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
 }
 _MODULES = {name: entry for section in CONTENTS.values() for name, entry in section.items()}
 _USAGE_ERROR: Any = typer.BadParameter.__base__
+_WORDS = {
+    "is not a valid int range": "is not a whole number",
+    "is not a valid int": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid float": "is not a number",
+    "Got unexpected extra argument(s)": "More words than it takes:",
+    "requires an argument": "wants a value",
+}
 
 
 class Contents(FamiliarGroup):
@@ -81,19 +89,6 @@ class Contents(FamiliarGroup):
             command.name = cmd_name
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that `args` begin with, or say which one was probably meant."""
-        from familiar_cli.text import nearest
-
-        name = args[0]
-        if not name.startswith("-") and name not in _MODULES:
-            guess = nearest(name, _MODULES)
-            raise UsageError(
-                f"There is no command {name!r}",
-                hint=f"Did you mean `familiar {guess}`?" if guess else "Run `familiar --help`.",
-            )
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands by section without importing any."""
@@ -131,8 +126,28 @@ def _report_usage(error: Any, args: list[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return UsageError.exit_code
-    where = error.ctx.command_path if error.ctx else "familiar"
-    return _report(UsageError(error.format_message(), hint=f"Run `{where} --help`."), args)
+    where = f"familiar {_command_in(args)}".strip()
+    guess = _option_meant(error)
+    hint = f"Did you mean `{guess}`?" if guess else f"Run `{where} --help`."
+    return _report(UsageError(_in_our_words(error), hint=hint), args)
+
+
+def _in_our_words(error: Any) -> str:
+    """Return what Typer complains of, without its terms."""
+    if type(error).__name__ == "NoSuchOption":
+        return f"There is no option {error.option_name!r}"
+    message: str = error.format_message().rstrip(".")
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
+    return message
+
+
+def _option_meant(error: Any) -> str | None:
+    from familiar_cli.text import nearest
+
+    if type(error).__name__ != "NoSuchOption" or error.ctx is None:
+        return None
+    return nearest(error.option_name, [o for p in error.ctx.command.params for o in p.opts])
 
 
 def _report(error: FamiliarError, args: list[str]) -> int:
@@ -234,4 +249,4 @@ def _interrupt_soon() -> None:
 def main() -> None:
     """Run `familiar`."""
     sys.unraisablehook = interrupt_again
-    app()
+    app(prog_name="familiar")

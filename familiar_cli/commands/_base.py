@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 _META = "familiar_cli.globals"
-_DASHED_TEXT = re.compile(r"-[^\s=]*\s")  # no option has a space in its name
+_DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # no option has a space in it, or is a number
 
 
 @dataclass(slots=True)
@@ -71,6 +72,27 @@ def _global_options() -> list[TyperOption]:
     ]
 
 
+def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # noqa: ANN401
+    """Make sure that no option takes the next one for its value, as in `--html --json`.
+
+    Raises:
+        UsageError: One would.
+    """
+    from familiar_cli.errors import UsageError
+
+    options = [p for p in params if p.param_type_name == "option"]
+    names = {name for p in options for name in (*p.opts, *p.secondary_opts)}
+    with_value = {name for p in options if not p.is_flag for name in p.opts}
+    for before, word in pairwise(args):
+        if before == "--":
+            return
+        if before in with_value and word in names:
+            raise UsageError(
+                f"Option {before!r} wants a value, and {word!r} is an option",
+                hint=f"Run `{ctx.command_path} --help`.",
+            )
+
+
 def _options_first(args: list[str], params: Sequence[Any]) -> list[str]:
     """Return `args` with a `--` before the first text, when a text begins with a dash."""
     if "--" in args or not any(_DASHED_TEXT.match(word) for word in args):
@@ -92,7 +114,8 @@ class FamiliarCommand(TyperCommand):
         self.params.extend(_global_options())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Read the command line; a word such as `- a list item` is text, not an option."""
+        """Read the command line; a word such as `- a list item` or `-3` is text, not an option."""
+        _check_values(ctx, args, self.params)
         return super().parse_args(ctx, _options_first(args, self.params))
 
 
@@ -102,6 +125,28 @@ class FamiliarGroup(TyperGroup):
     def __init__(self, **attrs: Any) -> None:  # noqa: ANN401
         super().__init__(**attrs)
         self.params.extend(_global_options())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Read the options that stand before the command."""
+        _check_values(ctx, args, self.params)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """Find the command that `args` begin with, or say which one was probably meant."""
+        from familiar_cli.errors import UsageError
+        from familiar_cli.text import nearest
+
+        name, known = args[0], self.list_commands(ctx)
+        if name.startswith("-") or name in known:
+            return super().resolve_command(ctx, args)
+        _, _, group = ctx.command_path.partition(" ")
+        guess = nearest(name, known)
+        raise UsageError(
+            f"There is no command {f'{group} {name}'.strip()!r}",
+            hint=f"Did you mean `{ctx.command_path} {guess}`?"
+            if guess
+            else f"Run `{ctx.command_path} --help`.",
+        )
 
 
 class App(typer.Typer):

@@ -99,9 +99,14 @@ def set_(
     options = {"mode": mode, "name": name, "kind": kind, "parent": parent, key or "": value}
     texts = {setting: text for setting, text in options.items() if text is not None and setting}
     if (key is None) != (value is None):
-        raise UsageError(f"{key!r} shall be what?", hint=f"familiar channel set ID {key} VALUE")
+        raise UsageError(
+            f"{key!r} shall be what?", hint=f"Run `familiar channel set {channel_id} {key} VALUE`."
+        )
     if not texts and unset is None and subscribe is None:
-        raise UsageError("Nothing to change was given", hint="familiar channel set ID KEY VALUE")
+        raise UsageError(
+            "Nothing to change was given",
+            hint=f"Run `familiar channel set {channel_id} KEY VALUE`.",
+        )
     if unset is not None and texts:
         raise UsageError("--unset stands alone", hint="Set the other settings in a second command.")
     familiar, out = familiar_of(ctx), output(ctx)

@@ -60,7 +60,7 @@ def consolidate(
 
     out = output(ctx)
     if dry_run and review:
-        raise UsageError("--dry-run and --review exclude each other")
+        raise UsageError("--dry-run and --review exclude each other", hint="Give one.")
     wanted = parse_tier(tier) if tier else None
     only = parse_period(period, wanted) if period else None
     tiers = (only.tier,) if only else (wanted,) if wanted else TIERS

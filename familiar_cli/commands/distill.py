@@ -84,7 +84,7 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
 
     out = output(ctx)
     if dry_run and review:
-        raise UsageError("--dry-run and --review exclude each other")
+        raise UsageError("--dry-run and --review exclude each other", hint="Give one.")
     how = How(dry_run=dry_run, review=review, on_wait=out.note)
     with familiar_of(ctx) as familiar:
         made, problem = asyncio.run(Consolidating(familiar).distill(name, how, again=redo))

@@ -90,12 +90,19 @@ def search(
     familiar history search "the red scarf"
     familiar history search Kazahaya --channel cli --since 30d
     """
+    from familiar_cli import fts
+    from familiar_cli.errors import UsageError
     from familiar_cli.history import fulltext
     from familiar_cli.ui.history_page import found_data, found_page
     from familiar_cli.ui.progress import counting
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
+    if not fts.words(query):
+        raise UsageError(
+            f"There is no word to search for in {query!r}",
+            hint='Write what was said, e.g. `familiar history search "the red scarf"`.',
+        )
     with familiar_of(ctx) as familiar, counting(out, "adding to the search") as report:
         found = fulltext.search(
             familiar.history,

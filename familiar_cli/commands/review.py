@@ -95,7 +95,7 @@ def apply(
 
     out = output(ctx)
     if hunk and everything:
-        raise UsageError("--hunk and --all exclude each other; nothing was changed")
+        raise UsageError("--hunk and --all exclude each other", hint="Give one.")
     memory = familiar_of(ctx).memory
     found = _plan(memory, plan)
     take, drop = set(hunk or range(1, len(found.hunks) + 1)), set[int]()

@@ -62,7 +62,7 @@ def write_memory(
 
     out = output(ctx)
     if dry_run + estimate + review > 1:
-        raise UsageError("--dry-run, --estimate and --review exclude each other")
+        raise UsageError("--dry-run, --estimate and --review exclude each other", hint="Give one.")
     with familiar_of(ctx) as familiar:
         moment = read_when(since, now(), familiar.zone) if since else None
         if estimate:

@@ -75,7 +75,11 @@ def set_values(
     Raises:
         ConfigError: As `set_value`.
     """
-    values = {key: parse_value(find_setting(key, root), text) for key, text in texts.items()}
+    look = "config show {}" if root is CharacterConfig else "channel show CHANNEL"
+    values = {
+        key: parse_value(find_setting(key, root), text, look.format(key))
+        for key, text in texts.items()
+    }
 
     def change(document: Any) -> None:  # noqa: ANN401
         for key, value in values.items():
@@ -133,8 +137,13 @@ def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
         _write(path, text.encode())
 
 
-def parse_value(setting: Setting, text: str) -> Value:
+def parse_value(setting: Setting, text: str, look: str = "") -> Value:
     """Return `text` as a value of the setting's type.
+
+    Args:
+        setting: Which.
+        text: As typed.
+        look: The command that shows what holds now.
 
     Raises:
         ConfigError: It is none, or not allowed.
@@ -146,9 +155,9 @@ def parse_value(setting: Setting, text: str) -> Value:
     except ValueError:
         raise ConfigError(
             f"{setting.key!r} must be {setting.allowed}, not {text!r}; nothing was changed",
-            hint=_meaning(setting),
+            hint=_meaning(setting, look),
         ) from None
-    _require(setting, value)
+    _require(setting, value, look)
     return value
 
 
@@ -158,16 +167,16 @@ _GREETING = (
 )
 
 
-def _require(setting: Setting, value: Value) -> None:
+def _require(setting: Setting, value: Value, look: str = "") -> None:
     complaint = wrong(setting, value)
     if complaint:
         raise ConfigError(
-            f"{setting.key!r} {complaint}; nothing was changed", hint=_meaning(setting)
+            f"{setting.key!r} {complaint}; nothing was changed", hint=_meaning(setting, look)
         )
 
 
-def _meaning(setting: Setting) -> str:
-    return f"{setting.doc}. `familiar config show {setting.key}` shows what holds now."
+def _meaning(setting: Setting, look: str) -> str:
+    return f"{setting.doc}." + (f" `familiar {look}` shows what holds now." if look else "")
 
 
 def _edit(path: Path, change: Callable[[Any], None], root: type[Any], *, dry_run: bool) -> Edit:

@@ -123,10 +123,10 @@ def list_familiars(home: Path) -> list[str]:
     """Return the ids of all familiars in `home`, sorted.
 
     Raises:
-        ConfigError: The directory cannot be read.
+        ConfigError: It is no directory, or cannot be read.
     """
     try:
-        if not home.is_dir():
+        if not home.exists():
             return []
         return sorted(
             entry.name

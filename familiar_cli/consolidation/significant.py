@@ -48,7 +48,9 @@ def remember(
     """
     body = text.strip()
     if not body:
-        raise UsageError("There is nothing to remember", hint='familiar remember "We met today."')
+        raise UsageError(
+            "There is nothing to remember", hint='Run `familiar remember "We met today."`.'
+        )
     called = one_line(title or body.lstrip("#").strip().split("\n")[0], _TITLE_CHARS)
     content = f"# {called}\n\n{body}\n"
     rel_path, there = _free(store, f"{DIRECTORY}/{day.isoformat()}_{_slug(called)}", content)

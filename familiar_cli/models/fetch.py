@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from familiar_cli.config import environment
 from familiar_cli.errors import FetchError
 from familiar_cli.models import sources, store
 from familiar_cli.models.verify import sha256_of
@@ -61,6 +62,11 @@ def pull(
         FetchError: No source gave it; what was on disk is as before.
     """
     model = store.find(name)
+    if environment.offline() and store.path_of(name, cache_dir) is None:
+        raise FetchError(
+            f"{model.name!r} was not fetched, because {environment.OFFLINE} is set",
+            hint=f"Unset {environment.OFFLINE}, and try again.",
+        )
     try:
         with _only_one(model, cache_dir) as staging:
             came_from = _fetch_missing(model, cache_dir, staging, progress or _silent, source)

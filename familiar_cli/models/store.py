@@ -47,7 +47,7 @@ def find(name: str) -> Model:
     if found is None:
         guess = nearest(name.lower(), CATALOG)
         raise NotFoundError(
-            f"There is no model {name!r} to fetch",
+            f"There is no model {name!r} in the catalog",
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar model ls`.",
         )
     return found

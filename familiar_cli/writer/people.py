@@ -49,7 +49,10 @@ def merged(store: MemoryStore, kept: str, other: str) -> Changed:
     """
     draft = Draft(store)
     if kept == other:
-        raise UsageError(f"{kept!r} is one person already")
+        raise UsageError(
+            f"{kept!r} is one person already; nothing was changed",
+            hint="Name two: `familiar people ls`.",
+        )
     theirs = _text(draft, other)
     ours = draft.text(people_path(kept)) or sections.new_file(title_of(theirs) or kept)
     for slug, text in ((kept, ours), (other, theirs)):

@@ -165,3 +165,9 @@ def test_an_id_becomes_no_path(root) -> None:
 
     names = [path.name for path in (root / "channels").glob("*.toml")]
     assert names == ["%2E%2E%2F%2E%2E%2Fevil.toml"]
+
+
+def test_a_wrong_value_names_the_command_that_shows_the_right_one() -> None:
+    live("ada")
+    told = run("channel", "set", "cli", "--mode", "nope").stderr
+    assert "`familiar channel show CHANNEL`" in told

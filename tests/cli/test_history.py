@@ -188,3 +188,10 @@ def test_every_failure_has_its_exit_code(root, argv, code, message) -> None:
 def test_export_of_an_empty_history_exits_4() -> None:
     live("ada")
     assert run("history", "export").exit_code == 4
+
+
+@pytest.mark.parametrize("query", ["", "(", "  "])
+def test_a_search_without_a_word_is_a_usage_error(query) -> None:
+    live("ada")
+    result = run("history", "search", query)
+    assert (result.exit_code, "no word to search for" in result.stderr) == (2, True)

@@ -52,3 +52,9 @@ def test_listing_changes_nothing() -> None:
     root = live("ada")
     run("list")
     assert sorted(path.name for path in root.iterdir()) == ["memory"]
+
+
+def test_a_home_that_is_a_file_is_an_error(tmp_path) -> None:
+    (tmp_path / "home").touch()
+    result = run("list", "--home", str(tmp_path / "home"))
+    assert (result.exit_code, "Not a directory" in result.stderr) == (3, True)

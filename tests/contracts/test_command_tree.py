@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from familiar_cli import cli
+from tests.support.world import live, run
 
 ROOT = typer.main.get_command(cli.app)
 
@@ -68,3 +69,42 @@ def test_ctrl_c_ends_with_130(monkeypatch) -> None:
 
     monkeypatch.setattr(cli.Contents, "invoke", interrupt)
     assert CliRunner().invoke(cli.app, ["list"]).exit_code == 130
+
+
+@pytest.mark.parametrize(
+    ("argv", "error", "hint"),
+    [
+        (
+            ["memory", "wirte"],
+            "There is no command 'memory wirte'",
+            "Did you mean `familiar memory write`?",
+        ),
+        (["memory", "x"], "There is no command 'memory x'", "Run `familiar memory --help`."),
+        (["status", "--jsn"], "There is no option '--jsn'", "Did you mean `--json`?"),
+        (["status", "--zzz"], "There is no option '--zzz'", "Run `familiar status --help`."),
+        (["context", "--why"], "Option '--why' wants a value", "Run `familiar context --help`."),
+        (["context", "x"], "Invalid value for '[TURN]': 'x' is not a whole number", None),
+        (["daemon", "--poll", "x"], "Invalid value for '--poll': 'x' is not a number", None),
+        (["status", "x"], "More words than it takes: (x)", "Run `familiar status --help`."),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong_and_what_to_type(argv, error, hint) -> None:
+    result = run(*argv)
+    lines = result.stderr.splitlines()
+    assert (result.exit_code, lines[0]) == (2, f"error: {error}")
+    assert hint is None or lines[1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize("argv", [["context", "--html", "--json"], ["--home", "--json", "status"]])
+def test_no_option_is_taken_for_the_value_of_another(argv, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*argv)
+    assert (result.exit_code, "wants a value" in result.stdout) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_negative_number_is_a_value_and_no_option() -> None:
+    live("ada")
+    assert run("memory", "write", "a.md", "-3").exit_code == 0
+    assert run("memory", "cat", "a.md").stdout == "-3"
+    assert "at least 0" in run("config", "set", "history.recent_turns", "-3").stderr

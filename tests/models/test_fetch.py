@@ -267,8 +267,9 @@ def test_a_cache_that_cannot_be_written_is_an_error(tiny, tmp_path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 def test_ctrl_c_leaves_nothing_behind(cache, tmp_path) -> None:
     code = f"""
-import sys, time
+import os, sys, time
 from pathlib import Path
+os.environ.pop("FAMILIAR_OFFLINE", None)
 from familiar_cli.models import fetch, sources
 def slow(source, files, into, report):
     (into / "half").write_bytes(b"half")
@@ -324,3 +325,10 @@ def check_full(cache) -> None:
         pull("tiny", cache)
     assert "Free some space" in caught.value.hint
     assert [path.name for path in cache.rglob("*") if path.is_file()] == ["tiny.lock"]
+
+
+def test_offline_the_hint_is_to_go_online(tiny, cache, monkeypatch) -> None:
+    monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
+    with pytest.raises(FetchError) as caught:
+        pull("tiny", cache)
+    assert caught.value.hint == "Unset FAMILIAR_OFFLINE, and try again."

@@ -90,10 +90,10 @@ def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
     for item in items:
         if item.number == number:
             return item
-    there = f"it has {len(items)}" if items else "it has none"
+    there = f"it has {len(items)}" if items else "it is empty"
     raise NotFoundError(
         f"{rel_path!r} has no item {number}: {there}; nothing was changed",
-        hint="List all of them with their numbers: `familiar remind ls --all`, or `task`.",
+        hint="Their numbers: `familiar remind ls --all`, or `familiar task ls --all`.",
     )
 
 
