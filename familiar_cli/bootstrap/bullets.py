@@ -10,7 +10,7 @@ from familiar_cli.memory.likeness import normal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BULLET: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_BULLET: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+[^ \t\r\n]")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")
 

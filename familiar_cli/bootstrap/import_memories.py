@@ -13,15 +13,16 @@ from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
 from familiar_cli.errors import BadInputError, NotFoundError
-from familiar_cli.text import one_line
+from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.bootstrap.folders.plan import Wish
     from familiar_cli.bootstrap.folders.reading import Folder
     from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.types import MemoryEntry
 
 SOURCE: Final = "import-memories"
 KEPT_DIR: Final = ".imported/memories"
@@ -78,7 +79,8 @@ def import_memories(
         FamiliarError: The disk refused; everything is as it was.
     """
     warnings = list(folder.notes)
-    pieces = map_tree(folder.files, warnings)
+    there = [file.rel_path for tier in TIERS for file in _files_in(store, tier)]
+    pieces = map_tree(folder.files, there, warnings)
     plan = plan_folder(
         store,
         pieces,
@@ -118,13 +120,22 @@ def read_tree(directory: Path) -> Folder:
     )
 
 
-def map_tree(files: Mapping[str, bytes], warnings: list[str]) -> list[Piece]:
-    """Return what the files become: those of a tier stand where they stood, the rest is kept."""
+def map_tree(files: Mapping[str, bytes], there: Iterable[str], warnings: list[str]) -> list[Piece]:
+    """Return what the files become: those of a tier stand where they stood, the rest is kept.
+
+    Args:
+        files: The bytes of each, by its path in the tree.
+        there: The files of the tiers that memory has already.
+        warnings: Gets what is odd.
+    """
     kept = kept_paths(files, KEPT_DIR)
     pieces: list[Piece] = []
+    taken = {fold(path): path for path in there}
     for source, content in sorted(files.items()):
         tier = tier_of(source)
         problem = _problem(source, content) if tier else ""
+        if tier and not problem and taken.setdefault(fold(source), source) != source:
+            problem = f"and {one_line(taken[fold(source)])} are one file on some systems"
         if problem:
             warnings.append(f"{one_line(source)} {problem}; it is kept as it is")
         if tier and not problem:
@@ -133,6 +144,13 @@ def map_tree(files: Mapping[str, bytes], warnings: list[str]) -> list[Piece]:
         else:
             pieces.append(Piece(source, kept[source], content, is_original=True, is_hidden=True))
     return pieces
+
+
+def _files_in(store: MemoryStore, directory: str) -> Sequence[MemoryEntry]:
+    try:
+        return store.walk(directory).files
+    except NotFoundError:
+        return ()
 
 
 def tier_of(source: str) -> str:

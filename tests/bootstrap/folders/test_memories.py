@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap import bullets
@@ -17,6 +17,7 @@ from familiar_cli.bootstrap.import_memories import (
     tier_of,
 )
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, RefusedError
+from familiar_cli.memory.store import MemoryStore
 from tests.bootstrap.folders.conftest import EXAMPLES
 
 DAY = "daily/2026-03-09_harbour.md"
@@ -70,6 +71,16 @@ def test_what_belongs_to_no_tier_or_is_no_text_is_kept(store) -> None:
     done = take(store, files)
     assert done.written == ()
     assert done.kept_unmapped == tuple(sorted(files))
+    assert originals(store, LEDGER) == files
+
+
+def test_of_two_that_differ_in_case_alone_the_second_is_kept_aside_and_told_of(store) -> None:
+    files = {"daily/2026-01-01_A.md": b"- a\n", "daily/2026-01-01_a.md": b"- b\n"}
+    done = take(store, files)
+    assert done.written == ("daily/2026-01-01_A.md",)
+    assert done.kept_unmapped == ("daily/2026-01-01_a.md",)
+    (warning,) = done.warnings
+    assert "daily/2026-01-01_A.md are one file on some systems; it is kept as it is" in warning
     assert originals(store, LEDGER) == files
 
 
@@ -130,6 +141,7 @@ _BULLETS = st.lists(
 ).map("".join)
 
 
+@example("- 0 [chat:1]\n", "- \xa01 [chat:1]\n")
 @given(_BULLETS, _BULLETS)
 @settings(max_examples=100, deadline=None)
 def test_law_merging_loses_nothing_and_twice_is_once(there, new) -> None:
@@ -138,3 +150,32 @@ def test_law_merging_loses_nothing_and_twice_is_once(there, new) -> None:
     assert bullets.merged(once, new) == once
     keys = {bullets.key_of(item) for item in bullets.items(once)}
     assert {bullets.key_of(i) for i in bullets.items(new) if bullets.key_of(i)[1]} <= keys
+
+
+_NAMES = ("daily/2026-01-01_a.md", "daily/2026-01-01_b.md", "daily/2026-01-02.md", "daily/x.md")
+_NAMES = (*_NAMES, "weekly/2026-W01.md", "monthly/2026-01.md", "yearly/2025.md", "core.db")
+_NAMES = (*_NAMES, "significant/2026-01-01_é.md", "daily/2026-01-01_A.md", "weekly/con")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(_NAMES),
+        st.binary(max_size=60) | _BULLETS.map(str.encode),
+    ),
+    st.dictionaries(st.sampled_from(_NAMES[:3]), _BULLETS.map(str.encode)),
+)
+@settings(max_examples=60, deadline=None)
+def test_law_every_file_can_be_found_again_also_where_days_were_there_before(
+    tmp_path_factory, files, there
+) -> None:
+    store = MemoryStore(tmp_path_factory.mktemp("law") / "memory")
+    for path, content in there.items():
+        store.write_file(path, content)
+    take(store, files)
+    assert originals(store, LEDGER) == files
+    before = {f.rel_path: store.read_bytes(f.rel_path) for f in store.walk(hidden=True).files}
+    assert take(store, files).written == ()
+    after = {f.rel_path: store.read_bytes(f.rel_path) for f in store.walk(hidden=True).files}
+    assert after == before
+    for path, content in there.items():
+        assert after[path].startswith(content)
