@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from familiar_cli.consolidation.pages import read_page
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, plain
 
@@ -95,6 +96,9 @@ def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
         below = {"mid": "digest/short.md", "long": "digest/mid.md"}.get(made.name)
         what = f"{below} is not there yet" if below else "there are no sessions yet"
         yield f"Nothing to make it of: {what}."
+    before = read_page(made.before or "")
+    if before.record is None and before.body.strip():
+        yield f"{made.rel_path} held text that was not made here. It stays until you delete it."
     yield from _refusals(made.name, made.refused)
     if dry_run:
         yield "Nothing was changed (--dry-run)."
