@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _LEAST_WORDS: Final = 8
 _LEAST_CHARS: Final = 20
-_BULLETS: Final = ("-", "*", "+")
 _BULLET: Final = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<text>\S.*)")
 # A mark at the end of a sentence, a comma and how a word is set say nothing; a question mark does.
 _NO_MATTER: Final = str.maketrans(dict.fromkeys(".,;:!*_\"'`", " "))
@@ -31,7 +30,7 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
     said: dict[bytes, list[str]] = defaultdict(list)
     sketches = Sketches(options.likeness)
     for path, note in notes.items():
-        words = words_of(note.text)
+        words = words_of(note.folded)
         if len(words) >= _LEAST_WORDS:
             same = said[_digest(words)]
             same.append(path)
@@ -111,12 +110,13 @@ def _said_twice(note: Note) -> Iterator[Finding]:
 
 def _may_repeat(folded: str) -> bool:
     """Tell whether looking closer is worth it: two bullets have the same words."""
+    comment = "<!--".translate(_NO_MATTER)
     said = [
-        " ".join(line.partition("<!--")[0].translate(_NO_MATTER).split())
-        for line in folded.split("\n")
-        if line.lstrip()[:1] in _BULLETS
+        " ".join(line.partition(comment)[0].lstrip("-+ \t").split())
+        for line in folded.translate(_NO_MATTER).split("\n")
     ]
-    return len(set(said)) < len(said)
+    long = [text for text in said if len(text) >= _LEAST_CHARS]
+    return len(set(long)) < len(long)
 
 
 def _lists(lines: list[str]) -> Iterator[list[int]]:

@@ -65,19 +65,21 @@ class _Subjects:
                     said.append((words, note.rel_path))
         often = Counter(word for words, _ in said for word in words)
         for words, path in said:
-            self._by_word[min(words, key=lambda word: (often[word], word))].append((words, path))
+            rarest = min(words, key=lambda word: (often[word], word))
+            for form in (rarest, f"{rarest}s"):
+                self._by_word[form].append((words, path))
         self._lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._inside:
             self._lengths[name[0]].add(len(name))
 
     def in_text(self, folded: str) -> set[str]:
         """Return the topics that a text speaks of."""
-        words = set(map(_stem, words_in(folded)))
+        words = set(words_in(folded))
         found = {
             path
             for word in words.intersection(self._by_word)
             for needed, path in self._by_word[word]
-            if needed <= words
+            if all(one in words or f"{one}s" in words for one in needed)
         }
         if self._inside and not folded.isascii():
             found |= self._in_runs(folded)

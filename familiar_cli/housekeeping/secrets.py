@@ -51,7 +51,7 @@ _CARD: Final = re.compile(
 _ISSUERS: Final = re.compile(
     r"4|5[1-5]|2(?:2[2-9]|[3-6]|7[01])|35|3[47]\d{13}$|6(?:011|2|4[4-9]|5)"
 )
-_FEW_DIGITS: Final = re.compile(r"\d{4}[ -]?\d{4}[ -]?\d|3[47]\d{2}[ -]\d{6}")
+_FEW_DIGITS: Final = re.compile(r"[0-9]{4}[ -]?[0-9]{4}")
 _PLACEHOLDERS: Final = ("pass", "password", "passwd", "pw", "pwd", "secret", "token", "user")
 _BEGINNINGS: Final = (
     *("-----begin", "sk-", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),

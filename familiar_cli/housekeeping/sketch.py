@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.fts import is_unspaced, words
 from familiar_cli.housekeeping.lines import without_comments
+from familiar_cli.housekeeping.wording import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,13 +30,12 @@ _MOST_WORDS: Final = 50_000
 _SEED: Final = 20_260_401  # any; the same text must have the same sketch in every run
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text; of scripts without spaces, its characters."""
-    bare = without_comments(text) if "<!--" in text else text
-    found = words(bare)
+def words_of(folded: str) -> list[str]:
+    """Return the words of a text that is case folded; of scripts without spaces, its characters."""
+    bare = without_comments(folded) if "<!--" in folded else folded
     if bare.isascii():
-        return found[:_MOST_WORDS]
-    split = (list(word) if is_unspaced(word) else [word] for word in found)
+        return words_in(bare)[:_MOST_WORDS]
+    split = (list(word) if is_unspaced(word) else [word] for word in words(bare))
     return [part for parts in split for part in parts][:_MOST_WORDS]
 
 

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from typing import Final
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -55,24 +52,22 @@ def heads_of(wordings: str) -> frozenset[str]:
     return frozenset(max(_WORD.findall(w.casefold()), key=len) for w in _split(wordings))
 
 
-def known_in(folded: str, heads: Collection[str]) -> frozenset[str]:
+def known_in(folded: str, heads: frozenset[str]) -> frozenset[str]:
     """Return which of `heads` a text holds: as a word, and of unspaced scripts anywhere.
 
     Args:
         folded: The text, case folded.
         heads: Words, folded.
     """
-    found = words_in(folded).intersection(heads)
-    if not folded.isascii():
-        found.update(h for h in heads if h[0] >= _FIRST_UNSPACED and h in folded)
-    return frozenset(found)
-
-
-def words_in(folded: str) -> set[str]:
-    """Return the words of a text; of unspaced scripts each whole run."""
+    found = heads.intersection(words_in(folded))
     if folded.isascii():
-        return set(folded.translate(_TO_SPACES).split())
-    return set(_WORD.findall(folded))
+        return found
+    return found.union(h for h in heads if h[0] >= _FIRST_UNSPACED and h in folded)
+
+
+def words_in(folded: str) -> list[str]:
+    """Return the words of a text in order; of unspaced scripts each whole run."""
+    return folded.translate(_TO_SPACES).split() if folded.isascii() else _WORD.findall(folded)
 
 
 def _split(wordings: str) -> set[str]:
