@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now as clock_now
 from familiar_cli.config.instance import instance_id
+from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
@@ -17,7 +18,6 @@ from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
 from familiar_cli.consolidation.replies import Replies
-from familiar_cli.consolidation.schedule import read_schedule
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import ConfigError, FamiliarError

@@ -89,4 +89,17 @@ def _slug(value: Any) -> str | None:  # noqa: ANN401
     return None if fits else f"is {value!r}, but must be lower case letters and digits, '-' between"
 
 
-_RULES = {"slug": _slug, "url": _url, "variable": _variable, "timezone": _timezone}
+def _schedule(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.config.schedule import parse_schedule  # noqa: PLC0415  # as above
+
+    fits = parse_schedule(value) is not None
+    return None if fits else f"is {value!r}, but must be as `daily 03:00`, `weekly sun 03:30`"
+
+
+_RULES = {
+    "schedule": _schedule,
+    "slug": _slug,
+    "url": _url,
+    "variable": _variable,
+    "timezone": _timezone,
+}

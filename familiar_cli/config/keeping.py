@@ -109,9 +109,15 @@ class DistillSettings:
     long: str = setting(
         "off", "Whether the daemon makes the long one; look at the first one first", choices=ON_OFF
     )
-    short_at: str = setting("daily 03:00", "When it makes the short one, local time")
-    mid_at: str = setting("weekly sun 03:30", "When it makes the middle one, local time")
-    long_at: str = setting("monthly 1 04:00", "When it makes the long one, local time")
+    short_at: str = setting(
+        "daily 03:00", "When it makes the short one, local time", rule="schedule"
+    )
+    mid_at: str = setting(
+        "weekly sun 03:30", "When it makes the middle one, local time", rule="schedule"
+    )
+    long_at: str = setting(
+        "monthly 1 04:00", "When it makes the long one, local time", rule="schedule"
+    )
     short_tokens: int = setting(3000, "Most tokens of the short one", minimum=100)
     mid_tokens: int = setting(2000, "Most tokens of the middle one", minimum=100)
     long_tokens: int = setting(2000, "Most tokens of the long one", minimum=100)

@@ -26,8 +26,8 @@ from familiar_cli.errors import FamiliarError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from familiar_cli.config.schedule import Schedule
     from familiar_cli.consolidation.engine import Engine
-    from familiar_cli.consolidation.schedule import Schedule
     from familiar_cli.consolidation.standing import Today
     from familiar_cli.consolidation.types import Made, Refused
 

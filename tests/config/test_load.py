@@ -73,6 +73,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(read) -> None:
         ("[llm.slots.main]\nmodle = ''", 2, "'llm.slots.main.modle' is no known setting; did you"),
         ("llm = {retries = 'x'}", 1, "'llm.retries' is text"),
         ("timezone = 'Mars/Base'", 1, "'timezone' is 'Mars/Base', which is no timezone"),
+        ("[distill]\nmid_at = 'sundays'", 2, "'distill.mid_at' is 'sundays', but must be as"),
         ("timezone = '../x'", 1, "'timezone' is '../x', which is no timezone"),
         ("[llm]\nbase_url = 'localhost:80'", 2, "'llm.base_url' is no address such as http://"),
         ("[llm]\nbase_url = 'http://['", 2, "'llm.base_url' is no address such as http://"),

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
+from familiar_cli.config.schedule import Schedule, read_schedule
 from familiar_cli.consolidation.digests import Digest, Distiller
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.plans import Plans
-from familiar_cli.consolidation.schedule import Schedule, read_schedule
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
 from familiar_cli.llm.scripted import ScriptedModel
@@ -215,7 +215,16 @@ def test_the_last_scheduled_moment_is_not_in_the_future_and_stays_until_the_next
 
 
 @pytest.mark.parametrize(
-    "text", ["", "daily", "daily 24:00", "weekly xyz 03:00", "monthly 32 1:00"]
+    "text",
+    [
+        "",
+        "daily",
+        "daily 24:00",
+        "daily 3:60",
+        "weekly xyz 03:00",
+        "monthly 0 1:00",
+        "monthly 32 1:00",
+    ],
 )
 def test_a_schedule_that_is_none_is_refused_with_examples(text) -> None:
     with pytest.raises(ConfigError) as caught:

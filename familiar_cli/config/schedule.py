@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _FORM: Final = re.compile(
-    r"(?:daily|weekly (mon|tue|wed|thu|fri|sat|sun)|monthly (\d{1,2})) (\d{1,2}):(\d{2})", re.ASCII
+    r"(?:daily|weekly (mon|tue|wed|thu|fri|sat|sun)|monthly (0?[1-9]|[12]\d|3[01]))"
+    r" ([01]?\d|2[0-3]):([0-5]\d)",
+    re.ASCII,
 )
 _DAY: Final = timedelta(days=1)
 _MOST_DAYS: Final = 70  # the longest way back to the 31st of a month
-_LAST_HOUR, _LAST_MINUTE, _LAST_DAY = 23, 59, 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +62,27 @@ def read_schedule(text: str, key: str) -> Schedule:
     Raises:
         ConfigError: It says none.
     """
-    found = _FORM.fullmatch(" ".join(text.lower().split()))
-    hour, minute = (int(found[3]), int(found[4])) if found else (99, 0)
-    month_day = int(found[2]) if found and found[2] else None
-    if (
-        found is None
-        or hour > _LAST_HOUR
-        or minute > _LAST_MINUTE
-        or not 1 <= (month_day or 1) <= _LAST_DAY
-    ):
+    found = parse_schedule(text)
+    if found is None:
         raise ConfigError(
             f"{key!r} is {text!r}, which is no schedule",
             hint=f"`familiar config set {key} 'weekly sun 03:30'`; or `daily 03:00`, "
             "`monthly 1 04:00`.",
         )
-    weekday = _DAYS.index(found[1]) if found[1] else None
-    return Schedule(time(hour, minute), weekday, month_day)
+    return found
+
+
+def parse_schedule(text: str) -> Schedule | None:
+    """Return the schedule that `text` says, or None."""
+    found = _FORM.fullmatch(" ".join(text.lower().split()))
+    if found is None:
+        return None
+    weekday, month_day, hour, minute = found.groups()
+    return Schedule(
+        time(int(hour), int(minute)),
+        _DAYS.index(weekday) if weekday else None,
+        int(month_day) if month_day else None,
+    )
 
 
 def _back_from(day: date) -> Iterator[date]:
