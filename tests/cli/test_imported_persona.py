@@ -129,6 +129,7 @@ def sent(*options: str) -> set[str]:
     found = data("ask", "Hello", "--as", "discord:7", "--dry-run", *options)
     prompt = "\n".join(message["content"] for message in found["messages"])
     assert (TASK in prompt) == (found["tier"] == 4)
+    assert ('meta: {"weight": 0.5}' in prompt) == (found["tier"] == 4)
     assert "Buy oars" not in prompt  # it is done
     assert "never yet" not in prompt  # it is not due
     return {word for word in WORDS if f"I am {word}" in prompt}

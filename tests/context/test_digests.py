@@ -135,3 +135,24 @@ def test_a_private_reminder_is_shown_in_its_channel_only(store) -> None:
         for channel in ("cli", "dm-1")
     ]
     assert ["secret" in text for text in texts] == [False, True]
+
+
+def test_what_goes_on_below_an_open_task_is_shown_with_it(store) -> None:
+    tasks = "- [ ] lamp\n  room: 3\n  - [ ] bulb\n    40 W\n- [x] door\n* boat\r\n\tleaks\r\n\n"
+    store.write_file("tasks.md", tasks)
+    (piece,) = asyncio.run(DeskProvider(store, None).contribute(request(tier=4)))
+    assert piece.text.splitlines()[1:] == [
+        "- lamp",
+        "  room: 3",
+        "- bulb",
+        "    40 W",
+        "- boat",
+        "\tleaks",
+    ]
+
+
+def test_what_is_private_below_a_task_is_not_shown_elsewhere(store) -> None:
+    hidden = private_heading("DM:anna", "dm-1")
+    store.write_file("tasks.md", f"- [ ] lamp\n  room\n\n{hidden}\n\n- [ ] secret\n  secret room\n")
+    (piece,) = asyncio.run(DeskProvider(store, None).contribute(request(tier=4)))
+    assert piece.text.splitlines()[1:] == ["- lamp", "  room"]

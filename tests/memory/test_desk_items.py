@@ -178,7 +178,7 @@ def test_empty_and_endless_words_are_refused(store, text) -> None:
 
 
 def test_a_number_that_is_not_there_is_not_found(store) -> None:
-    with pytest.raises(NotFoundError, match="it has none"):
+    with pytest.raises(NotFoundError, match="it is empty"):
         mark_item(store, TASKS, 1, Mark.done)
 
 

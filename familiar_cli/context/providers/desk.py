@@ -11,7 +11,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
-from familiar_cli.memory.desk.items import due_items, items_in
+from familiar_cli.memory.desk.items import due_items, items_in, with_details
 from familiar_cli.memory.privacy import private_spans
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ class _Seen:
     def items(self) -> list[Item]:
         found = items_in(self.head.text)
         return [item for item in found if item.is_open and item.line not in self.hidden_lines]
+
+    def told(self, items: list[Item]) -> list[str]:
+        """Return the lines of some items, with those that go on below them."""
+        lines = self.head.text.split("\n")
+        told: list[str] = []
+        for item, below in with_details(self.head.text, items):
+            told.append(_line(item))
+            told += [lines[n - 1].rstrip() for n in below if n not in self.hidden_lines]
+        return told
 
     def text(self) -> str:
         lines = self.head.text.removeprefix("\ufeff").split("\n")
@@ -125,7 +134,7 @@ class DeskProvider:
 
     def _tasks(self, seen: _Seen, _now: datetime) -> Contribution | None:
         items = seen.items()
-        listed = [_line(item) for item in items]
+        listed = seen.told(items)
         return _piece(seen, listed, items, "\n".join([_TASKS, *listed]), TASKS_PRIORITY)
 
     def _scratch(self, seen: _Seen, _now: datetime) -> Contribution | None:

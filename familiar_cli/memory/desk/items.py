@@ -81,6 +81,16 @@ def due_items(items: Iterable[Item], now: datetime, zone: tzinfo | None) -> list
     return [item for item in items if item.is_open and _has_come(item.due, now, zone)]
 
 
+def with_details(markdown: str, items: Iterable[Item]) -> Iterator[tuple[Item, range]]:
+    """Yield each of `items` with the numbers of the lines that go on below it, up to the next."""
+    lines = _lines(markdown)
+    starts = {found.line for found in _found(markdown)}
+    for item in items:
+        end = _end_of(lines, item.line)
+        ends = (number for number in range(item.line + 1, end + 1) if number in starts)
+        yield item, range(item.line + 1, next(ends, end + 1))
+
+
 def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
     """Return the item `number`.
 
