@@ -72,7 +72,7 @@ def parse_author(text: str, *, display_name: str | None = None) -> Author:
     if not colon or not user_id.strip() or not _PLATFORM.fullmatch(platform):
         raise UsageError(
             f"{text!r} does not name a person",
-            hint="Write PLATFORM:ID, for example `--as discord:1234`.",
+            hint="Write PLATFORM:ID, for example `discord:1234`.",
         )
     return Author(platform, user_id.strip(), display_name=display_name)
 

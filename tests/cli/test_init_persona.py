@@ -86,6 +86,12 @@ def test_a_folder_without_a_persona_is_refused(tmp_path) -> None:
     assert run("init", "--from-persona", tmp_path / "no").exit_code == 4
 
 
+def test_a_user_who_is_nobody_is_told_how_to_be_written() -> None:
+    result = run("init", "--from-persona", EMBER, "--user", "nonsense")
+    assert (result.exit_code, "for example `discord:1234`" in result.stderr) == (2, True)
+    assert not memory("ember").exists()
+
+
 def test_two_sources_are_a_usage_error() -> None:
     assert run("init", "--from-persona", EMBER, "--template", "keeper").exit_code == 2
 
