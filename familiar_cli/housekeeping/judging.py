@@ -23,6 +23,7 @@ MOST_AT_ONCE: Final = 10
 _REPLY_TOKENS: Final = 800
 _SHARE_OF_CONTEXT: Final = 0.5
 _MOST_REASON_CHARS: Final = 300
+_LEAST_LETTERS: Final = 4
 _MOST_QUOTES: Final = 6
 _SYSTEM: Final = (
     "You look at findings about a directory of notes. Each has a number, the name of the check that"
@@ -104,7 +105,7 @@ def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
         listed = value.get("judgements") if isinstance(value, dict) else value
         for one in listed if isinstance(listed, list) else []:
             number = one.get("number") if isinstance(one, dict) else None
-            if isinstance(number, int) and 1 <= number <= len(batch):
+            if type(number) is int and 1 <= number <= len(batch):  # `true` is no number
                 known = _judgement(one)
                 if known:
                     found.setdefault(batch[number - 1], known)
@@ -114,10 +115,13 @@ def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
 
 
 def _judgement(one: dict[str, Any]) -> Judgement | None:
+    """Return a verdict with its reason; without a reason in words, a person could not weigh it."""
     verdict, reason = one.get("verdict"), one.get("reason")
-    if verdict not in VERDICTS:
+    if verdict not in VERDICTS or not isinstance(reason, str):
         return None
-    told = one_line(reason, _MOST_REASON_CHARS) if isinstance(reason, str) else ""
+    told = one_line(reason, _MOST_REASON_CHARS)
+    if sum(char.isalpha() for char in told) < _LEAST_LETTERS:
+        return None
     return Judgement(cast("Verdict", verdict), told)
 
 

@@ -31,7 +31,7 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
         out = [link.target for link in note.links if link.target in corpus.paths]
         if out:
             alone.pop(note.rel_path, None)
-        for target in (*out, *subjects.in_text(note.folded)):
+        for target in (*out, *subjects.found_in(note)):
             if target != note.rel_path:
                 alone.pop(target, None)
     for note in alone.values():
@@ -45,12 +45,14 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 class _Subjects:
-    """What topics are about, and whether a text speaks of one: it holds all words of the title, or
-    of the file's name, in whatever order; of unspaced scripts the title itself.
+    """What topics are about, and whether a file speaks of one.
+
+    It does if it holds all words of the title, or of the topic's file name, in whatever order; of
+    unspaced scripts the title itself.
 
     Args:
         topics: The files.
-    """  # noqa: D205
+    """
 
     def __init__(self, topics: Iterable[Note]) -> None:
         self._by_word: dict[str, list[tuple[frozenset[str], str]]] = defaultdict(list)
@@ -72,17 +74,24 @@ class _Subjects:
         for name in self._inside:
             self._lengths[name[0]].add(len(name))
 
-    def in_text(self, folded: str) -> set[str]:
-        """Return the topics that a text speaks of."""
-        words = set(words_in(folded))
-        found = {
-            path
-            for word in words.intersection(self._by_word)
-            for needed, path in self._by_word[word]
-            if all(one in words or f"{one}s" in words for one in needed)
-        }
-        if self._inside and not folded.isascii():
-            found |= self._in_runs(folded)
+    def found_in(self, note: Note) -> set[str]:
+        """Return the topics that a file speaks of, itself left out; each is told of once only."""
+        words = set(words_in(note.folded))
+        found: set[str] = set()
+        for word in words:
+            asked = self._by_word.get(word)
+            if asked:
+                told = [
+                    (needed, path)
+                    for needed, path in asked
+                    if path != note.rel_path
+                    and all(one in words or f"{one}s" in words for one in needed)
+                ]
+                found.update(path for _, path in told)
+                if told:
+                    self._by_word[word] = [one for one in asked if one[1] not in found]
+        if self._inside and not note.folded.isascii():
+            found |= self._in_runs(note.folded)
         return found
 
     def _in_runs(self, folded: str) -> set[str]:

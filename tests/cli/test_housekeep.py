@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.history import HistoryStore
+from tests.support.server import ChatServer, Say
 from tests.support.world import data, live, run
 
 BEES = "- Keeps three bees in a box\n"
@@ -94,3 +98,48 @@ def test_a_model_that_cannot_answer_is_told_beside_the_findings(root) -> None:
     assert (result.exit_code, printed["status"]) == (7, "partial")
     assert len(printed["data"]["findings"]) == 1
     assert printed["errors"][0]["code"].startswith("model")
+
+
+NOT = {"number": 1, "verdict": "not", "reason": "The check is wrong."}
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (json.dumps({"judgements": [NOT, {**NOT, "number": 2}, {**NOT, "number": 3}]}), 0),
+        (json.dumps({"judgements": []}), 7),
+        (json.dumps({"judgements": [{**NOT, "number": 9}]}), 7),
+        (json.dumps({"judgements": [{**NOT, "verdict": "delete it"}]}), 7),
+        (json.dumps({"findings": [], "judgements": None}), 7),
+        ('{"judgements": [{"number": 1, "verdict": "re', 7),
+        ("[" * 5_000, 7),
+        ("I found nothing to tidy up. All is well!", 7),
+        ("", 7),
+    ],
+)
+def test_no_answer_of_a_model_hides_or_invents_a_finding(root, reply, code) -> None:
+    alone = data("housekeep")["findings"]
+    with ChatServer([Say(reply)]) as server:
+        (root / "character.toml").write_text(
+            f'[llm]\npreset = "custom"\nbase_url = "{server.base_url}"\nmodel = "m"\nretries = 0\n'
+        )
+        asked = data("housekeep", "--judge", code=code)["findings"]
+    assert [{**one, "judgement": None} for one in asked] == alone
+    assert len(alone) == 2
+
+
+def test_the_day_of_a_turn_dates_what_rests_on_it(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as history:
+        turn = history.append("cli", "user", "hi", at=datetime(2024, 3, 1, 12, tzinfo=UTC))
+    text = f"# A\n\n- Goes to Rome next week <!-- turns {turn.id} -->\n"
+    (root / "memory" / "notes.md").write_bytes(text.encode())
+    (finding,) = data("housekeep")["findings"]
+    assert finding["message"] == "speaks of a time to come that is long past: of 2024-03-01"
+
+
+def test_a_history_that_cannot_be_read_is_named_and_hides_no_finding(root) -> None:
+    (root / "history.db").write_bytes(b"no database" * 1000)
+    (root / "memory" / "b.md").write_bytes(b"- Goes away next week <!-- turns 1 -->\n")
+    found = data("housekeep")
+    assert [one["rel_path"] for one in found["skipped"]] == ["history.db"]
+    assert len(found["findings"]) == 2

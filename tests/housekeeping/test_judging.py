@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from familiar_cli import tokens
+from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ModelTimeoutError
-from familiar_cli.housekeeping.judging import MOST_AT_ONCE, Judgement, judge, read_reply
+from familiar_cli.housekeeping.judging import (
+    MOST_AT_ONCE,
+    VERDICTS,
+    Judgement,
+    judge,
+    read_reply,
+)
 from familiar_cli.housekeeping.types import Finding, Quote
+from familiar_cli.llm.open import open_model
 from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.slots import resolve
 
 
 def findings(count, text="x"):
@@ -18,13 +32,15 @@ def findings(count, text="x"):
 
 
 def reply(*verdicts):
-    listed = [{"number": n, "verdict": v, "reason": f"r{n}"} for n, v in enumerate(verdicts, 1)]
+    listed = [
+        {"number": n, "verdict": v, "reason": f"reason {n}"} for n, v in enumerate(verdicts, 1)
+    ]
     return json.dumps({"judgements": listed})
 
 
 async def test_each_finding_gets_its_judgement() -> None:
     told = await judge(ScriptedModel([reply("real", "not")]), tokens.heuristic(), findings(2))
-    assert told.judgements == {0: Judgement("real", "r1"), 1: Judgement("not", "r2")}
+    assert told.judgements == {0: Judgement("real", "reason 1"), 1: Judgement("not", "reason 2")}
     assert told.problem is None
 
 
@@ -55,6 +71,54 @@ async def test_evidence_cannot_end_its_fence() -> None:
 
 def test_only_known_numbers_and_verdicts_count() -> None:
     first, second = {"number": 9, "verdict": "real"}, {"number": 1, "verdict": "x"}
-    third = {"number": 2, "verdict": "not", "reason": 3}
-    text = json.dumps({"judgements": [first, second, third, 4]})
-    assert read_reply(text, [5, 6]) == {6: Judgement("not", "")}
+    third = {"number": 2, "verdict": "not", "reason": "It is fine."}
+    fourth = {"number": True, "verdict": "not", "reason": "It is fine."}
+    text = json.dumps({"judgements": [first, second, third, fourth, 4]})
+    assert read_reply(text, [5, 6]) == {6: Judgement("not", "It is fine.")}
+
+
+@pytest.mark.parametrize("reason", [3, "", "10", "?!", None])
+def test_a_verdict_without_a_reason_in_words_is_none(reason) -> None:
+    one = {"number": 1, "verdict": "not", "reason": reason}
+    assert read_reply(json.dumps({"judgements": [one]}), [0]) == {}
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=9), inner),
+        ).map(lambda value: json.dumps({"judgements": value})),
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "number": st.integers(-2, 9) | st.none(),
+                    "verdict": st.sampled_from(["real", "not", "unsure", "delete", 1]),
+                    "reason": st.text(max_size=20),
+                }
+            )
+        ).map(lambda value: json.dumps({"judgements": value})),
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_law_no_reply_speaks_of_what_was_not_asked(text) -> None:
+    found = read_reply(text, [3, 4])
+    assert set(found) <= {3, 4}
+    assert all(one.verdict in VERDICTS for one in found.values())
+
+
+def test_a_real_model_takes_no_finding_away(model_cache) -> None:
+    settings_ = LLMSettings(max_tokens=90)
+    model = open_model(resolve(settings_), cache_dir=model_cache)
+    asked = findings(2, "- Goes to Rome next week (2023-04-01)")
+
+    async def ask():
+        try:
+            return await judge(model, tokens.heuristic(), asked)
+        finally:
+            await model.aclose()
+
+    told = asyncio.run(ask())
+    assert set(told.judgements) <= {0, 1}
+    assert len(told.judgements) == 2 or told.problem is not None

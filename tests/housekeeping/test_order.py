@@ -115,3 +115,9 @@ def test_an_unknown_check_is_guessed(look) -> None:
     with pytest.raises(NotFoundError) as caught:
         look("secret", {})
     assert caught.value.hint == "Did you mean `familiar housekeep secrets`?"
+
+
+def test_many_topics_of_one_name_are_each_told_of_once(look) -> None:
+    files = {f"topics/{n:04}.md": "# Tea\n" for n in range(300)}
+    assert look("orphans", files) == ()
+    assert len(look("orphans", {path: f"# Tea {path}\n" for path in files})) == 300
