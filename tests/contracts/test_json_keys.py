@@ -11,7 +11,7 @@ from familiar_cli.context.trace_files import write_trace
 from familiar_cli.history.store import HistoryStore
 from tests.support import pages
 from tests.support.traces import trace
-from tests.support.world import data, live, run
+from tests.support.world import data, live, run, spawn
 
 ENVELOPE = {"familiar", "command", "status", "data", "errors"}
 
@@ -79,6 +79,10 @@ def test_every_command_prints_one_envelope_on_one_line(root, command, arguments)
     assert set(printed) == ENVELOPE
     assert (printed["familiar"], printed["command"]) == (1, command)
     assert (printed["status"], printed["errors"], result.exit_code) == ("ok", [], 0)
+
+
+def test_a_command_is_called_the_same_however_python_started_it(root) -> None:
+    assert json.loads(spawn("list", "--json").stdout)["command"] == "list"
 
 
 @pytest.mark.parametrize(
