@@ -36,3 +36,13 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
             return file.read(most_bytes)
     finally:
         os.close(descriptor)
+
+
+def is_plain(path: str | Path) -> bool:
+    """Tell whether a plain file is seen at `path`; `Path.is_file` raises where one may not look."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_directory(path: str | Path) -> bool:
+    """Tell whether a directory is seen at `path`; `Path.is_dir` raises where one may not look."""
+    return os.path.isdir(path)  # noqa: PTH112

@@ -13,6 +13,7 @@ from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.memory.disk import patiently
+from familiar_cli.plain_files import is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,13 +58,13 @@ def build(
         ConflictError: A file is in the familiar's place.
         FamiliarError: The disk refused; what was there before is as it was.
     """
-    if paths.root.is_dir():
+    if is_directory(paths.root):
         store = open_store(paths)
         planned = plan(store)
         if not dry_run:
             _fill(paths, store, planned, name, message)
         return planned, False
-    if paths.root.exists():
+    if os.path.lexists(paths.root):
         raise ConflictError(
             f"{str(paths.root)!r} is a file and was left alone",
             hint="Move it away, or give the familiar another ID.",

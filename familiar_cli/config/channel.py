@@ -58,11 +58,16 @@ class ChannelConfigs:
             ConfigError: The directory cannot be read.
         """
         try:
-            found = sorted(self.directory.glob(f"*{SUFFIX}"))
+            names = sorted(entry.name for entry in self.directory.iterdir())
+        except FileNotFoundError:
+            return
         except OSError as error:
-            raise ConfigError(f"{str(self.directory)!r} cannot be read: {error}") from error
-        for path in found:
-            channel_id = _id_of(path.name.removesuffix(SUFFIX))
+            raise ConfigError(
+                f"{str(self.directory)!r} cannot be read: {error.strerror or error}",
+                hint="Look at its permissions: it says which channels are private.",
+            ) from error
+        for name in names:
+            channel_id = _id_of(name.removesuffix(SUFFIX)) if name.endswith(SUFFIX) else None
             if channel_id is not None:
                 yield channel_id
 

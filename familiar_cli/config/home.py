@@ -215,4 +215,7 @@ def _named(home: Path, name: str, known: list[str]) -> FamiliarPaths:
 
 
 def _is_familiar(directory: Path) -> bool:
+    """Return whether a familiar lives there. One that cannot be looked into is told of, later."""
+    if directory.is_dir() and not os.access(directory, os.X_OK):
+        return True
     return (directory / "character.toml").is_file() or (directory / "memory").is_dir()

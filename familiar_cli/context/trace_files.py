@@ -95,7 +95,7 @@ def trace_ids(traces_dir: Path) -> set[int]:
     except FileNotFoundError:
         return set()
     except OSError as error:
-        raise FamiliarError(f"{str(traces_dir)!r} cannot be read: {error}") from error
+        raise _unreadable(traces_dir, error) from error
     stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return {int(stem) for stem in stems if stem.isascii() and stem.isdigit()}
 
@@ -117,7 +117,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return read_plain(path)
     except OSError as error:
-        raise FamiliarError(f"The trace {str(path)!r} cannot be read: {error}") from error
+        raise _unreadable(path, error) from error
 
 
 def _parse(path: Path, content: bytes) -> Trace:
@@ -126,6 +126,13 @@ def _parse(path: Path, content: bytes) -> Trace:
     except (ValueError, RecursionError) as error:
         raise damaged(str(path), "it is not JSON") from error
     return Trace.from_json(record, origin=str(path))
+
+
+def _unreadable(path: Path, error: OSError) -> FamiliarError:
+    return FamiliarError(
+        f"{str(path)!r} cannot be read: {error.strerror or error}",
+        hint="Look at its permissions. Traces can be deleted without loss of memory.",
+    )
 
 
 def _is_due(turn_id: int, keep: int) -> bool:

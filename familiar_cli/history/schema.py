@@ -138,7 +138,9 @@ def translated(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # SQLite quotes names that it cannot decode
         raise _damaged(path, error) from error
     except OSError as error:
-        raise FamiliarError(f"The history {str(path)!r} cannot be used: {error}") from error
+        raise FamiliarError(
+            f"The history {str(path)!r} cannot be used: {error.strerror or error}", hint=_HINT
+        ) from error
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
@@ -179,6 +181,9 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
     )
 
 
+_HINT = "Look at the permissions of the file and its directory, and at the room on the disk."
+
+
 def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
     code = _code_of(error)
     if code in _BUSY:
@@ -189,7 +194,7 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
     # Python's own error, without a code of SQLite's, is for a text that is not UTF-8.
     if code in _DAMAGED or "decode to UTF-8" in str(error):
         return _damaged(path, error)
-    return FamiliarError(f"The history {str(path)!r} cannot be used: {error}")
+    return FamiliarError(f"The history {str(path)!r} cannot be used: {error}", hint=_HINT)
 
 
 def _code_of(error: sqlite3.Error) -> int:

@@ -14,6 +14,7 @@ from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH
 from familiar_cli.memory.links import SUFFIXES
+from familiar_cli.plain_files import is_directory, is_plain
 
 if TYPE_CHECKING:
     import sqlite3
@@ -115,7 +116,7 @@ class EmbeddingIndex:
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `action` does with a connection. See `schema.using`."""
-        fresh = not self.directory.is_dir()
+        fresh = not is_directory(self.directory)
         answer = schema.using(self.directory, action)
         if fresh:
             with contextlib.suppress(OSError):
@@ -180,7 +181,7 @@ class EmbeddingIndex:
 
     def status(self) -> IndexStatus:
         """Return how the index is; nothing is made or changed."""
-        if not (self.directory / schema.FILE).is_file():
+        if not is_plain(self.directory / schema.FILE):
             return IndexStatus(exists=False)
         return self.use(self._status)
 

@@ -9,6 +9,7 @@ from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_famili
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.types import Walk
+from familiar_cli.plain_files import is_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,7 +224,7 @@ class _Past:
 
 def _history_of(path: Path) -> _Past:
     """Return what a history holds, and how far memory was written of it; make no file."""
-    if not path.is_file():
+    if not is_plain(path):
         return _Past()
     from familiar_cli.clock import iso
     from familiar_cli.history import WRITER
@@ -241,7 +242,7 @@ def _history_of(path: Path) -> _Past:
 
 def _summary_of(familiar: Familiar) -> SummaryStatus:
     """Return how the summaries are; a private one that failed is told as well. Makes no file."""
-    if not familiar.paths.history.is_file():
+    if not is_plain(familiar.paths.history):
         return SummaryStatus()
     from familiar_cli.clock import iso
     from familiar_cli.history.summaries import PUBLIC

@@ -27,6 +27,7 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
 
     Raises:
         NotFoundError: Nothing is there.
+        FamiliarError: It is a directory that cannot be read.
     """
     clean = paths.parse(rel_path)
     start = paths.locate(tree.real, clean)
@@ -81,13 +82,16 @@ def _listdir(real: str, rel_path: str) -> list[str]:
     try:
         return sorted(os.listdir(real))
     except OSError as error:
-        raise FamiliarError(
-            f"The directory {rel_path or '.'!r} {_reason(error)}", hint="Look at its permissions."
-        ) from error
+        raise _unreadable(rel_path, error) from error
+
+
+def _unreadable(rel_path: str, error: OSError) -> FamiliarError:
+    what = f"The directory {rel_path!r}" if rel_path else "The memory directory"
+    return FamiliarError(f"{what} {_reason(error)}", hint="Look at its permissions.")
 
 
 class _Finder:
-    """Goes through directories; whatever stands in the way is noted, never raised."""
+    """Goes through directories; whatever stands in the way below the first is noted, not raised."""
 
     def __init__(self, root: str, *, hidden: bool) -> None:
         self._root = root
@@ -107,7 +111,9 @@ class _Finder:
                         if _is_shown(entry.name, hidden=self._hidden) and self._visit(entry, prefix)
                     ]
             except OSError as error:
-                self._skip(prefix.rstrip("/") or ".", _reason(error))
+                if directory == start:  # nothing at all was seen: that is no empty directory
+                    raise _unreadable(prefix.rstrip("/"), error) from error
+                self._skip(prefix.rstrip("/"), _reason(error))
 
     def _visit(self, entry: os.DirEntry[str], prefix: str) -> bool:
         """Note one entry, and tell whether it is a directory to go into."""

@@ -80,7 +80,9 @@ class Objects:
             found = git_object(_KINDS[header.split(b" ")[0].decode()], content)
         except FileNotFoundError:
             found = self._read_packed(id_)
-        except (OSError, zlib.error, ValueError, KeyError) as error:
+        except OSError as error:
+            raise unreadable(f"object {id_}", error) from error
+        except (zlib.error, ValueError, KeyError) as error:
             raise damaged(f"object {id_} cannot be read: {error}") from error
         if found.id != id_:
             raise damaged(f"object {id_} is not what it was")
@@ -235,6 +237,17 @@ def damaged(what: str) -> FamiliarError:
         f"The journal is damaged: {what}; the memory itself was not changed",
         hint="Run `familiar doctor`. Put a copy of journal.git in its place, or move it away: a new"
         " one begins with the next change.",
+    )
+
+
+def unreadable(what: str, error: OSError) -> FamiliarError:
+    """Return the error for a part of the journal that the system does not give."""
+    reason = error.strerror or error
+    if not isinstance(error, PermissionError):
+        return damaged(f"{what} cannot be read: {reason}")
+    return FamiliarError(
+        f"The journal cannot be read: {what}: {reason}; the memory itself was not changed",
+        hint="Look at the permissions of journal.git; then try again.",
     )
 
 

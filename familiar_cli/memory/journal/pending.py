@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.journal.objects import damaged, is_id
+from familiar_cli.memory.journal.objects import damaged, is_id, unreadable
 from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def read(directory: str) -> Pending | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise damaged(f"{NAME!r} cannot be read: {error.strerror or error}") from error
+        raise unreadable(repr(NAME), error) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged(f"{NAME!r} makes no sense") from error
     if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.disk import Disk
 from familiar_cli.memory.journal import commits, trees
-from familiar_cli.memory.journal.objects import Objects, damaged, is_id
+from familiar_cli.memory.journal.objects import Objects, damaged, is_id, unreadable
 from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
@@ -154,4 +154,4 @@ def _text(path: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise damaged(f"{path!r} cannot be read: {error.strerror or error}") from error
+        raise unreadable(repr(path), error) from error

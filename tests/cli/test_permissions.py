@@ -1,0 +1,95 @@
+"""What may not be looked into is named in one error; it never counts as empty."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.world import home, live, run
+from tests.support.writing import environment
+
+# Root may look into everything, unless it gives that right away.
+_AS_OTHERS = ["-dac_override,-dac_read_search", "-dac_override,-dac_read_search"]
+_IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+_SETPRIV = shutil.which("setpriv")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or (_IS_ROOT and not _SETPRIV), reason="needs modes of files that hold"
+)
+HIDDEN = {
+    "": (("list",), ("status",), ("init", "bob", "--template", "keeper"), ("use", "ada")),
+    "ada": (("list",), ("status",), ("memory", "ls"), ("memory", "write", "a.md", "x")),
+    "ada/memory": (
+        ("memory", "ls"),
+        ("memory", "grep", "x"),
+        ("memory", "write", "a.md", "x"),
+        ("search", "x"),
+        ("status",),
+        ("housekeep",),
+        ("write-memory",),
+    ),
+    "ada/journal.git": (("memory", "log"), ("memory", "write", "a.md", "x")),
+    "ada/channels": (("channel", "ls"), ("ask", "x", "--dry-run")),
+    "ada/traces": (("context",),),
+    "ada/history.db": (("status",), ("history", "ls")),
+    "ada/character.toml": (("status",), ("config", "set", "name", "x")),
+}
+CASES = [(place, argv) for place, commands in HIDDEN.items() for argv in commands]
+
+
+@pytest.fixture
+def root():
+    made = live("ada", notes="x")
+    assert run("memory", "append", "notes.md", "more").exit_code == 0
+    for name in ("channels", "traces"):
+        (made / name).mkdir()
+    for name in ("character.toml", "channels/cli.toml", "history.db"):
+        (made / name).touch()
+    return made
+
+
+def as_others(*argv: str) -> subprocess.CompletedProcess[str]:
+    options = ["--bounding-set", _AS_OTHERS[0], "--inh-caps", _AS_OTHERS[1]]
+    without = [str(_SETPRIV), *options] if _IS_ROOT else []
+    return subprocess.run(
+        [*without, sys.executable, "-m", "familiar_cli", *argv],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("place", "argv"), CASES, ids=[f"{p}: {' '.join(a)}" for p, a in CASES])
+def test_it_is_named_in_one_error(root, place, argv) -> None:
+    hidden = home() / place
+    mode = hidden.stat().st_mode
+    hidden.chmod(0)
+    try:
+        done = as_others(*argv)
+    finally:
+        hidden.chmod(mode)
+    if argv == ("list",) and place:  # the others are listed all the same
+        assert "Permission denied" in done.stderr
+        return
+    assert done.returncode in {1, 3}, done.stderr
+    assert done.stderr.count("error: ") == 1, done.stderr
+    assert "Permission denied" in done.stderr or "unable to open" in done.stderr
+    assert "hint: " in done.stderr
+
+
+def test_a_directory_below_is_left_out_and_named(root) -> None:
+    hidden = root / "memory" / "topics"
+    hidden.mkdir()
+    hidden.chmod(0)
+    try:
+        done = as_others("memory", "ls")
+    finally:
+        hidden.chmod(0o755)
+    assert (done.returncode, done.stdout) == (0, "notes.md\n")
+    assert "skipped 'topics': it cannot be read" in done.stderr
