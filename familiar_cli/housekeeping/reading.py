@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = (".md", ".markdown", ".txt", ".json", ".toml", ".yaml", ".yml", ".csv")
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""A larger file is named as over-long by its size alone."""
+"""Of a larger file the size alone is looked at, and that is said."""
 # Plans that wait for a person hold old text and new; they are gone once they are settled.
 _PENDING: Final = "sessions/.pending/"
 
@@ -41,7 +41,10 @@ def read_corpus(
     for number, entry in enumerate(wanted, 1):
         on_file(number)
         text = ""
-        if entry.size_bytes <= MAX_BYTES:
+        if entry.size_bytes > MAX_BYTES:
+            most = f"{MAX_BYTES // 1024**2} MB"
+            skipped.append(Skipped(entry.rel_path, f"is larger than {most}; only its size counts"))
+        else:
             try:
                 text = store.read_file(entry.rel_path)
             except FamiliarError as error:

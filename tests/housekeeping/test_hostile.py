@@ -81,6 +81,14 @@ def test_what_cannot_be_read_is_named_and_stops_nothing(tmp_path) -> None:
     assert sorted(skipped.rel_path for skipped in looked.skipped) == ["a.md", "c.md", "d.md"]
 
 
+def test_a_file_too_large_to_be_read_is_named_whatever_is_looked_for(tmp_path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "a.md").write_bytes(b"password: hunter2!\n" * 240_000)
+    looked = look_through(MemoryStore(tmp_path / "memory"), Options(TODAY), ["secrets", "size"])
+    assert [finding.check for finding in looked.findings] == ["size"]
+    assert [skipped.rel_path for skipped in looked.skipped] == ["a.md"]
+
+
 @pytest.mark.parametrize("check", [check.name for check in CHECKS])
 def test_an_empty_memory_has_nothing_to_tidy(look, check) -> None:
     assert look(check, {}) == ()
