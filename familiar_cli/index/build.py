@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.scan import Stamp
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.types import Skipped
 
     # Called with what is done, how many of it are, and how many there will be.
     Progress = Callable[[str, int, int], None]
@@ -47,6 +48,7 @@ class Refreshed:
         unchanged: How many were as before.
         rebuilt: Why the index was made anew, or an empty string.
         unread: How many files look touched and were not read, for there was no time.
+        closed: Directories that may not be looked into, and why.
     """
 
     changed: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ class Refreshed:
     unchanged: int = 0
     rebuilt: str = ""
     unread: int = 0
+    closed: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,7 @@ class EmbeddingIndex:
                 progress("files read", number + 1, len(seen.suspects))
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
-        return Refreshed(tuple(changed), seen.gone, unchanged, why, unread)
+        return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
 
     def _touch(self, connection: sqlite3.Connection, rel_paths: list[str]) -> None:
         for rel_path in rel_paths:
@@ -289,7 +292,10 @@ class EmbeddingIndex:
             waiting=count_waiting(connection),
             model=schema.meta(connection, "model"),
             size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
-            problems=tuple(Problem(*row) for row in problems),
+            problems=(
+                *(Problem(closed.rel_path, closed.reason) for closed in seen.closed),
+                *(Problem(*row) for row in problems),
+            ),
         )
 
     def _really_stale(self, connection: sqlite3.Connection, suspects: Iterable[str]) -> list[str]:

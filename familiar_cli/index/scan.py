@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import now as clock_now
 from familiar_cli.memory.files import Tree
 from familiar_cli.memory.links import SUFFIXES
-from familiar_cli.memory.walk import scan
+from familiar_cli.memory.walk import UNREADABLE, scan
 
 if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
+
+    from familiar_cli.memory.types import Skipped
 
 SETTLED_NS: Final = 2_000_000_000
 """How old a change must be before times are trusted; FAT counts in steps of two seconds."""
@@ -40,11 +42,13 @@ class Scan:
         suspects: Files that are new, or look touched, with how they look now.
         gone: Files that the index holds and the directory does not.
         same: How many files look as they did.
+        closed: Directories that may not be looked into, and why.
     """
 
     suspects: dict[str, Stamp]
     gone: tuple[str, ...]
     same: int
+    closed: tuple[Skipped, ...] = ()
 
 
 def look(root: Path, connection: sqlite3.Connection) -> Scan:
@@ -57,7 +61,7 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
     }
     suspects: dict[str, Stamp] = {}
     same = 0
-    found, _ = scan(Tree(root), "", hidden=False)
+    found, skipped = scan(Tree(root), "", hidden=False)
     for rel_path, path in found:
         if not rel_path.lower().endswith(SUFFIXES):
             continue
@@ -70,7 +74,8 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
             same += 1
         else:
             suspects[rel_path] = _stamp(stat)
-    return Scan(suspects, tuple(held), same)
+    closed = tuple(one for one in skipped if one.reason.startswith(UNREADABLE))
+    return Scan(suspects, tuple(held), same, closed)
 
 
 def stamp(path: Path) -> Stamp | None:

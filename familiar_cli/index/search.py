@@ -105,6 +105,7 @@ def _find(
         if options.refresh:
             fresh = index.refresh(progress, within_s=options.refresh_s)
         notes = [f"The index was made anew: {fresh.rebuilt}"] if fresh.rebuilt else []
+        notes += [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
         answer = index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
         return replace(answer, unread=fresh.unread)
     except IndexUnusableError as error:

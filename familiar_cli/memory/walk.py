@@ -17,6 +17,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The years 1 and 9999, in milliseconds; file systems can say more, `datetime` cannot.
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_370_764_800_000
 _NS_PER_MS = 1_000_000
+UNREADABLE = "cannot be read"
+"""How the reason begins why something was left out that the system does not show."""
+
 _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: a directory link on Windows
 
 
@@ -164,4 +167,4 @@ def _entry(rel_path: str, status: os.stat_result, *, is_dir: bool) -> MemoryEntr
 
 
 def _reason(error: OSError) -> str:
-    return f"cannot be read: {error.strerror or error}"
+    return f"{UNREADABLE}: {error.strerror or error}"

@@ -83,6 +83,19 @@ def test_it_is_named_in_one_error(root, place, argv) -> None:
     assert "hint: " in done.stderr
 
 
+def test_a_search_names_the_directories_that_it_could_not_look_into(root) -> None:
+    hidden = root / "memory" / "topics"
+    hidden.mkdir()
+    (hidden / "tea.md").write_text("green tea", encoding="utf-8")
+    hidden.chmod(0)
+    try:
+        found, status = as_others("search", "tea"), as_others("index", "status")
+    finally:
+        hidden.chmod(0o755)
+    assert "Left out: 'topics' cannot be read: Permission denied" in found.stderr
+    assert "topics" in status.stdout + status.stderr
+
+
 def test_a_directory_below_is_left_out_and_named(root) -> None:
     hidden = root / "memory" / "topics"
     hidden.mkdir()
