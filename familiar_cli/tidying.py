@@ -128,6 +128,8 @@ def tidy_up(
         day_of_turn=days.of_turn,
     )
     looked = look_through(familiar.memory, options, names, since=_day(since), on_step=on_step)
+    if ask_model:
+        on_step("asking the model", looked.files)
     judged, problem = _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
     plans: dict[int, str] = {}
     proposed: tuple[str, ...] = ()

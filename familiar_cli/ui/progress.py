@@ -70,7 +70,7 @@ def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
             nonlocal told
             if step != told or files % _SHOWN_EVERY == 0:
                 told = step
-                status.update(plain(f"{step}: {files:,} files …"))
+                status.update(plain(f"{step} ({files:,} files) …"))
 
         yield report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ import pytest
 
 from familiar_cli.history import HistoryStore
 from tests.support.server import ChatServer, Say
+from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run
 
 BEES = "- Keeps three bees in a box\n"
@@ -143,3 +145,11 @@ def test_a_history_that_cannot_be_read_is_named_and_hides_no_finding(root) -> No
     found = data("housekeep")
     assert [one["rel_path"] for one in found["skipped"]] == ["history.db"]
     assert len(found["findings"]) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_terminal_is_told_what_is_being_done_and_a_pipe_is_not(root, monkeypatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    code, shown = on_terminal("housekeep")
+    assert (code, "reading …" in shown) == (0, True)
+    assert "reading" not in run("housekeep").stderr
