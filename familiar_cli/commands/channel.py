@@ -32,8 +32,8 @@ def ls(ctx: typer.Context) -> None:
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        rows = channels_of(familiar)
-    out.answer({"channels": rows}, lambda: print_page(channels_page(rows)) if rows else None)
+        rows, zone = channels_of(familiar), familiar.zone
+    out.answer({"channels": rows}, lambda: print_page(channels_page(rows, zone)) if rows else None)
     if not rows:
         out.note('No channel yet: `familiar ask "Hello" --channel NAME` begins one.')
     for row in rows:
@@ -59,8 +59,8 @@ def show(
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
-        found = shown_channel(familiar, channel_id, modality)
-    output(ctx).answer(found.to_json(), lambda: print_page(channel_page(found)))
+        found, zone = shown_channel(familiar, channel_id, modality), familiar.zone
+    output(ctx).answer(found.to_json(), lambda: print_page(channel_page(found, zone)))
 
 
 @app.command("set")

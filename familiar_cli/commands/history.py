@@ -22,6 +22,8 @@ _Since = Annotated[
 ]
 _Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Said before then.")]
 
+_NOTHING = 'Nothing was said yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
+
 
 @app.command()
 def ls(ctx: typer.Context) -> None:
@@ -37,7 +39,12 @@ def ls(ctx: typer.Context) -> None:
     with familiar_of(ctx) as familiar:
         found = channel_counts(familiar.history)
         zone = familiar.zone
-    output(ctx).answer({"channels": found}, lambda: print_page(channels_page(found, zone)))
+    out = output(ctx)
+    out.answer(
+        {"channels": found}, lambda: print_page(channels_page(found, zone)) if found else None
+    )
+    if not found:
+        out.note(_NOTHING)
 
 
 @app.command()
@@ -131,7 +138,10 @@ def stats(ctx: typer.Context, *, channel: _Channel = None) -> None:
     with familiar_of(ctx) as familiar:
         found = statistics(familiar.history, familiar.counter.count, channel)
         name, zone = familiar.name, familiar.zone
-    output(ctx).answer(found, lambda: print_page(stats_page(found, name, zone)))
+    out = output(ctx)
+    out.answer(found, lambda: print_page(stats_page(found, name, zone)) if found.turns else None)
+    if not found.turns:
+        out.note(_NOTHING)
 
 
 @app.command()

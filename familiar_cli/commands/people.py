@@ -36,8 +36,8 @@ def ls(ctx: typer.Context) -> None:
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        found = people_of(familiar)
-    out.answer(found, lambda: print_page(people_page(found.people)) if found.people else None)
+        found, zone = people_of(familiar), familiar.zone
+    out.answer(found, lambda: print_page(people_page(found.people, zone)) if found.people else None)
     if not found.people:
         out.note('Nobody yet: `familiar people alias discord:42 "Anna"` begins a file.')
     for named in found.collisions:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.text import one_line
 from familiar_cli.ui.settings_page import written
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import tzinfo
 
     from rich.console import RenderableType
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _VALUE_CHARS = 60
 
 
-def channels_page(rows: Sequence[ListedChannel]) -> RenderableType:
+def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> RenderableType:
     """Return the channels as a table."""
     body = [
         [
@@ -27,7 +28,7 @@ def channels_page(rows: Sequence[ListedChannel]) -> RenderableType:
             plain("?" if row.problem else row.mode),
             plain("private" if row.private else ""),
             plain(row.turns),
-            plain(row.last_at or ""),
+            plain(local(row.last_at, zone)),
             plain(", ".join(row.subscribed), "dim"),
         ]
         for row in rows
@@ -36,10 +37,11 @@ def channels_page(rows: Sequence[ListedChannel]) -> RenderableType:
     return columns(body, head, right=(4,))
 
 
-def channel_page(shown: ShownChannel) -> RenderableType:
+def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
     """Return what holds in one channel."""
     row = shown.listed
-    said = f"{row.turns} turns, the last at {row.last_at}" if row.turns else "nothing was said yet"
+    last = f"{row.turns:,} turns, the last at {local(row.last_at, zone)}"
+    said = last if row.turns else "nothing was said yet"
     stays = "; what is said there is shown nowhere else" if row.private else ""
     body = [
         _cells("label", row.label + stays, ""),

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group
+from rich.padding import Padding
 
 from familiar_cli.clock import iso
 from familiar_cli.history.marks import marks
@@ -32,8 +33,6 @@ _CONTEXT_CHARS: Final = 100
 
 def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> RenderableType:
     """Return the channels, the one that spoke last first."""
-    if not found:
-        return plain("Nothing was said yet.")
     rows = [
         [
             plain(one_line(c.channel, 60), "bold"),
@@ -59,7 +58,7 @@ def transcript_page(
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
         for kept in members:
             parts.append(_said_by(kept, name, zone, chosen=kept.turn.id == chosen))
-            parts.append(plain(_indented(kept.turn.content)))
+            parts.append(_indented(plain(kept.turn.content)))
     return Group(*parts)
 
 
@@ -101,15 +100,16 @@ def found_data(query: str, found: Sequence[Found]) -> dict[str, Any]:
 
 
 def stats_page(found: Statistics, name: str, zone: tzinfo | None) -> RenderableType:
-    """Return how much was said, with a bar for each number."""
-    if not found.turns:
-        return plain("Nothing was said yet.")
+    """Return how much was said, with a bar for each number; of long lists the most recent part."""
     authors = [(a.author.label if a.author else name, a.turns) for a in found.authors]
     return Group(
         plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
         *_bars("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),
+        *_more(found.channels, "channels"),
         *_bars("by person", authors[:_MOST]),
+        *_more(authors, "people"),
         *_bars("by month", [(m.month, m.turns) for m in found.months[-_MOST:]]),
+        *_more(found.months, "months before"),
         plain(_span_line(found, zone), "dim"),
     )
 
@@ -121,6 +121,12 @@ def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[RenderableType]:
         for label, count in rows
     ]
     return [plain(title, "dim"), columns(cells, right=(1,))]
+
+
+def _more(rows: Sequence[object], what: str) -> list[RenderableType]:
+    """Return a line for the rows that are not shown, if there are any."""
+    left = len(rows) - _MOST
+    return [plain(f"  and {left:,} more {what}; --json has all", "dim")] if left > 0 else []
 
 
 def _span_line(found: Statistics, zone: tzinfo | None) -> str:
@@ -141,25 +147,23 @@ def _passage(
             parts.append(_said_by(kept, name, zone, chosen=True))
             parts.append(_marked(query, kept.turn.content))
         else:
-            who = f"    {_who(kept.turn, name)}: "
-            parts.append(plain(who + one_line(kept.turn.content, _CONTEXT_CHARS), "dim"))
+            said = one_line(kept.turn.content, _CONTEXT_CHARS)
+            parts.append(_indented(plain(f"{_who(kept.turn, name)}: {said}", "dim")))
     return parts
 
 
-def _marked(query: str, text: str) -> Text:
+def _marked(query: str, text: str) -> Padding:
     """Return the part of `text` around its first mark, in one line, with all marks standing out."""
     line = " ".join(harmless(text).split())
     spans = list(marks(query, line))
     start = max(spans[0][0] - _EXCERPT_CHARS // 3, 0) if spans else 0
     end = min(start + _EXCERPT_CHARS, len(line))
-    shown = plain(
-        "    " + ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
-    )
-    before = 4 + bool(start) - start
+    shown = plain(("…" if start else "") + line[start:end] + ("…" if end < len(line) else ""))
+    before = bool(start) - start
     for first, last in spans:
         if first < end:
             shown.stylize("bold yellow", first + before, min(last, end) + before)
-    return shown
+    return _indented(shown)
 
 
 def _said_by(kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool) -> Text:
@@ -204,8 +208,9 @@ def _turn_data(kept: Kept) -> dict[str, Any]:
     }
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
+def _indented(text: Text) -> Padding:
+    """Return text that stays indented where a terminal wraps it."""
+    return Padding(text, (0, 0, 0, 4), expand=False)
 
 
 def _day(at: datetime, zone: tzinfo | None) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from familiar_cli.ui.memory_page import size_text
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import tzinfo
 
     from rich.console import RenderableType
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 _HEADER = ("person", "name", "names", "turns", "last seen", "file")
 
 
-def people_page(people: Iterable[Known]) -> RenderableType:
+def people_page(people: Iterable[Known], zone: tzinfo | None) -> RenderableType:
     """Return everyone as a table, who spoke last first."""
-    return columns((_row(person) for person in people), _HEADER, right=(2, 3, 5))
+    return columns((_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
 
 
 def shared_line(named: Named) -> str:
@@ -28,13 +29,13 @@ def shared_line(named: Named) -> str:
     return f"{named.name!r} is the name of {', '.join(named.slugs)}"
 
 
-def _row(person: Known) -> list[RenderableType]:
+def _row(person: Known, zone: tzinfo | None) -> list[RenderableType]:
     size = "none" if person.size_bytes is None else size_text(person.size_bytes)
     return [
         plain(person.slug, "bold"),
         plain(person.name),
         plain(person.aliases),
         plain(person.turns),
-        plain(person.last_seen or "never", "dim"),
+        plain(local(person.last_seen, zone) or "never", "dim"),
         plain(f"{size} (cannot be read)" if person.problem else size, "dim"),
     ]

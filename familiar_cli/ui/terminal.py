@@ -11,16 +11,21 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from familiar_cli.clock import parse_iso
 from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import tzinfo
 
-    from rich.console import JustifyMethod, RenderableType
+    from rich.console import ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
+_WORD = 16  # columns: what is longer, such as a path, may be folded
 _NATURAL_WIDTH = 100_000  # wider than any line a page has
 
 
@@ -61,30 +66,69 @@ def plain(text: object, style: str = "") -> Text:
     return Text(harmless(str(text)), style=style)
 
 
+def local(moment: str | None, zone: tzinfo | None) -> str:
+    """Return a moment as `clock.iso` writes it in a timezone, to the minute; nothing for none."""
+    return parse_iso(moment).astimezone(zone).strftime("%Y-%m-%d %H:%M") if moment else ""
+
+
 def columns(
     rows: Iterable[Iterable[RenderableType]],
     header: Iterable[str] = (),
     *,
     right: Iterable[int] = (),
-) -> Table:
+) -> RenderableType:
     """Return rows as columns without lines between them.
+
+    With a header, on a terminal too narrow for them, each row is told line by line instead.
 
     Args:
         rows: The cells, row by row.
         header: The names of the columns, if they shall be shown.
         right: Which columns are aligned to the right.
     """
-    names, to_right = list(header), set(right)
+    names, made = list(header), [list(row) for row in rows]
+    table = _table(made, names, set(right))
+    return _Rows(table, made, names) if names else table
+
+
+def _table(rows: list[list[RenderableType]], names: list[str], to_right: set[int]) -> Table:
     table = Table(
         box=None, show_header=bool(names), padding=(0, 2, 0, 0), pad_edge=False, header_style="dim"
     )
-    made = [list(row) for row in rows]
-    for number in range(len(names) or max(map(len, made), default=0)):
+    for number in range(len(names) or max(map(len, rows), default=0)):
         justify: JustifyMethod = "right" if number in to_right else "left"
         table.add_column(names[number] if names else "", justify=justify, overflow="fold")
-    for row in made:
+    for row in rows:
         table.add_row(*row)
     return table
+
+
+class _Rows:
+    """A table with a header that takes another shape where its words would be cut to pieces."""
+
+    def __init__(self, table: Table, rows: list[list[RenderableType]], names: list[str]) -> None:
+        self._table, self._cells, self._names = table, rows, names
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._table)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._needed(console, options) <= options.max_width:
+            yield self._table
+            return
+        for first, *others in self._cells:
+            told = zip(self._names[1:], others, strict=True)
+            pairs = [[plain(name, "dim"), cell] for name, cell in told if str(cell)]
+            yield first
+            yield Padding(_table(pairs, [], set()), (0, 0, 0, 2))
+
+    def _needed(self, console: Console, options: ConsoleOptions) -> int:
+        """Return the width at which no column is cut inside a word of usual length."""
+        needed = 2 * (len(self._names) - 1)
+        for cells in zip(self._names, *self._cells, strict=True):
+            least = (Measurement.get(console, options, cell).minimum for cell in cells)
+            needed += min(max(least), _WORD)
+        return needed
 
 
 class _Buffer(io.StringIO):

@@ -100,6 +100,13 @@ def test_stats_count_by_channel_person_and_month(root) -> None:
     assert (found["turns"], found["authors"][0]["author"]["user_id"]) == (1, "7")
 
 
+def test_stats_tell_how_many_channels_they_do_not_list(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as store:
+        for number in range(30):
+            store.append(f"c{number}", "user", "hi", author=ANNA)
+    assert "  and 8 more channels; --json has all\n" in run("history", "stats").stdout
+
+
 def test_export_gives_a_sillytavern_chat(root) -> None:
     result = run("history", "export", "--channel", "harbour")
     head, message = map(json.loads, result.stdout.splitlines())
@@ -159,7 +166,9 @@ def test_no_escape_sequence_is_shown(root) -> None:
 @pytest.mark.parametrize("verb", [["ls"], ["stats"]])
 def test_an_empty_history_says_so(verb) -> None:
     live("ada")
-    assert run("history", *verb).stdout == "Nothing was said yet.\n"
+    result = run("history", *verb)
+    assert (result.stdout, result.exit_code) == ("", 0)
+    assert "`familiar import-chat FILE`" in result.stderr
 
 
 @pytest.mark.parametrize(

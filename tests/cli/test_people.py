@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
@@ -25,6 +26,15 @@ def root():
         for who in ("42", "42", "99"):
             history.append("cli", "user", "hi", author=Author("discord", who, display_name="Zoë"))
     return root
+
+
+def test_times_are_the_familiars_to_the_minute(root) -> None:
+    run("config", "set", "timezone", "Asia/Tokyo")
+    with closing(HistoryStore(root / "history.db")) as history:
+        at = datetime(2099, 1, 31, 22, 5, 9, tzinfo=UTC)
+        history.append("cli", "user", "hi", author=Author("discord", "8"), at=at)
+    for page in (("people", "ls"), ("channel", "ls"), ("channel", "show", "cli")):
+        assert "2099-02-01 07:05" in run(*page).stdout
 
 
 def test_ls_lists_who_spoke_last_first(root) -> None:

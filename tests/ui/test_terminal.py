@@ -44,6 +44,32 @@ def test_nothing_is_lost_where_a_column_is_folded() -> None:
     assert shown.replace("\n", "").replace(" ", "") == "a" + "word" * 60
 
 
+def test_on_a_narrow_terminal_a_row_is_told_line_by_line() -> None:
+    page = columns(
+        [
+            [plain("sillytavern-Robin"), plain("Robin"), plain(""), plain("2025-11-14 22:52")],
+            [plain("ada"), plain("Ada"), plain("3"), plain("never")],
+        ],
+        ("person", "name", "turns", "last seen"),
+    )
+    assert [line.rstrip() for line in on_terminal(page, 40).splitlines()] == [
+        "sillytavern-Robin",
+        "  name       Robin",
+        "  last seen  2025-11-14 22:52",
+        "ada",
+        "  name       Ada",
+        "  turns      3",
+        "  last seen  never",
+    ]
+    assert on_terminal(page, 80).splitlines()[0].split() == [
+        "person",
+        "name",
+        "turns",
+        "last",
+        "seen",
+    ]
+
+
 @pytest.mark.parametrize(
     ("encoding", "signs"), [("utf-8", "█░"), ("cp1252", "#."), ("ascii", "#.")]
 )
