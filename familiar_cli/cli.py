@@ -147,7 +147,8 @@ def _option_meant(error: Any) -> str | None:
 
     if type(error).__name__ != "NoSuchOption" or error.ctx is None:
         return None
-    return nearest(error.option_name, [o for p in error.ctx.command.params for o in p.opts])
+    known = {o.lstrip("-"): o for p in error.ctx.command.params for o in p.opts}
+    return known.get(nearest(error.option_name.lstrip("-"), known) or "")
 
 
 def _report(error: FamiliarError, args: list[str]) -> int:

@@ -106,9 +106,10 @@ def find_setting(key: str, root: type[Any] = CharacterConfig) -> Setting:
     pattern = _pattern_of(key, known)
     if pattern:
         return replace(known[pattern], key=key)
+    where = "config show" if root is CharacterConfig else "channel show CHANNEL"
     raise ConfigError(
         f"There is no setting {key!r}{did_you_mean(key, root)}",
-        hint="Run `familiar config show` for all settings.",
+        hint=f"Run `familiar {where}` for all settings.",
     )
 
 

@@ -81,6 +81,7 @@ def test_ctrl_c_ends_with_130(monkeypatch) -> None:
         ),
         (["memory", "x"], "There is no command 'memory x'", "Run `familiar memory --help`."),
         (["status", "--jsn"], "There is no option '--jsn'", "Did you mean `--json`?"),
+        (["ask", "x", "--user"], "There is no option '--user'", "Run `familiar ask --help`."),
         (["status", "--zzz"], "There is no option '--zzz'", "Run `familiar status --help`."),
         (["context", "--why"], "Option '--why' wants a value", "Run `familiar context --help`."),
         (["context", "x"], "Invalid value for '[TURN]': 'x' is not a whole number", None),

@@ -121,7 +121,10 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> Chan
         ConflictError: The file was changed meanwhile; nothing was written.
     """
     if not text.strip():
-        raise UsageError("There is nothing to write down: the text is empty")
+        raise UsageError(
+            "There is nothing to write down: the text is empty",
+            hint="Write it in quotation marks, or `-` to read standard input.",
+        )
     before, sha256 = _read(store, SCRATCH)
     gap = "" if not before or before.endswith("\n") else "\n"
     after = f"{before}{gap}{text}" + ("" if text.endswith("\n") else "\n")

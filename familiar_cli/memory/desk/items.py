@@ -143,7 +143,10 @@ def item_words(text: str) -> str:
     """
     words = " ".join(harmless(text).split())
     if not words:
-        raise UsageError("There is nothing to write down: the text is empty")
+        raise UsageError(
+            "There is nothing to write down: the text is empty",
+            hint="Write it in quotation marks, or `-` to read standard input.",
+        )
     if len(words) > MAX_CHARS:
         raise UsageError(
             f"An item has at most {MAX_CHARS} characters, and this has {len(words)}",
