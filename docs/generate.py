@@ -141,5 +141,5 @@ def _switch(on: bool) -> str:  # noqa: FBT001
 def _setting(setting: Setting) -> str:
     name = setting.key.rpartition(".")[2]
     meaning = setting.doc + (f"; `{setting.env}` overrides it" if setting.env else "")
-    default = f"`{setting.default}`" if setting.default != "" else "empty"
+    default = "empty" if setting.default in {"", ()} else f"`{setting.default}`"
     return f"| `{name}` | {setting.allowed} | {default} | {meaning} |"

@@ -13,7 +13,9 @@ As = Annotated[
     str | None,
     typer.Option("--as", metavar="PLATFORM:ID", help="Who speaks; default: cli:<your login>."),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="What the speaker is called.")]
+Name = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="What the speaker is called.")
+]
 Channel = Annotated[str, typer.Option("--channel", metavar="ID", help="In which conversation.")]
 How = Annotated[Literal["text", "voice"], typer.Option("--modality", help="How it is said.")]
 Greeting = Annotated[

@@ -46,7 +46,7 @@ def show(
     ctx: typer.Context,
     channel_id: ChannelId,
     *,
-    modality: Annotated[str, typer.Option(help="How one speaks: text or voice.")] = "text",
+    modality: Annotated[str, typer.Option(metavar="text|voice", help="How one speaks.")] = "text",
 ) -> None:
     """Show what holds in a channel, and where that comes from.
 
@@ -67,15 +67,24 @@ def show(
 def set_(
     ctx: typer.Context,
     channel_id: ChannelId,
-    key: Annotated[str | None, typer.Argument(metavar="[KEY", help="A setting.")] = None,
-    value: Annotated[str | None, typer.Argument(metavar="VALUE]", help="What it shall be.")] = None,
-    *,
-    mode: Annotated[str | None, typer.Option(help="How one talks there.")] = None,
-    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="What it is: text, thread, voice, dm, group_dm, …")
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="A setting, e.g. recent_turns.")
     ] = None,
-    parent: Annotated[str | None, typer.Option(help="What a thread or post belongs to.")] = None,
+    value: Annotated[
+        str | None, typer.Argument(metavar="[VALUE]", help="What it shall be.")
+    ] = None,
+    *,
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="MODE", help="full_rp, text_conversation_rp or imitate_voice."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="What people call it.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="text, thread, voice, dm, group_dm, …")
+    ] = None,
+    parent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What a thread or post belongs to.")
+    ] = None,
     unset: Annotated[
         str | None, typer.Option(metavar="KEY", help="Take a setting out of the file.")
     ] = None,

@@ -89,7 +89,9 @@ def search(
     channel: _Channel = None,
     since: _Since = None,
     until: _Until = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Most turns to show.")] = 10,
+    k: Annotated[
+        int, typer.Option("-k", "--k", min=1, metavar="N", help="Most turns to show.")
+    ] = 10,
 ) -> None:
     """Find turns by their words, the best of them grouped by day, with what stands around them.
 

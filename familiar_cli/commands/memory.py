@@ -213,7 +213,9 @@ def links(
     ctx: typer.Context,
     path: File,
     *,
-    depth: Annotated[int, typer.Option(min=1, help="How many links away at most.")] = 1,
+    depth: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many links away at most.")
+    ] = 1,
 ) -> None:
     """Show what a file is linked with: Markdown links both ways, and people and topics named.
 

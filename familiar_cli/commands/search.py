@@ -23,7 +23,7 @@ def search(
         str, typer.Argument(metavar="QUERY|-", help="What to find; `-` reads standard input.")
     ],
     *,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Most hits.")] = 5,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="N", help="Most hits.")] = 5,
     method: Annotated[
         str, typer.Option(metavar="auto|hybrid|lexical|dense|grep", help="How to find it.")
     ] = "auto",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -30,6 +32,9 @@ def test_every_command_explains_itself(path) -> None:
     assert result.exit_code == 0
     for option in ("--home", "--familiar", "--json", "--quiet"):
         assert option in result.stdout
+    assert not {"<str>", "<int>", "<int range>", "<float>"} & set(
+        re.findall("<.*?>", result.stdout)
+    )
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
