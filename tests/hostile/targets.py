@@ -31,10 +31,12 @@ from familiar_cli.inspection.sent import messages_diff, request_bytes
 from familiar_cli.inspection.status import list_of, status_of
 from familiar_cli.llm.streaming import ErrorInReplyError, Reply
 from familiar_cli.talking import assemble
+from familiar_cli.tidying import tidy_up
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text
 from familiar_cli.ui.folder_page import made_page
+from familiar_cli.ui.housekeeping_page import housekeeping_page
 from familiar_cli.ui.lorebook_page import imported_page
 from familiar_cli.ui.status_page import list_page, status_page
 from familiar_cli.ui.terminal import as_plain
@@ -386,6 +388,7 @@ def _use_tree(raw: bytes, rng: Random, world: World) -> None:
     _outcome(memory.list_dir)
     _outcome(lambda: show(status_page(status_of(familiar))))
     _outcome(lambda: assemble(familiar, WORDS))
+    _outcome(lambda: show(housekeeping_page(tidy_up(familiar, propose=True))))
     _outcome(lambda: export_card(memory, "charx", default_name="Ada"))
     book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
     _outcome(lambda: import_lorebook(memory, book))
