@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from datetime import date  # noqa: TC003  # a type of a field
 from typing import TYPE_CHECKING, Literal
 
+from familiar_cli.consolidation.naming import session_day
 from familiar_cli.consolidation.periods import (
     CUTOFF_HOUR,
     TIERS,
     Period,
+    day_of,
     is_over,
     parts,
     period_of,
@@ -146,6 +148,8 @@ class Standings:
         broken = [f for f in (*everything, *self.library.daily.get(day, ())) if f.problem]
         if broken:
             return Standing(day, "waits", sessions, broken[0].problem)
+        if not sessions and own and self._went_elsewhere(day, own):
+            return Standing(day, "stale", (), "its sessions belong to another day now")
         if not sessions:
             is_there = any(file.says for file in self.library.daily.get(day, ()))
             return Standing(day, "made" if is_there else "nothing")
@@ -164,6 +168,20 @@ class Standings:
             return ("due", "") if fresh else ("made", "")
         changed = self._changed_of_own(own, sessions)
         return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
+
+    def _went_elsewhere(self, day: Period, own: File) -> bool:
+        """Return whether sessions of a day lie in another now, since the night ends at another hour.
+
+        A session that is simply gone is none of them: what a day says of it stays.
+        """
+        for path in own.sources or ():
+            placed = session_day(path, self.today.cutoff_hour)
+            there = day_of(placed[0]) if placed else day
+            if there != day and any(
+                f.rel_path == path for f in self.library.sessions.get(there, ())
+            ):
+                return True
+        return False
 
     def _changed_of_own(self, own: File, sessions: Sequence[File]) -> list[str]:
         """Return the sessions that this instance had taken in and that are not as they were."""

@@ -126,6 +126,28 @@ def test_a_model_reply_without_the_expected_markers_leaves_the_period_due(life) 
     assert "2026-W15" in names(life.run(tiers=("daily", "weekly")))
 
 
+def test_a_night_is_told_once_when_the_hour_at_which_it_ends_is_changed(life) -> None:
+    life.session(MONDAY + DAY, "- Anna could not sleep.\n", "night")
+    life.run()
+    life.edit("daily/2026-04-06_laptop.md", "- Anna", "Poor thing!\n\n- Anna")
+    assert names(life.run(cutoff_hour=0))[:2] == ["2026-04-06", "2026-04-07"]
+    assert "Anna" not in life.file("daily/2026-04-06_laptop.md")
+    assert "Poor thing!" in life.file("daily/2026-04-06_laptop.md")
+    assert "could not sleep" in life.file("daily/2026-04-07_laptop.md")
+    assert life.run(cutoff_hour=0).done == []
+    life.run()
+    assert "could not sleep" in life.file("daily/2026-04-06_laptop.md")
+    assert "Anna" not in life.file("daily/2026-04-07_laptop.md")
+
+
+def test_a_session_that_is_gone_takes_nothing_from_its_day(life) -> None:
+    path = life.session(MONDAY, "- Anna came by.\n")
+    life.run()
+    life.store.delete_file(path)
+    assert life.run().done == []
+    assert "Anna came by" in life.file("daily/2026-04-06_laptop.md")
+
+
 def test_a_reply_cut_off_by_the_token_limit_is_no_reply(life) -> None:
     week_of_sessions(life)
     half = Completion(reply("A week."), "length", "scripted", None)
