@@ -170,7 +170,7 @@ class Standings:
         return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
 
     def _went_elsewhere(self, day: Period, own: File) -> bool:
-        """Return whether sessions of a day lie in another now, since the night ends at another hour.
+        """Return whether sessions of a day lie in another now: the night ends at another hour.
 
         A session that is simply gone is none of them: what a day says of it stays.
         """
