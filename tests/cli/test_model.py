@@ -93,7 +93,7 @@ def test_a_pull_that_fails_ends_with_1_and_a_hint(tiny, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
     result = run("pull", tiny)
     assert result.exit_code == 1
-    assert "nothing was changed" in result.stderr
+    assert "was not fetched, because FAMILIAR_OFFLINE is set" in result.stderr
     assert "hint:" in result.stderr
 
 
