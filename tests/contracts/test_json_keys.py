@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
 
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.history.store import HistoryStore
+from tests.contracts.test_command_tree import LEAVES
 from tests.support import pages
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn
@@ -79,6 +81,16 @@ def test_every_command_prints_one_envelope_on_one_line(root, command, arguments)
     assert set(printed) == ENVELOPE
     assert (printed["familiar"], printed["command"]) == (1, command)
     assert (printed["status"], printed["errors"], result.exit_code) == ("ok", [], 0)
+
+
+def test_the_page_names_the_keys_of_every_command() -> None:
+    told = set()
+    page = (pages.ROOT / "docs/reference/json-and-exit-codes.md").read_text("utf-8")
+    for row in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE):
+        names = [name.split(" --")[0] for name in re.findall("`([^`]+)`", row)]
+        noun = names[0].split(" ")[0]
+        told |= {*names, *(f"{noun} {name}" for name in names)}
+    assert [" ".join(leaf) for leaf in LEAVES if not {leaf[0], " ".join(leaf)} & told] == []
 
 
 def test_a_command_is_called_the_same_however_python_started_it(root) -> None:
