@@ -14,6 +14,7 @@ from familiar_cli.housekeeping.judging import Judgement, judge
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
 from familiar_cli.writer.pending import Pending, PendingFile, pending_ids, stage
+from familiar_cli.writer.rejected import forget, rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,11 +37,13 @@ class Found:
     Args:
         finding: What was found.
         plan_id: The plan that waits for a person; None: there is none.
+        rejected: A person said no to the plan, so it is not made again.
         judgement: What the model says; None: it was not asked, or said nothing of this one.
     """
 
     finding: Finding
     plan_id: str | None = None
+    rejected: bool = False
     judgement: Judgement | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +60,7 @@ class Found:
             "hint": found.hint,
             "can_propose": bool(found.repair),
             "plan_id": self.plan_id,
+            "rejected": self.rejected,
             "judgement": judged and {"verdict": judged.verdict, "reason": judged.reason},
         }
 
@@ -98,6 +102,7 @@ def tidy_up(
     *,
     since: str = "",
     propose: bool = False,
+    again: bool = False,
     ask_model: bool = False,
     on_wait: Callable[[str], None] = lambda _: None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
@@ -109,6 +114,7 @@ def tidy_up(
         names: Which checks; none: all.
         since: A day; only findings about a file that was changed on it or later.
         propose: Make plans, which wait for `familiar review`.
+        again: Also those that a person said no to.
         ask_model: Have the model of the slot `consolidation` judge each finding.
         on_wait: Told in one line before a busy server is asked again.
         on_step: Told what is being done, and how many files are read.
@@ -131,16 +137,13 @@ def tidy_up(
     if ask_model:
         on_step("asking the model", looked.files)
     judged, problem = _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
-    plans: dict[int, str] = {}
-    proposed: tuple[str, ...] = ()
-    if propose:
-        plans, proposed = _propose(familiar.memory, looked.findings)
+    plans = _Plans(familiar.memory)
     found = tuple(
-        Found(finding, plans.get(number), judged.get(number))
+        plans.found(finding, judged.get(number), propose=propose, again=again)
         for number, finding in enumerate(looked.findings)
     )
     skipped = (*looked.skipped, *days.skipped)
-    return Tidied(found, looked.checks, looked.files, proposed, skipped, problem)
+    return Tidied(found, looked.checks, looked.files, plans.leave(), skipped, problem)
 
 
 class _Days:
@@ -175,22 +178,41 @@ def plan_of(finding: Finding) -> Pending | None:
     told = json.dumps([[f.rel_path, f.before, f.after] for f in files])
     digest = hashlib.sha256(told.encode()).hexdigest()[:_ID_CHARS]
     plan_id = f"{SOURCE}-{finding.check}-{digest}"
-    return Pending(plan_id, SOURCE, iso(now()), "review", SOURCE, (0, 0), files, SOURCE)
+    return Pending(
+        plan_id, SOURCE, iso(now()), "review", SOURCE, (0, 0), files, SOURCE, grounds=digest
+    )
 
 
-def _propose(
-    store: MemoryStore, findings: Sequence[Finding]
-) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Leave the plans in one transaction; return the plan of each finding, and which are new."""
-    waiting = set(pending_ids(store))
-    plans = {number: plan_of(finding) for number, finding in enumerate(findings)}
-    made = {number: plan for number, plan in plans.items() if plan}
-    new = {plan.id: plan for plan in made.values() if plan.id not in waiting}
-    if new:
-        with store.transaction(SOURCE, f"propose {len(new)} repairs") as tx:
-            for plan in new.values():
-                stage(tx, plan)
-    return {number: plan.id for number, plan in made.items()}, tuple(new)
+class _Plans:
+    """The plans of the findings: which wait, which a person said no to, and which are new."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._waiting = set(pending_ids(store))
+        self._rejected = rejected(store)
+        self._new: dict[str, Pending] = {}
+
+    def found(
+        self, finding: Finding, judgement: Judgement | None, *, propose: bool, again: bool
+    ) -> Found:
+        """Return a finding with its plan, which is made if it is to be proposed."""
+        plan = plan_of(finding)
+        if plan is None:
+            return Found(finding, judgement=judgement)
+        no = not again and self._rejected.get(plan.id) == plan.grounds
+        if propose and not no and plan.id not in self._waiting:
+            self._new[plan.id] = plan
+        waits = plan.id in self._waiting or plan.id in self._new
+        return Found(finding, plan.id if waits else None, no, judgement)
+
+    def leave(self) -> tuple[str, ...]:
+        """Put the new plans before a person, in one transaction, and return their names."""
+        if self._new:
+            with self._store.transaction(SOURCE, f"propose {len(self._new)} repairs") as tx:
+                for plan in self._new.values():
+                    stage(tx, plan)
+                    forget(tx, self._store, plan.id)
+        return tuple(self._new)
 
 
 def _judged(

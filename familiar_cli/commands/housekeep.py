@@ -30,6 +30,9 @@ def housekeep(
     propose: Annotated[
         bool, typer.Option("--propose", help="Make plans for `review`, where no judgement is due.")
     ] = False,
+    redo: Annotated[
+        bool, typer.Option("--redo", help="With --propose: also plans that you rejected before.")
+    ] = False,
     judge: Annotated[
         bool, typer.Option("--judge", help="Ask the model of the slot `consolidation` as well.")
     ] = False,
@@ -43,18 +46,24 @@ def housekeep(
     familiar housekeep secrets orders
     familiar housekeep links duplicates --propose
     """
+    from familiar_cli.errors import UsageError
     from familiar_cli.tidying import tidy_up
     from familiar_cli.ui.housekeeping_page import housekeeping_page, summary_line
     from familiar_cli.ui.progress import checking
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
+    if redo and not propose:
+        raise UsageError(
+            "--redo goes with --propose", hint="Run `familiar housekeep --propose --redo`."
+        )
     with familiar_of(ctx) as familiar, checking(out) as on_step:
         done = tidy_up(
             familiar,
             checks or [],
             since=since,
             propose=propose,
+            again=redo,
             ask_model=judge,
             on_wait=out.note,
             on_step=on_step,

@@ -120,7 +120,7 @@ def reject(
 ) -> None:
     """Throw a plan away, or some of its pieces. What it was made of stays.
 
-    A week, month, year or digest that you reject is not proposed again until what it is made of
+    A period, a digest or a repair that you reject is not proposed again until what it is made of
     changes, or you ask for it with --redo.
 
     \b

@@ -46,7 +46,9 @@ def summary_line(done: Tidied) -> str:
     looked = f"{len(done.checks)} checks of {done.files:,} files"
     if not done.found:
         return f"Nothing to tidy up: {looked} found nothing."
-    mendable = sum(bool(one.finding.repair) and not one.plan_id for one in done.found)
+    mendable = sum(
+        bool(one.finding.repair) and not one.plan_id and not one.rejected for one in done.found
+    )
     more = f" `--propose` makes a plan for {mendable} of them." if mendable else ""
     new = f" {len(done.proposed)} new plans wait: `familiar review list`." if done.proposed else ""
     return f"{looked}: {len(done.found)} findings.{new or ' Nothing was changed.'}{more}"
@@ -83,5 +85,7 @@ def _finding(one: Found) -> Iterator[RenderableType]:
         yield plain(f"    {one_line(told, _CHARS)}", "magenta")
     if one.plan_id:
         yield plain(f"    plan: familiar review show {one.plan_id}", "green")
+    elif one.rejected:
+        yield plain("    you rejected the plan for it; --propose --redo makes it again", "dim")
     elif finding.hint:
         yield plain(f"    {one_line(finding.hint, 240)}", "dim")

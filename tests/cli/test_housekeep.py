@@ -68,6 +68,35 @@ def test_proposals_are_plans_for_review_and_wait_only_once(root) -> None:
     assert data("housekeep", "duplicates", "orders")["findings"] == []
 
 
+def test_a_plan_that_was_rejected_is_made_again_only_when_asked_or_when_its_file_changes(
+    root,
+) -> None:
+    (plan,) = data("housekeep", "duplicates", "--propose")["proposed"]
+    assert run("review", "reject", plan).exit_code == 0
+    again = data("housekeep", "duplicates", "--propose")
+    assert again["proposed"] == []
+    assert [(one["plan_id"], one["rejected"]) for one in again["findings"]] == [(None, True)]
+    shown = run("housekeep", "duplicates", "--propose").stdout
+    assert "you rejected the plan for it; --propose --redo makes it again" in shown
+    assert data("housekeep", "duplicates", "--propose", "--redo")["proposed"] == [plan]
+    assert [one["rejected"] for one in data("housekeep", "duplicates")["findings"]] == [False]
+    assert run("review", "reject", plan).exit_code == 0
+    assert run("memory", "append", "notes.md", "- She hums.").exit_code == 0
+    (other,) = data("housekeep", "duplicates", "--propose")["proposed"]
+    assert other != plan
+
+
+def test_redo_goes_with_propose(root) -> None:
+    refused = run("housekeep", "--redo")
+    assert refused.exit_code == 2
+    assert "familiar housekeep --propose --redo" in refused.stderr
+
+
+def test_a_plan_that_waits_is_told_of_without_proposing(root) -> None:
+    (plan,) = data("housekeep", "duplicates", "--propose")["proposed"]
+    assert [one["plan_id"] for one in data("housekeep", "duplicates")["findings"]] == [plan]
+
+
 def test_the_list_of_plans_says_who_proposed_them(root) -> None:
     run("housekeep", "duplicates", "--propose")
     assert "(proposed by housekeeping)" in run("review", "list").stdout
