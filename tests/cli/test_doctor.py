@@ -223,7 +223,9 @@ class TestJournal:
         assert self.checks() == [("ok", "empty; it begins with the first change")]
 
     def test_its_commits_are_counted_and_edits_by_hand_named(self) -> None:
-        root = live("ada", notes="x")
+        root = live("ada")
+        run("memory", "write", "notes.md", "x")
+        assert self.checks()[0][1].startswith("1 commit in ")
         run("memory", "append", "notes.md", "y")
         (verdict, detail) = self.checks()[0]
         assert verdict == "ok"

@@ -28,7 +28,7 @@ def journal(patient: Patient) -> Iterator[Check]:
         return
     with closing(repository):
         count = sum(1 for _ in History(repository).commits())
-        yield Check("journal", "ok", f"{count:,} commits in {repository.path}")
+        yield Check("journal", "ok", f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
         if pending.read(repository.path):
             mend = "It is finished by the next command that reads or writes: `familiar memory ls`."
             yield Check("journal", "warn", "a change broke off before it was on disk", mend)
