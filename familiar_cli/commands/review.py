@@ -80,7 +80,7 @@ def apply(
     everything: Annotated[bool, typer.Option("--all", help="All pieces; ask nothing.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Make the changes of a plan; on a terminal it asks piece by piece.
+    """Make the changes of a plan: on a terminal it asks piece by piece, else all at once.
 
     Pieces that you neither take nor reject go on waiting. A file that was changed since, in the
     same place, is a conflict: nothing is changed then.
@@ -99,13 +99,7 @@ def apply(
     memory = familiar_of(ctx).memory
     found = _plan(memory, plan)
     take, drop = set(hunk or range(1, len(found.hunks) + 1)), set[int]()
-    if not hunk and not everything:
-        if out.as_json or not can_ask():
-            raise UsageError(
-                f"Nobody can be asked here which pieces of plan {found.id!r} to take; "
-                "nothing was changed",
-                hint="Add --all or --hunk N. `familiar review show` numbers the pieces.",
-            )
+    if not hunk and not everything and not out.as_json and can_ask():
         try:
             take, drop = ask_pieces(found)
         except KeyboardInterrupt:

@@ -104,10 +104,14 @@ def test_a_damaged_plan_can_be_thrown_away(root):
     assert run("review", "reject", plan).exit_code == 0
 
 
-def test_where_nobody_can_be_asked_it_says_what_to_type_and_changes_nothing(root):
-    for argv in (["review", "apply"], ["review", "apply", "--json"]):
-        done = run(*argv)
-        assert (done.exit_code, "--all" in done.output, "--hunk" in done.output) == (2, True, True)
+@pytest.mark.parametrize("more", [(), ("--json",), ("--all",)])
+def test_where_nobody_can_be_asked_the_whole_plan_is_made(root, more):
+    assert run("review", "apply", *more).exit_code == 0
+    assert (root / "memory" / ANNAS).exists()
+    assert run("review", "list").stdout == ""
+
+
+def test_all_and_some_pieces_exclude_each_other(root):
     assert run("review", "apply", "--all", "--hunk", "1").exit_code == 2
     assert not (root / "memory" / ANNAS).exists()
 
