@@ -62,7 +62,7 @@ def init(
 
     \b
     familiar init --from-card mira.png
-    familiar init --from-persona home/scott/persona/inara
+    familiar init --from-persona home/noor/persona/ember
     familiar init mira --template keeper --user discord:4711
     familiar init --from-card mira.png --dry-run
     """

@@ -6,13 +6,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group
-from rich.padding import Padding
 
 from familiar_cli.clock import iso
 from familiar_cli.history.marks import marks
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.bar import Bar
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import columns, indented, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +57,7 @@ def transcript_page(
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
         for kept in members:
             parts.append(_said_by(kept, name, zone, chosen=kept.turn.id == chosen))
-            parts.append(_indented(plain(kept.turn.content)))
+            parts.append(indented(plain(kept.turn.content)))
     return Group(*parts)
 
 
@@ -148,11 +147,11 @@ def _passage(
             parts.append(_marked(query, kept.turn.content))
         else:
             said = one_line(kept.turn.content, _CONTEXT_CHARS)
-            parts.append(_indented(plain(f"{_who(kept.turn, name)}: {said}", "dim")))
+            parts.append(indented(plain(f"{_who(kept.turn, name)}: {said}", "dim")))
     return parts
 
 
-def _marked(query: str, text: str) -> Padding:
+def _marked(query: str, text: str) -> RenderableType:
     """Return the part of `text` around its first mark, in one line, with all marks standing out."""
     line = " ".join(harmless(text).split())
     spans = list(marks(query, line))
@@ -163,7 +162,7 @@ def _marked(query: str, text: str) -> Padding:
     for first, last in spans:
         if first < end:
             shown.stylize("bold yellow", first + before, min(last, end) + before)
-    return _indented(shown)
+    return indented(shown)
 
 
 def _said_by(kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool) -> Text:
@@ -206,11 +205,6 @@ def _turn_data(kept: Kept) -> dict[str, Any]:
         "partial": turn.partial,
         "hidden": turn.hidden,
     }
-
-
-def _indented(text: Text) -> Padding:
-    """Return text that stays indented where a terminal wraps it."""
-    return Padding(text, (0, 0, 0, 4), expand=False)
 
 
 def _day(at: datetime, zone: tzinfo | None) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.terminal import plain
+from familiar_cli.ui.terminal import indented, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
     from familiar_cli.index.types import Hit, SearchResult, Signals
-
-_INDENT = "    "
 
 
 def search_page(
@@ -27,7 +25,7 @@ def search_page(
         else:
             page += [plain("")] * (number > 0) + [_place(hit), _words(hit)]
         if explain:
-            page.append(plain(f"{_INDENT}{_signals(hit.signals)}", "dim"))
+            page.append(indented(plain(_signals(hit.signals), "dim")))
     return page
 
 
@@ -46,15 +44,15 @@ def _place(hit: Hit) -> Text:
     return line
 
 
-def _words(hit: Hit) -> Text:
+def _words(hit: Hit) -> RenderableType:
     """Return the text, indented, with the best line of it standing out."""
     start = max(hit.best_start - hit.char_start, 0)
     end = max(min(hit.best_end, hit.char_end) - hit.char_start, start)
     parts = ((hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], ""))
-    text = plain(_INDENT)
+    text = plain("")
     for words, style in parts:
-        text.append(harmless(words).replace("\n", "\n" + _INDENT), style=style)
-    return text
+        text.append(harmless(words), style=style)
+    return indented(text)
 
 
 def _signals(signals: Signals) -> str:

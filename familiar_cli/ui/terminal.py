@@ -66,6 +66,11 @@ def plain(text: object, style: str = "") -> Text:
     return Text(harmless(str(text)), style=style)
 
 
+def indented(text: Text) -> Padding:
+    """Return text that stays indented where a terminal wraps it."""
+    return Padding(text, (0, 0, 0, 4), expand=False)
+
+
 def local(moment: str | None, zone: tzinfo | None) -> str:
     """Return a moment as `clock.iso` writes it in a timezone, to the minute; nothing for none."""
     return parse_iso(moment).astimezone(zone).strftime("%Y-%m-%d %H:%M") if moment else ""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from familiar_cli.ui.bar import WIDTH_CHARS, Bar
-from familiar_cli.ui.terminal import as_plain, columns, plain
+from familiar_cli.ui.terminal import as_plain, columns, indented, plain
 from tests.support.world import live, spawn
 
 
@@ -42,6 +42,11 @@ def test_no_line_is_wider_than_the_terminal(width) -> None:
 def test_nothing_is_lost_where_a_column_is_folded() -> None:
     shown = on_terminal(columns([[plain("a"), plain("word" * 60)]]), 40)
     assert shown.replace("\n", "").replace(" ", "") == "a" + "word" * 60
+
+
+def test_what_is_indented_stays_so_where_it_is_wrapped() -> None:
+    lines = on_terminal(indented(plain("one two three\n\nfour")), 12).splitlines()
+    assert [line.rstrip() for line in lines] == ["    one two", "    three", "", "    four"]
 
 
 def test_on_a_narrow_terminal_a_row_is_told_line_by_line() -> None:
