@@ -21,7 +21,7 @@ from familiar_cli.context.trace_files import latest
 from familiar_cli.history import HistoryStore
 from familiar_cli.memory.self_files import field_markdown
 from familiar_cli.memory.store import MemoryStore
-from tests.support.server import ChatServer, CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
+from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
 from tests.support.world import without_block
 
 PROBE_KEY = "sk-very-secret-0123456789"
@@ -39,23 +39,6 @@ def paths() -> FamiliarPaths:
     return made
 
 
-@pytest.fixture
-def server(monkeypatch):
-    """Starts a scripted server and points the settings at it."""
-    running = []
-
-    def start(*script) -> ChatServer:
-        started = ChatServer(script).__enter__()
-        running.append(started)
-        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", started.base_url)
-        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "scripted-1")
-        return started
-
-    yield start
-    for started in running:
-        started.__exit__(None, None, None)
-
-
 def run(*argv, text=None):
     return CliRunner().invoke(app, ["ask", *argv], input=text)
 
@@ -69,16 +52,16 @@ def said(paths, channel="cli"):
     return [(turn.role, turn.content) for turn in turns(paths, channel)]
 
 
-def test_the_reply_and_nothing_else_goes_to_stdout(paths, server) -> None:
-    server("Fair winds.")
+def test_the_reply_and_nothing_else_goes_to_stdout(paths, serve) -> None:
+    serve("Fair winds.")
 
     result = run("Hello")
 
     assert (result.exit_code, result.stdout, result.stderr) == (0, "Fair winds.\n", "")
 
 
-def test_greeting_question_and_reply_are_kept(paths, server) -> None:
-    server("Fair winds.")
+def test_greeting_question_and_reply_are_kept(paths, serve) -> None:
+    serve("Fair winds.")
     run("Hello")
 
     assert said(paths) == [
@@ -88,8 +71,8 @@ def test_greeting_question_and_reply_are_kept(paths, server) -> None:
     ]
 
 
-def test_the_record_holds_the_bytes_that_the_server_received(paths, server) -> None:
-    started = server("Fair winds.", "Again.")
+def test_the_record_holds_the_bytes_that_the_server_received(paths, serve) -> None:
+    started = serve("Fair winds.", "Again.")
     run("Hello", "--as", "discord:1", "--name", "Zoë 🦊")
     run("And now?\x00\u202e", "--no-stream")
 
@@ -97,8 +80,8 @@ def test_the_record_holds_the_bytes_that_the_server_received(paths, server) -> N
     assert len(started.requests) == 2
 
 
-def test_the_greeting_is_the_assistants_first_message(paths, server) -> None:
-    started = server("Fair winds.")
+def test_the_greeting_is_the_assistants_first_message(paths, serve) -> None:
+    started = serve("Fair winds.")
     run("Hello", "--name", "Zoë")
 
     messages = without_block(started.last.json()["messages"])
@@ -107,15 +90,15 @@ def test_the_greeting_is_the_assistants_first_message(paths, server) -> None:
     assert "Ahoy" not in messages[0]["content"]
 
 
-def test_another_greeting_can_open_the_conversation(paths, server) -> None:
-    server("Fair winds.")
+def test_another_greeting_can_open_the_conversation(paths, serve) -> None:
+    serve("Fair winds.")
     run("Hello", "--greeting", "2", "--channel", "night")
 
     assert said(paths, "night")[0] == ("assistant", "Who goes there?")
 
 
-def test_a_greeting_that_does_not_exist_exits_2_and_keeps_nothing(paths, server) -> None:
-    server("Fair winds.")
+def test_a_greeting_that_does_not_exist_exits_2_and_keeps_nothing(paths, serve) -> None:
+    serve("Fair winds.")
 
     result = run("Hello", "--greeting", "3")
 
@@ -124,15 +107,15 @@ def test_a_greeting_that_does_not_exist_exits_2_and_keeps_nothing(paths, server)
     assert said(paths) == []
 
 
-def test_a_greeting_comes_too_late_exits_2(paths, server) -> None:
-    server("Fair winds.")
+def test_a_greeting_comes_too_late_exits_2(paths, serve) -> None:
+    serve("Fair winds.")
     run("Hello")
 
     assert run("Hello", "--greeting", "1").exit_code == 2
 
 
-def test_who_speaks_can_be_said(paths, server) -> None:
-    server("Fair winds.")
+def test_who_speaks_can_be_said(paths, serve) -> None:
+    serve("Fair winds.")
     run("Hello", "--as", "discord:123", "--name", "Zoë", "--modality", "voice")
 
     turn = turns(paths)[1]
@@ -140,16 +123,16 @@ def test_who_speaks_can_be_said(paths, server) -> None:
     assert (turn.author.display_name, turn.modality) == ("Zoë", "voice")
 
 
-def test_who_speaks_is_else_whoever_is_logged_in(paths, server) -> None:
-    server("Fair winds.")
+def test_who_speaks_is_else_whoever_is_logged_in(paths, serve) -> None:
+    serve("Fair winds.")
     run("Hello")
 
     author = turns(paths)[1].author
     assert (author.platform, author.user_id) == ("cli", getpass.getuser())
 
 
-def test_two_speakers_are_told_apart(paths, server) -> None:
-    started = server("Fair winds.")
+def test_two_speakers_are_told_apart(paths, serve) -> None:
+    started = serve("Fair winds.")
     run("I am here", "--as", "discord:1", "--name", "Zoë")
     run("Me too", "--as", "discord:2", "--name", "Bo")
 
@@ -157,8 +140,8 @@ def test_two_speakers_are_told_apart(paths, server) -> None:
     assert users == ["Zoë: I am here", "Bo: Me too"]
 
 
-def test_earlier_turns_are_sent_again(paths, server) -> None:
-    started = server("Fair winds.")
+def test_earlier_turns_are_sent_again(paths, serve) -> None:
+    started = serve("Fair winds.")
     run("One")
     run("Two")
 
@@ -166,16 +149,16 @@ def test_earlier_turns_are_sent_again(paths, server) -> None:
     assert contents == ["Ahoy, User.", "One", "Fair winds.", "Two"]
 
 
-def test_channels_do_not_hear_each_other(paths, server) -> None:
-    started = server("Fair winds.")
+def test_channels_do_not_hear_each_other(paths, serve) -> None:
+    started = serve("Fair winds.")
     run("A secret", "--channel", "private")
     run("Hello", "--channel", "public")
 
     assert "A secret" not in started.last.body.decode()
 
 
-def test_json_holds_turn_reply_model_and_usage(paths, server) -> None:
-    server("Fair winds.")
+def test_json_holds_turn_reply_model_and_usage(paths, serve) -> None:
+    serve("Fair winds.")
 
     result = run("Hello", "--json")
 
@@ -185,8 +168,8 @@ def test_json_holds_turn_reply_model_and_usage(paths, server) -> None:
     assert data["usage"]["prompt_tokens"] == 11
 
 
-def test_text_can_come_from_standard_input(paths, server) -> None:
-    server("Fair winds.")
+def test_text_can_come_from_standard_input(paths, serve) -> None:
+    serve("Fair winds.")
     run("-", text="From a pipe.\nTwo lines.\n")
 
     assert said(paths)[1] == ("user", "From a pipe.\nTwo lines.")
@@ -214,8 +197,8 @@ def test_text_that_is_not_utf8_exits_2(paths) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
 
 
-def test_a_dry_run_shows_the_prompt_and_calls_and_keeps_nothing(paths, server) -> None:
-    started = server("Fair winds.")
+def test_a_dry_run_shows_the_prompt_and_calls_and_keeps_nothing(paths, serve) -> None:
+    started = serve("Fair winds.")
 
     result = run("Hello", "--dry-run")
 
@@ -238,16 +221,16 @@ def test_a_dry_run_needs_no_key_no_server_and_no_model(paths) -> None:
     assert roles == ["system", "assistant", "user"]
 
 
-def test_a_dry_run_is_what_would_be_sent(paths, server) -> None:
-    started = server("Fair winds.")
+def test_a_dry_run_is_what_would_be_sent(paths, serve) -> None:
+    started = serve("Fair winds.")
     shown = json.loads(run("Hello", "--dry-run", "--json").stdout)["data"]["messages"]
     run("Hello")
 
     assert started.last.json()["messages"] == shown
 
 
-def test_a_failing_model_exits_6_and_the_question_stays(paths, server) -> None:
-    server(bad_key())
+def test_a_failing_model_exits_6_and_the_question_stays(paths, serve) -> None:
+    serve(bad_key())
 
     result = run("Hello")
 
@@ -268,8 +251,8 @@ def test_no_server_exits_6_and_the_question_stays(paths, monkeypatch) -> None:
     assert said(paths)[-1] == ("user", "Hello")
 
 
-def test_a_failure_as_json_names_the_turn_that_is_kept(paths, server) -> None:
-    server(Fail(400))
+def test_a_failure_as_json_names_the_turn_that_is_kept(paths, serve) -> None:
+    serve(Fail(400))
 
     result = run("Hello", "--json")
 
@@ -279,8 +262,8 @@ def test_a_failure_as_json_names_the_turn_that_is_kept(paths, server) -> None:
     assert answer["errors"][0]["code"] == "request_refused"
 
 
-def test_a_reply_that_breaks_off_is_shown_and_kept(paths, server) -> None:
-    server(CutOff("Once upon a"))
+def test_a_reply_that_breaks_off_is_shown_and_kept(paths, serve) -> None:
+    serve(CutOff("Once upon a"))
 
     result = run("Hello")
 
@@ -288,8 +271,8 @@ def test_a_reply_that_breaks_off_is_shown_and_kept(paths, server) -> None:
     assert turns(paths)[-1].partial
 
 
-def test_an_empty_reply_exits_6(paths, server) -> None:
-    server(Say(""))
+def test_an_empty_reply_exits_6(paths, serve) -> None:
+    serve(Say(""))
 
     result = run("Hello")
 
@@ -297,8 +280,8 @@ def test_an_empty_reply_exits_6(paths, server) -> None:
     assert said(paths)[-1] == ("user", "Hello")
 
 
-def test_a_reply_cut_by_the_length_limit_is_kept_and_told(paths, server) -> None:
-    server(Say("Once upon a", finish_reason="length"))
+def test_a_reply_cut_by_the_length_limit_is_kept_and_told(paths, serve) -> None:
+    serve(Say("Once upon a", finish_reason="length"))
 
     result = run("Hello")
 
@@ -329,8 +312,8 @@ def test_no_familiar_exits_4() -> None:
     assert run("Hello").exit_code == 4
 
 
-def test_a_corrupt_history_exits_5_and_stays(paths, server) -> None:
-    server("Fair winds.")
+def test_a_corrupt_history_exits_5_and_stays(paths, serve) -> None:
+    serve("Fair winds.")
     paths.history.write_bytes(b"not a database " * 99)
 
     result = run("Hello")
@@ -339,8 +322,8 @@ def test_a_corrupt_history_exits_5_and_stays(paths, server) -> None:
     assert paths.history.read_bytes() == b"not a database " * 99
 
 
-def test_a_message_longer_than_the_prompt_exits_5_and_keeps_nothing(paths, server) -> None:
-    started = server("Fair winds.")
+def test_a_message_longer_than_the_prompt_exits_5_and_keeps_nothing(paths, serve) -> None:
+    started = serve("Fair winds.")
 
     result = run("-", text="word " * 20_000)
 
@@ -349,8 +332,8 @@ def test_a_message_longer_than_the_prompt_exits_5_and_keeps_nothing(paths, serve
     assert said(paths) == []
 
 
-def test_an_unreadable_character_file_is_told_and_the_reply_still_comes(paths, server) -> None:
-    server("Fair winds.")
+def test_an_unreadable_character_file_is_told_and_the_reply_still_comes(paths, serve) -> None:
+    serve("Fair winds.")
     (paths.memory / "self" / "personality.md").write_bytes(b"\xff\xff")
 
     result = run("Hello")
@@ -359,10 +342,10 @@ def test_an_unreadable_character_file_is_told_and_the_reply_still_comes(paths, s
     assert "warning: self/personality.md" in result.stderr
 
 
-def test_no_key_is_ever_written_down(paths, server, monkeypatch) -> None:
+def test_no_key_is_ever_written_down(paths, serve, monkeypatch) -> None:
     paths.config.write_text('[llm]\napi_key_env = "PROBE_API_KEY"\n', encoding="utf-8")
     monkeypatch.setenv("PROBE_API_KEY", PROBE_KEY)
-    started = server("Fair winds.", Fail(400, message=f"bad key {PROBE_KEY}"))
+    started = serve("Fair winds.", Fail(400, message=f"bad key {PROBE_KEY}"))
     results = [run("Hello"), run("Hello")]
 
     assert PROBE_KEY in started.last.headers["authorization"]
@@ -371,17 +354,17 @@ def test_no_key_is_ever_written_down(paths, server, monkeypatch) -> None:
     assert not any(PROBE_KEY in result.output for result in results)
 
 
-def test_a_reply_steers_no_terminal_and_a_pipe_gets_it_as_it_is(paths, server) -> None:
-    server("\x1b[2Jred\x1b]0;title\x07")
+def test_a_reply_steers_no_terminal_and_a_pipe_gets_it_as_it_is(paths, serve) -> None:
+    serve("\x1b[2Jred\x1b]0;title\x07")
 
     assert run("Hello").stdout == "\x1b[2Jred\x1b]0;title\x07\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")
-def test_on_a_terminal_a_reply_is_harmless(paths, server) -> None:
+def test_on_a_terminal_a_reply_is_harmless(paths, serve) -> None:
     import pty
 
-    server("\x1b[2Jred\x1b]0;title\x07 ink")
+    serve("\x1b[2Jred\x1b]0;title\x07 ink")
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-m", "familiar_cli", "ask", "Hello"]
     subprocess.run(argv, stdout=theirs, check=True, timeout=30)
@@ -391,8 +374,8 @@ def test_on_a_terminal_a_reply_is_harmless(paths, server) -> None:
     os.close(ours)
 
 
-def test_the_time_leaves_what_stands_before_it(paths, server) -> None:
-    started = server("Fair winds.")
+def test_the_time_leaves_what_stands_before_it(paths, serve) -> None:
+    started = serve("Fair winds.")
     for number in range(4):
         run(f"Message {number}")
 
@@ -401,9 +384,9 @@ def test_the_time_leaves_what_stands_before_it(paths, server) -> None:
     assert all(new[: len(old) - 2] == old[:-2] for old, new in pairwise(prompts))
 
 
-def test_the_beginning_stays_byte_for_byte_from_turn_to_turn(paths, server) -> None:
+def test_the_beginning_stays_byte_for_byte_from_turn_to_turn(paths, serve) -> None:
     paths.config.write_text('[context]\ndatetime = "off"\n', encoding="utf-8")
-    started = server("Fair winds.")
+    started = serve("Fair winds.")
     for number in range(6):
         run(f"Message {number}")
 
@@ -411,15 +394,15 @@ def test_the_beginning_stays_byte_for_byte_from_turn_to_turn(paths, server) -> N
     assert all(new[: len(old)] == old for old, new in pairwise(prompts))
 
 
-def test_a_reply_in_pieces_of_nonsense_is_an_error(paths, server) -> None:
-    server(Raw(b"data: {\n\n"))
+def test_a_reply_in_pieces_of_nonsense_is_an_error(paths, serve) -> None:
+    serve(Raw(b"data: {\n\n"))
 
     assert run("Hello").exit_code == 6
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")
-def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, server) -> None:
-    server(Stall("Once upon a time "))
+def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, serve) -> None:
+    serve(Stall("Once upon a time "))
     process = subprocess.Popen(
         [sys.executable, "-m", "familiar_cli", "ask", "Hello"],
         stdout=subprocess.PIPE,
@@ -437,8 +420,8 @@ def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, server) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")
-def test_ctrl_c_before_a_word_came_keeps_the_question(paths, server) -> None:
-    started = server(Stall())
+def test_ctrl_c_before_a_word_came_keeps_the_question(paths, serve) -> None:
+    started = serve(Stall())
     process = subprocess.Popen(
         [sys.executable, "-m", "familiar_cli", "ask", "Hello", "--json"],
         stdout=subprocess.PIPE,

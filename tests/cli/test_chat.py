@@ -13,7 +13,7 @@ import time
 import pytest
 
 from familiar_cli.history.store import HistoryStore
-from tests.support.server import ChatServer, CutOff, Stall, bad_key, closed_port
+from tests.support.server import CutOff, Stall, bad_key, closed_port
 from tests.support.world import live, run, without_block
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -27,21 +27,6 @@ def root():
         "# First message\n\nAhoy, {{user}}.\n", encoding="utf-8"
     )
     return root
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    servers = []
-
-    def _serve(*script) -> ChatServer:
-        server = ChatServer(script).__enter__()
-        servers.append(server)
-        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", server.base_url)
-        return server
-
-    yield _serve
-    for server in servers:
-        server.__exit__(None, None, None)
 
 
 def said(root, channel: str = "cli") -> list[tuple[str, str, bool]]:

@@ -11,7 +11,7 @@ import pytest
 
 from familiar_cli.history.store import WRITER, HistoryStore
 from familiar_cli.identity import Author
-from tests.support.server import ChatServer, Say, bad_key
+from tests.support.server import Say, bad_key
 from tests.support.world import data, live, run
 
 REPLY = json.dumps(
@@ -37,21 +37,6 @@ def week(ada):
     return ada
 
 
-@pytest.fixture
-def server(monkeypatch):
-    def start(*script) -> ChatServer:
-        started = ChatServer(script).__enter__()
-        running.append(started)
-        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", started.base_url)
-        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "scripted-1")
-        return started
-
-    running: list[ChatServer] = []
-    yield start
-    for started in running:
-        started.__exit__(None, None, None)
-
-
 def session(root, day, text, part="evening"):
     path = root / "memory" / "sessions" / f"{day}-{part}.md"
     path.write_text(f"# {day}, {part}\n\n## Highlights\n\n{text}", encoding="utf-8")
@@ -73,8 +58,8 @@ def test_without_a_model_days_are_made_and_the_rest_waits_and_says_so(week) -> N
     assert len(written(week)) == 7
 
 
-def test_with_a_model_a_week_becomes_a_month_and_a_year(week, server) -> None:
-    server(Say(REPLY), Say(REPLY), Say(REPLY))
+def test_with_a_model_a_week_becomes_a_month_and_a_year(week, serve) -> None:
+    serve(Say(REPLY), Say(REPLY), Say(REPLY))
     result = run("consolidate")
     assert result.exit_code == 0
     assert written(week)[-3:] == ["monthly/2024-04.md", "weekly/2024-W15.md", "yearly/2024.md"]
@@ -85,8 +70,8 @@ def test_with_a_model_a_week_becomes_a_month_and_a_year(week, server) -> None:
     )
 
 
-def test_the_json_tells_what_was_made_of_what_and_what_it_covers(week, server) -> None:
-    server(Say(REPLY))
+def test_the_json_tells_what_was_made_of_what_and_what_it_covers(week, serve) -> None:
+    serve(Say(REPLY))
     found = data("consolidate", "daily")
     found = data("consolidate", "weekly")
     assert found["done"] == [
@@ -109,16 +94,16 @@ def test_the_json_tells_what_was_made_of_what_and_what_it_covers(week, server) -
     assert found["coverage"]["monthly"]["missing"] == ["2024-04-08..2024-04-14"]
 
 
-def test_a_second_run_changes_nothing(week, server) -> None:
-    server(Say(REPLY), Say(REPLY), Say(REPLY))
+def test_a_second_run_changes_nothing(week, serve) -> None:
+    serve(Say(REPLY), Say(REPLY), Say(REPLY))
     run("consolidate")
     result = run("consolidate")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "Nothing is due." in result.stderr
 
 
-def test_a_model_that_fails_leaves_the_period_due_and_ends_with_7_or_6(week, server) -> None:
-    server(bad_key(), bad_key())
+def test_a_model_that_fails_leaves_the_period_due_and_ends_with_7_or_6(week, serve) -> None:
+    serve(bad_key(), bad_key())
     assert run("consolidate").exit_code == 7  # the days were made
     result = run("consolidate", "--json")
     assert result.exit_code == 6
@@ -134,16 +119,16 @@ def test_a_named_period_that_waits_is_refused_unless_asked_only_if_due(week) -> 
     assert run("consolidate", "--period", str(day), "--due").exit_code == 0
 
 
-def test_dry_run_writes_nothing_and_asks_nobody(week, server) -> None:
-    chat = server(Say(REPLY))
+def test_dry_run_writes_nothing_and_asks_nobody(week, serve) -> None:
+    chat = serve(Say(REPLY))
     result = run("consolidate", "--dry-run")
     assert "would make daily/2024-04-08_laptop.md from 1 file" in result.stdout
     assert "would make weekly/2024-W15.md from 7 files" in result.stdout
     assert (written(week), chat.requests) == ([], [])
 
 
-def test_what_a_model_writes_may_wait_for_review(week, server) -> None:
-    server(Say(REPLY), Say(REPLY))
+def test_what_a_model_writes_may_wait_for_review(week, serve) -> None:
+    serve(Say(REPLY), Say(REPLY))
     result = run("consolidate", "weekly", "--review")
     assert result.exit_code == 0
     run("consolidate", "daily")
@@ -194,8 +179,8 @@ def test_bullets_carry_the_chats_that_their_turns_were_said_in(ada) -> None:
     ]
 
 
-def test_turns_that_are_not_written_down_hold_their_week_back(week, server) -> None:
-    server(Say(REPLY))
+def test_turns_that_are_not_written_down_hold_their_week_back(week, serve) -> None:
+    serve(Say(REPLY))
     with closing(HistoryStore(week / "history.db")) as store:
         at = datetime(2024, 4, 10, 18, 0, tzinfo=UTC)
         store.append("cli", "user", "Hi", author=Author("cli", "anna"), at=at)
@@ -204,8 +189,8 @@ def test_turns_that_are_not_written_down_hold_their_week_back(week, server) -> N
     assert "2024-W15 waits: turns of 2024-04-10 are not written down yet" in result.stderr
 
 
-def test_the_digests_are_made_one_from_the_other(week, server) -> None:
-    server(Say(REPLY), Say(REPLY))
+def test_the_digests_are_made_one_from_the_other(week, serve) -> None:
+    serve(Say(REPLY), Say(REPLY))
     assert run("distill", "short").stdout.startswith("made digest/short.md, ")
     assert run("distill", "mid").exit_code == 0
     assert run("distill", "long").exit_code == 0
@@ -246,8 +231,8 @@ def test_nothing_to_distill_says_what_is_missing() -> None:
     assert "digest/short.md is not there yet" in run("distill", "mid").stderr
 
 
-def test_a_program_of_the_persons_own_is_told_of_a_digest(week, server, tmp_path) -> None:
-    server(Say(REPLY))
+def test_a_program_of_the_persons_own_is_told_of_a_digest(week, serve, tmp_path) -> None:
+    serve(Say(REPLY))
     told = tmp_path / "told"
     code = f"import sys; open({str(told)!r}, 'w').write(sys.argv[-1])"
     run("config", "set", "distill.notify", json.dumps([sys.executable, "-c", code]))
@@ -257,8 +242,8 @@ def test_a_program_of_the_persons_own_is_told_of_a_digest(week, server, tmp_path
     assert told.read_text().startswith("ada: the mid digest was made (")
 
 
-def test_a_notification_that_fails_is_told_of_and_nothing_more(week, server) -> None:
-    server(Say(REPLY))
+def test_a_notification_that_fails_is_told_of_and_nothing_more(week, serve) -> None:
+    serve(Say(REPLY))
     run("config", "set", "distill.notify", "/no/such/program --loud")
     run("distill", "short")
     result = run("distill", "mid")
@@ -285,8 +270,8 @@ def test_remember_refuses_nothing_and_a_day_that_is_none() -> None:
     assert run("remember", "x", "--date", "yesterday").exit_code == 2
 
 
-def test_the_daemon_catches_up_with_days_weeks_and_digests(week, server) -> None:
-    server(*[Say(REPLY)] * 4)
+def test_the_daemon_catches_up_with_days_weeks_and_digests(week, serve) -> None:
+    serve(*[Say(REPLY)] * 4)
     result = run("daemon", "--once")
     assert result.exit_code == 0
     assert written(week)[-5:] == [
@@ -299,16 +284,16 @@ def test_the_daemon_catches_up_with_days_weeks_and_digests(week, server) -> None
     assert "made weekly/2024-W15.md" in result.stderr
 
 
-def test_the_daemon_makes_nothing_that_is_switched_off(week, server) -> None:
-    chat = server()
+def test_the_daemon_makes_nothing_that_is_switched_off(week, serve) -> None:
+    chat = serve()
     run("config", "set", "consolidation.auto", "off")
     run("config", "set", "distill.auto", "off")
     assert run("daemon", "--once").exit_code == 0
     assert (written(week), chat.requests) == ([], [])
 
 
-def test_the_daemon_goes_on_when_the_model_fails_and_what_failed_stays_due(week, server) -> None:
-    server(bad_key(), bad_key(), Say(REPLY), Say(REPLY), Say(REPLY), Say(REPLY))
+def test_the_daemon_goes_on_when_the_model_fails_and_what_failed_stays_due(week, serve) -> None:
+    serve(bad_key(), bad_key(), Say(REPLY), Say(REPLY), Say(REPLY), Say(REPLY))
     first = run("daemon", "--once")
     assert first.exit_code == 0
     assert "error: " in first.stderr

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from familiar_cli.history.store import HistoryStore
-from tests.support.server import ChatServer, CutOff, Fail, Say, Stall, bad_key
+from tests.support.server import CutOff, Fail, Say, Stall, bad_key
 from tests.support.world import data, live, run, without_block
 
 SECRET = "quietly-aubergine"
@@ -25,21 +25,6 @@ def root():
     (root / "memory" / "self").mkdir()
     (root / "memory" / "self" / "first_mes.md").write_text("# First message\n\nAhoy.\n", "utf-8")
     return root
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    servers = []
-
-    def _serve(*script) -> ChatServer:
-        server = ChatServer(script).__enter__()
-        servers.append(server)
-        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", server.base_url)
-        return server
-
-    yield _serve
-    for server in servers:
-        server.__exit__(None, None, None)
 
 
 def words_in(root) -> set[str]:

@@ -32,28 +32,13 @@ def history():
     return path
 
 
-@pytest.fixture
-def server(monkeypatch):
-    def start(*script) -> ChatServer:
-        started = ChatServer(script).__enter__()
-        running.append(started)
-        monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", started.base_url)
-        monkeypatch.setenv("FAMILIAR_LLM_MODEL", "scripted-1")
-        return started
-
-    running: list[ChatServer] = []
-    yield start
-    for started in running:
-        started.__exit__(None, None, None)
-
-
 def summary(path):
     with closing(HistoryStore(path)) as store:
         return Summaries(store).latest(PUBLIC)
 
 
-def test_older_turns_are_summarised_after_the_reply(history, server) -> None:
-    chat = server(Say("Hello."), Say("Anna counted turns."))
+def test_older_turns_are_summarised_after_the_reply(history, serve) -> None:
+    chat = serve(Say("Hello."), Say("Anna counted turns."))
 
     result = run("ask", "Hi")
 
@@ -64,8 +49,8 @@ def test_older_turns_are_summarised_after_the_reply(history, server) -> None:
     assert "turn 26" not in chat.requests[1].json()["messages"][1]["content"]
 
 
-def test_the_next_prompt_has_the_summary(history, server) -> None:
-    chat = server(Say("Hello."), Say("Anna counted turns."), Say("Again."))
+def test_the_next_prompt_has_the_summary(history, serve) -> None:
+    chat = serve(Say("Hello."), Say("Anna counted turns."), Say("Again."))
     run("ask", "Hi")
     run("ask", "And?")
 
@@ -73,16 +58,16 @@ def test_the_next_prompt_has_the_summary(history, server) -> None:
     assert "Anna counted turns." in str(chat.requests[2].json()["messages"])
 
 
-def test_few_turns_ask_the_model_once(server) -> None:
+def test_few_turns_ask_the_model_once(serve) -> None:
     live("ada", notes="x")
-    chat = server(Say("Hello."))
+    chat = serve(Say("Hello."))
     run("ask", "Hi")
 
     assert len(chat.requests) == 1
 
 
-def test_a_failed_summary_harms_no_reply_and_shows_in_status(history, server) -> None:
-    server(Say("Hello."), Fail(400, "no summaries today"))
+def test_a_failed_summary_harms_no_reply_and_shows_in_status(history, serve) -> None:
+    serve(Say("Hello."), Fail(400, "no summaries today"))
     result = run("ask", "Hi")
 
     assert (result.exit_code, result.stdout) == (0, "Hello.\n")
@@ -94,24 +79,24 @@ def test_a_failed_summary_harms_no_reply_and_shows_in_status(history, server) ->
     assert "failed at" in run("status").stdout
 
 
-def test_a_blank_summary_shows_in_status(history, server) -> None:
-    server(Say("Hello."), Say(""))
+def test_a_blank_summary_shows_in_status(history, serve) -> None:
+    serve(Say("Hello."), Say(""))
     result = run("ask", "Hi", "--json")
 
     assert json.loads(result.stdout)["status"] == "ok"
     assert "was blank" in data("status")["summary"]["failed"]
 
 
-def test_a_summary_that_is_there_shows_in_status(history, server) -> None:
-    server(Say("Hello."), Say("Anna counted turns."))
+def test_a_summary_that_is_there_shows_in_status(history, serve) -> None:
+    serve(Say("Hello."), Say("Anna counted turns."))
     run("ask", "Hi")
 
     found = data("status")["summary"]
     assert (found["last_turn"], found["behind"], found["failed"]) == (26, 0, "")
 
 
-def test_a_summary_that_takes_too_long_is_left_for_later(history, server) -> None:
-    server(Say("Hello."), Stall())
+def test_a_summary_that_takes_too_long_is_left_for_later(history, serve) -> None:
+    serve(Say("Hello."), Stall())
     run("config", "set", "context.jobs_limit_s", "0.3")
     result = run("ask", "Hi")
 
@@ -120,24 +105,24 @@ def test_a_summary_that_takes_too_long_is_left_for_later(history, server) -> Non
     assert data("status")["summary"]["behind"] == 26
 
 
-def test_it_can_be_switched_off(history, server) -> None:
-    chat = server(Say("Hello."))
+def test_it_can_be_switched_off(history, serve) -> None:
+    chat = serve(Say("Hello."))
     run("config", "set", "history.summary_every", "0")
     run("ask", "Hi")
 
     assert len(chat.requests) == 1
 
 
-def test_off_the_record_nothing_is_summarised(history, server) -> None:
-    chat = server(Say("Hello."))
+def test_off_the_record_nothing_is_summarised(history, serve) -> None:
+    chat = serve(Say("Hello."))
     run("ask", "Hi", "--off-record")
 
     assert len(chat.requests) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
-def test_ctrl_c_breaks_a_summary_off_and_harms_no_reply(history, server) -> None:
-    chat = server(Say("Hello."), Stall())
+def test_ctrl_c_breaks_a_summary_off_and_harms_no_reply(history, serve) -> None:
+    chat = serve(Say("Hello."), Stall())
     process = subprocess.Popen(
         [sys.executable, "-m", "familiar_cli", "ask", "Hi"],
         stdout=subprocess.PIPE,
@@ -156,17 +141,17 @@ def test_ctrl_c_breaks_a_summary_off_and_harms_no_reply(history, server) -> None
     assert "Traceback" not in err
 
 
-def test_a_conversation_from_a_pipe_is_summarised_between_its_lines(history, server) -> None:
-    chat = server(Say("Hello."), Say("Anna counted turns."), Say("Again."))
+def test_a_conversation_from_a_pipe_is_summarised_between_its_lines(history, serve) -> None:
+    chat = serve(Say("Hello."), Say("Anna counted turns."), Say("Again."))
     result = run("chat", stdin="Hi\nAnd?\n")
 
     assert result.stdout == "Hello.\nAgain.\n"
     assert "Anna counted turns." in str(chat.requests[2].json()["messages"])
 
 
-def test_a_slot_of_its_own_makes_the_summary(history, server) -> None:
+def test_a_slot_of_its_own_makes_the_summary(history, serve) -> None:
     with ChatServer([Say("From the slot.")]) as other:
-        chat = server(Say("Hello."))
+        chat = serve(Say("Hello."))
         run("config", "set", "llm.slots.history_summary.preset", "custom")
         run("config", "set", "llm.slots.history_summary.base_url", other.base_url)
         run("config", "set", "llm.slots.history_summary.model", "small")
@@ -177,9 +162,9 @@ def test_a_slot_of_its_own_makes_the_summary(history, server) -> None:
     assert summary(history).text == "From the slot."
 
 
-def test_private_conversations_leaked(history, server) -> None:
+def test_private_conversations_leaked(history, serve) -> None:
     run("channel", "set", "cli", "--kind", "dm")
-    chat = server(Say("Hello."), Say("Anna's secret."), Say("Here."), Say("There."))
+    chat = serve(Say("Hello."), Say("Anna's secret."), Say("Here."), Say("There."))
     run("ask", "Hi")
     run("ask", "Again", "--channel", "cli")
     run("ask", "Who was here?", "--channel", "hall")

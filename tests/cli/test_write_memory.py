@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.support.server import ChatServer, Fail, Say, Stall
+from tests.support.server import Fail, Say, Stall
 from tests.support.world import data, run
-from tests.support.writing import ANNAS, NOTHING, answer, memory, point_at, talked
+from tests.support.writing import ANNAS, NOTHING, answer, memory, talked
 
 
-@pytest.fixture
-def server(monkeypatch):
-    """Starts a scripted server and points the settings at it."""
-    running = []
-
-    def start(*script) -> ChatServer:
-        started = ChatServer(script).__enter__()
-        running.append(started)
-        point_at(started, monkeypatch)
-        return started
-
-    yield start
-    for started in running:
-        started.__exit__(None, None, None)
-
-
-def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(server):
+def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(serve):
     root = talked()
-    server(answer("Keeps bees."))
+    serve(answer("Keeps bees."))
 
     done = run("write-memory")
 
@@ -37,9 +19,9 @@ def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(server):
     assert "- Keeps bees. (Anna) <!-- turns 1 -->" in memory(root, ANNAS)
 
 
-def test_the_contract_of_its_json(server):
+def test_the_contract_of_its_json(serve):
     talked()
-    server(
+    serve(
         '{"operations": [{"op": "add_bullets", "file": "x.sh", "lines": ["a"], "turns": [1]},'
         '{"op": "add_bullets", "file": "people/discord-42.md", "lines": ["Keeps bees."], '
         '"turns": [1, 2]}]}'
@@ -54,9 +36,9 @@ def test_the_contract_of_its_json(server):
     assert (found["calls"], found["usage"]["prompt_tokens"]) == (1, 11)
 
 
-def test_nothing_to_remember_and_nothing_said_both_end_with_0(server):
+def test_nothing_to_remember_and_nothing_said_both_end_with_0(serve):
     talked()
-    server(NOTHING)
+    serve(NOTHING)
 
     first, second = data("write-memory"), data("write-memory")
 
@@ -64,18 +46,18 @@ def test_nothing_to_remember_and_nothing_said_both_end_with_0(server):
     assert (second["outcome"], second["turns_covered"], second["calls"]) == ("nothing", 0, 0)
 
 
-def test_a_failed_model_ends_with_6_and_no_turn_is_lost(server):
+def test_a_failed_model_ends_with_6_and_no_turn_is_lost(serve):
     talked()
-    server(Fail(401, "bad key"))
+    serve(Fail(401, "bad key"))
 
     found = data("write-memory", code=6)
 
     assert (found["outcome"], found["remaining"]) == ("failed", 2)
 
 
-def test_a_useless_reply_ends_with_6_and_the_message_says_where_it_is(server):
+def test_a_useless_reply_ends_with_6_and_the_message_says_where_it_is(serve):
     root = talked()
-    server("no JSON here")
+    serve("no JSON here")
 
     done = run("write-memory")
 
@@ -85,9 +67,9 @@ def test_a_useless_reply_ends_with_6_and_the_message_says_where_it_is(server):
     assert kept[-1].read_text() == "no JSON here"
 
 
-def test_some_written_and_then_a_failure_ends_with_7(server):
+def test_some_written_and_then_a_failure_ends_with_7(serve):
     talked(20, settings="[memory_writer]\nbatch_turns = 10\n")
-    server(answer("Keeps bees."), Fail(401, "bad key"))
+    serve(answer("Keeps bees."), Fail(401, "bad key"))
 
     done = run("write-memory")
 
@@ -95,9 +77,9 @@ def test_some_written_and_then_a_failure_ends_with_7(server):
     assert data("write-memory", code=6)["remaining"] < 20
 
 
-def test_a_dry_run_prints_the_diff_and_changes_nothing(server):
+def test_a_dry_run_prints_the_diff_and_changes_nothing(serve):
     root = talked()
-    server(answer("Keeps bees."))
+    serve(answer("Keeps bees."))
 
     done = run("write-memory", "--dry-run")
 
@@ -118,9 +100,9 @@ def test_an_estimate_needs_no_server():
     assert done.stdout.startswith("2 turns in 1 question: about ")
 
 
-def test_a_review_keeps_a_plan_and_says_how_to_see_it(server):
+def test_a_review_keeps_a_plan_and_says_how_to_see_it(serve):
     talked()
-    server(answer("Keeps bees."))
+    serve(answer("Keeps bees."))
 
     found = data("write-memory", "--review")
 
@@ -135,9 +117,9 @@ def test_a_time_that_is_none_and_flags_that_exclude_each_other_are_usage_errors(
     assert run("write-memory", "--dry-run", "--review").exit_code == 2
 
 
-def test_what_was_said_off_the_record_never_reaches_it(server):
+def test_what_was_said_off_the_record_never_reaches_it(serve):
     talked(1)
-    started = server("Fine.", NOTHING)
+    started = serve("Fine.", NOTHING)
 
     run("ask", "my secret", "--off-record", "--as", "discord:42")
     run("write-memory")
@@ -146,9 +128,9 @@ def test_what_was_said_off_the_record_never_reaches_it(server):
     assert "my secret" not in started.requests[-1].body.decode()
 
 
-def test_steps_end_a_pass_early_and_the_rest_waits(server):
+def test_steps_end_a_pass_early_and_the_rest_waits(serve):
     talked(20, settings="[memory_writer]\nbatch_turns = 10\n")
-    server(NOTHING)
+    serve(NOTHING)
 
     found = data("write-memory", "--steps", "1")
 
@@ -156,17 +138,17 @@ def test_steps_end_a_pass_early_and_the_rest_waits(server):
     assert found["remaining"] > 0
 
 
-def test_a_schema_goes_out_and_a_server_that_refuses_it_is_asked_without(server):
+def test_a_schema_goes_out_and_a_server_that_refuses_it_is_asked_without(serve):
     talked()
-    started = server(Fail(400, "response_format is not supported"), NOTHING)
+    started = serve(Fail(400, "response_format is not supported"), NOTHING)
 
     assert data("write-memory")["outcome"] == "nothing"
     assert ["response_format" in r.json() for r in started.requests] == [True, False]
 
 
-def test_after_a_reply_memory_is_written_when_the_threshold_is_reached(server):
+def test_after_a_reply_memory_is_written_when_the_threshold_is_reached(serve):
     root = talked(2, settings="[memory_writer]\nturn_threshold = 4\n[history]\nsummary_every = 0\n")
-    server("Hello.", answer("Keeps bees."))
+    serve("Hello.", answer("Keeps bees."))
 
     done = run("ask", "hi", "--as", "discord:42")
 
@@ -175,36 +157,36 @@ def test_after_a_reply_memory_is_written_when_the_threshold_is_reached(server):
     assert "Keeps bees." in memory(root, ANNAS)
 
 
-def test_after_a_reply_nothing_is_written_before_the_threshold(server):
+def test_after_a_reply_nothing_is_written_before_the_threshold(serve):
     talked(1, settings="[memory_writer]\nturn_threshold = 4\nidle_timeout = 1e9\n")
-    started = server("Hello.")
+    started = serve("Hello.")
 
     run("ask", "hi", "--as", "discord:42")
 
     assert len(started.requests) == 1
 
 
-def test_a_silence_before_a_message_ends_a_session_that_is_written_then(server):
+def test_a_silence_before_a_message_ends_a_session_that_is_written_then(serve):
     root = talked(2)
-    server("Hello.", answer("Keeps bees."))
+    serve("Hello.", answer("Keeps bees."))
 
     run("ask", "hi", "--as", "discord:42")
 
     assert "Keeps bees." in memory(root, ANNAS)
 
 
-def test_switched_off_nothing_is_written_by_itself(server):
+def test_switched_off_nothing_is_written_by_itself(serve):
     talked(2, settings='[memory_writer]\nauto = "off"\nturn_threshold = 1\n')
-    started = server("Hello.")
+    started = serve("Hello.")
 
     run("ask", "hi", "--as", "discord:42")
 
     assert len(started.requests) == 1
 
 
-def test_a_pass_that_fails_after_a_reply_is_told_of_and_rests(server):
+def test_a_pass_that_fails_after_a_reply_is_told_of_and_rests(serve):
     talked(2, settings="[memory_writer]\nturn_threshold = 2\n")
-    started = server("Hello.", Fail(401, "bad key"), "Hello again.")
+    started = serve("Hello.", Fail(401, "bad key"), "Hello again.")
 
     first = run("ask", "hi", "--as", "discord:42")
     second = run("ask", "hi", "--as", "discord:42")
@@ -213,9 +195,9 @@ def test_a_pass_that_fails_after_a_reply_is_told_of_and_rests(server):
     assert "Memory stays as it is" in first.stderr
 
 
-def test_a_silent_server_does_not_hold_a_reply_up_for_ever(server):
+def test_a_silent_server_does_not_hold_a_reply_up_for_ever(serve):
     talked(2, settings="[memory_writer]\nturn_threshold = 2\n[context]\njobs_limit_s = 0.3\n")
-    server(Say("Hello."), Stall(seconds=5))
+    serve(Say("Hello."), Stall(seconds=5))
 
     done = run("ask", "hi", "--as", "discord:42")
 
@@ -223,9 +205,9 @@ def test_a_silent_server_does_not_hold_a_reply_up_for_ever(server):
     assert "Writing memory took more than 0.3 s" in done.stderr
 
 
-def test_blame_shows_the_words_behind_a_belief(server):
+def test_blame_shows_the_words_behind_a_belief(serve):
     talked()
-    server(answer("Keeps bees.", turns=[1, 2]))
+    serve(answer("Keeps bees.", turns=[1, 2]))
     run("write-memory")
 
     done = run("memory", "blame", ANNAS, "--words")
