@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -10,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from familiar_cli.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
+
+_PATIENCE_S: Final = 15.0  # with what is being done when the program ends
 
 BATCH: Final = 16
 """Texts per call of the model: fastembed's own default of 256 can take gigabytes."""
@@ -90,6 +94,28 @@ class FastEmbedder:
         self.dimension = spec.dimension
         self._directory = directory
         self._lock = threading.Lock()
+        self._is_over = False
+        atexit.register(self._finish)
+
+    def _finish(self) -> None:
+        """Let what a thread has begun end before the program does; nothing begins any more.
+
+        onnxruntime has threads of its own, and takes the whole process down when it ends while they
+        are being set up: a prompt that would not wait for the model leaves such a thread behind.
+        """
+        self._is_over = True
+        self._lock.acquire(timeout=_PATIENCE_S)
+
+    @contextmanager
+    def _working(self) -> Iterator[Any]:
+        """Hold fastembed's model, and say what is wrong with it in our words."""
+        with self._lock:
+            if self._is_over:
+                raise self._failed(RuntimeError("the program ends"))
+            try:
+                yield _load(self.spec, self._directory)
+            except Exception as error:  # onnxruntime and tokenizers raise classes of their own
+                raise self._failed(error) from error
 
     def passages(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text; a text too long to read at once is read in parts."""
@@ -109,22 +135,16 @@ class FastEmbedder:
     def _embed(self, texts: list[str]) -> Matrix:
         import numpy as np  # noqa: PLC0415
 
-        with self._lock:
-            try:
-                rows = list(_load(self.spec, self._directory).embed(texts, batch_size=BATCH))
-            except Exception as error:  # onnxruntime and tokenizers raise classes of their own
-                raise self._failed(error) from error
+        with self._working() as model:
+            rows = list(model.embed(texts, batch_size=BATCH))
         found = np.asarray(rows, dtype=np.float32).reshape(len(texts), -1)
         if found.shape[1] != self.dimension or not np.isfinite(found).all():
             raise self._failed(ValueError(f"its vectors have {found.shape[1]} numbers"))
         return _normal(found)
 
     def _encode(self, text: str) -> Any:  # noqa: ANN401  # an encoding of tokenizers
-        with self._lock:
-            try:
-                return _load(self.spec, self._directory).model.tokenizer.encode(text)
-            except Exception as error:
-                raise self._failed(error) from error
+        with self._working() as model:
+            return model.model.tokenizer.encode(text)
 
     def _parts(self, text: str) -> list[str]:
         """Cut `text` between words into parts that the model reads whole."""

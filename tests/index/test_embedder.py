@@ -135,3 +135,29 @@ def test_a_whole_memory_is_read_and_found_by_meaning(world, minilm) -> None:
     world.index.build_if_stale(minilm)
     assert world.paths("favourite beverage", minilm)[0] == "people/alice.md"
     assert world.paths("railway journey", minilm)[0] == "sessions/2026-01-03-evening.md"
+
+
+LEAVING = """
+import sys, threading
+from pathlib import Path
+import onnxruntime
+from familiar_cli.index.embedder import open_embedder
+
+begun = threading.Event()
+given = onnxruntime.InferenceSession.__init__
+def begin(*args, **kwargs):
+    begun.set()
+    given(*args, **kwargs)
+onnxruntime.InferenceSession.__init__ = begin
+model = open_embedder("minilm-l6-v2", Path(sys.argv[1])).embedder
+threading.Thread(target=model.queries, args=(["a boat"],), daemon=True).start()
+begun.wait()
+print("left", flush=True)
+"""
+
+
+def test_a_program_that_ends_while_the_model_is_being_read_ends_well(minilm_cache) -> None:
+    argv = [sys.executable, "-c", LEAVING, str(minilm_cache)]
+    for _ in range(3):
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
+        assert (done.returncode, done.stdout) == (0, "left\n"), done.stderr
