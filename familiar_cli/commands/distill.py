@@ -69,9 +69,9 @@ def status(ctx: typer.Context) -> None:
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        tiers = Consolidating(familiar).distiller().status()
+        tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
     data = {"tiers": [tier.to_json() for tier in tiers]}
-    out.answer(data, lambda: print_page(status_page(tiers)))
+    out.answer(data, lambda: print_page(status_page(tiers, zone)))
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:

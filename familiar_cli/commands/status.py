@@ -21,5 +21,6 @@ def status(ctx: typer.Context) -> None:
     from familiar_cli.ui.status_page import status_page
     from familiar_cli.ui.terminal import print_page
 
-    found = status_of(familiar_of(ctx))
-    output(ctx).answer(found, lambda: print_page(status_page(found)))
+    familiar = familiar_of(ctx)
+    found = status_of(familiar)
+    output(ctx).answer(found, lambda: print_page(status_page(found, familiar.zone)))

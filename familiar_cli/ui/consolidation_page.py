@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import tzinfo
 
     from rich.console import RenderableType
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 _MOST_LINES = 10
+_NO_SESSIONS = "there are no sessions yet; `familiar write-memory` makes them of what was said"
 _REASON_CHARS = 160
 
 
@@ -53,18 +55,19 @@ def told_after(report: Report, *, dry_run: bool = False) -> Iterator[str]:
     for problem in report.problems:
         yield f"warning: {one_line(problem, _REASON_CHARS)}"
     if not report.done and not report.failed:
-        yield "Nothing is due."
+        is_empty = not report.coverage["daily"]["of"]
+        yield f"Nothing is due: {_NO_SESSIONS}." if is_empty else "Nothing is due."
     if dry_run and report.done:
         yield "Nothing was changed (--dry-run)."
 
 
-def status_page(tiers: Sequence[Status]) -> RenderableType:
-    """Return how the digests stand."""
+def status_page(tiers: Sequence[Status], zone: tzinfo | None) -> RenderableType:
+    """Return how the digests stand; times are told in `zone`."""
     rows = [
         [
             plain(f"digest/{tier.name}.md"),
             plain(f"{tier.tokens:,} of {tier.budget_tokens:,} tokens"),
-            plain((tier.made_at or "never")[:16].replace("T", " "), "dim"),
+            plain(local(tier.made_at, zone) or "never", "dim"),
             plain(_state(tier)),
         ]
         for tier in tiers
@@ -93,9 +96,9 @@ def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
 def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
     """Yield what a person should know beside that."""
     if made.outcome == "nothing":
-        below = {"mid": "digest/short.md", "long": "digest/mid.md"}.get(made.name)
-        what = f"{below} is not there yet" if below else "there are no sessions yet"
-        yield f"Nothing to make it of: {what}."
+        below = {"mid": "short", "long": "mid"}.get(made.name)
+        what = f"digest/{below}.md is not there yet: `familiar distill {below}`"
+        yield f"Nothing to make it of: {what if below else _NO_SESSIONS}."
     before = read_page(made.before or "")
     if before.record is None and before.body.strip():
         yield f"{made.rel_path} held text that was not made here. It stays until you delete it."

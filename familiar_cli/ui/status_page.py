@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
 
     from rich.console import RenderableType
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
 
 
-def status_page(status: Status) -> RenderableType:
-    """Return how one familiar is; what is empty says what to do next."""
-    return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status)])
+def status_page(status: Status, zone: tzinfo | None = None) -> RenderableType:
+    """Return how one familiar is, in its timezone; what is empty says what to do next."""
+    return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, zone)])
 
 
 def list_page(rows: Sequence[Listed]) -> RenderableType:
@@ -37,19 +38,19 @@ def list_page(rows: Sequence[Listed]) -> RenderableType:
     return columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
 
 
-def _lines(status: Status) -> Iterator[tuple[str, str]]:
+def _lines(status: Status, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     name = f" ({status.name})" if status.name else ""
     yield "familiar", status.familiar + name
     yield "directory", status.root
     model = status.model or "none chosen: `familiar config set llm.model NAME`"
     yield "model", f"{model}, preset {status.preset}"
     yield "memory", _memory(status)
-    yield "turns", _turns(status)
+    yield "turns", _turns(status, zone)
     if status.turns:
-        yield "written", _written(status)
-        yield "summary", _summary(status.summary)
+        yield "written", _written(status, zone)
+        yield "summary", _summary(status.summary, zone)
     for lapse in status.failures:
-        yield "failed", _failed(lapse)
+        yield "failed", _failed(lapse, zone)
     desk = status.desk
     if desk.reminders or desk.problem:
         yield "reminders", _reminders(desk)
@@ -68,21 +69,22 @@ def _reminders(desk: DeskStatus) -> str:
     return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
 
 
-def _written(status: Status) -> str:
+def _written(status: Status, zone: tzinfo | None) -> str:
     done, waiting = status.written, status.unsummarised_turns
-    at = f", said at {done.at}" if done.at else ""
-    reaches = f"up to turn {done.last_turn}{at}" if done.last_turn else "nothing yet"
-    wait = f"{waiting} turn{'s wait' if waiting > 1 else ' waits'}: `familiar write-memory`"
+    at = f", said at {local(done.at, zone)}" if done.at else ""
+    reaches = f"up to turn {done.last_turn:,}{at}" if done.last_turn else "nothing yet"
+    wait = f"{waiting:,} turn{'s wait' if waiting > 1 else ' waits'}: `familiar write-memory`"
     return f"{reaches}; {wait}" if waiting else reaches
 
 
-def _failed(lapse: Lapse) -> str:
+def _failed(lapse: Lapse, zone: tzinfo | None) -> str:
     """Return what failed, when, why, what mends it, and what tries it again."""
-    mend = f"{lapse.hint} Then run it again." if lapse.hint else "Run it again."
-    return f"`{lapse.command}` at {lapse.at}: {lapse.message}. {mend}"
+    again = "" if "again" in lapse.hint else "Then run it again." if lapse.hint else "Run it again."
+    mend = " ".join(part for part in (lapse.hint, again) if part)
+    return f"`{lapse.command}` at {local(lapse.at, zone)}: {lapse.message}. {mend}"
 
 
-def _summary(summary: SummaryStatus) -> str:
+def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:
     reaches = f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"
     parts = [reaches]
     if summary.behind:
@@ -90,7 +92,7 @@ def _summary(summary: SummaryStatus) -> str:
     if summary.cut:
         parts.append("it was too long and lost its end")
     if summary.failed:
-        parts.append(f"failed at {summary.failed_at}: {summary.failed}")
+        parts.append(f"failed at {local(summary.failed_at, zone)}: {summary.failed}")
     if summary.private:
         parts.append(f"{summary.private} of private channels beside it")
     return "; ".join(parts)
@@ -103,10 +105,11 @@ def _memory(status: Status) -> str:
     return f"{status.memory_files} file{'s' if status.memory_files > 1 else ''}{skipped}"
 
 
-def _turns(status: Status) -> str:
+def _turns(status: Status, zone: tzinfo | None) -> str:
     last = status.last_turn
     if last is None:
         return 'nothing was said yet: `familiar ask "Hello"`'
     broken = ", broken off" if last.partial else ""
-    who = last.author or status.familiar
-    return f"{status.turns}, the last by {who} in {last.channel} at {last.at}{broken}"
+    who = last.author or status.name or status.familiar
+    at = local(last.at, zone)
+    return f"{status.turns:,}, the last by {who} in {last.channel} at {at}{broken}"

@@ -72,8 +72,16 @@ def indented(text: Text) -> Padding:
 
 
 def local(moment: str | None, zone: tzinfo | None) -> str:
-    """Return a moment as `clock.iso` writes it in a timezone, to the minute; nothing for none."""
-    return parse_iso(moment).astimezone(zone).strftime("%Y-%m-%d %H:%M") if moment else ""
+    """Return a moment as `clock.iso` writes it in a timezone, to the minute; nothing for none.
+
+    What a person wrote in its place, and is no moment, is returned as it is.
+    """
+    if not moment:
+        return ""
+    try:
+        return parse_iso(moment).astimezone(zone).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):
+        return moment
 
 
 def columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -92,6 +93,25 @@ def test_the_json_tells_what_was_made_of_what_and_what_it_covers(week, serve) ->
         "rests_on": {"2024-W15": ["2024-04-08..2024-04-14"]},
     }
     assert found["coverage"]["monthly"]["missing"] == ["2024-04-08..2024-04-14"]
+
+
+def test_where_there_is_nothing_to_make_it_says_what_to_run_first(ada) -> None:
+    for argv, command in (
+        (("consolidate",), "familiar write-memory"),
+        (("distill", "short"), "familiar write-memory"),
+        (("distill", "long"), "familiar distill mid"),
+    ):
+        told = run(*argv)
+        assert (told.exit_code, told.stdout) == (0, "")
+        assert f"`{command}`" in told.stderr
+
+
+def test_a_time_that_a_person_wrote_into_a_digest_is_shown_as_it_is(week) -> None:
+    run("distill", "short")
+    path = week / "memory" / "digest" / "short.md"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub("made_at: .*", "made_at: long ago", text), encoding="utf-8")
+    assert "long ago" in run("distill", "status").stdout
 
 
 def test_a_second_run_changes_nothing(week, serve) -> None:

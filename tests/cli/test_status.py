@@ -6,6 +6,7 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.ui.terminal import local
 from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run
 from tests.support.writing import NOTHING, point_at, talked
@@ -89,14 +90,17 @@ def test_a_pass_that_failed_is_told_with_when_why_and_what_tries_it_again(monkey
         page = run("status").stdout
 
         assert (failure["command"], failure["code"]) == ("familiar write-memory", "model_key")
-        assert failure["at"] in page
+        assert local(failure["at"], None) in page
         assert "bad key" in page
         assert "nothing yet; 2 turns wait: `familiar write-memory`" in page
 
         assert run("write-memory").exit_code == 0
         found = data("status")
         assert (found["failures"], found["written"]["last_turn"]) == ([], 2)
-        assert "up to turn 2, said at 2026-04-07T18:01:00.000Z\n" in run("status").stdout
+        assert (
+            f"up to turn 2, said at {local('2026-04-07T18:01:00.000Z', None)}\n"
+            in run("status").stdout
+        )
 
 
 def test_a_pass_that_could_not_even_begin_is_told(monkeypatch) -> None:
