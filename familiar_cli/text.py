@@ -49,6 +49,15 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
 
 
+def fold_all(texts: Iterable[str]) -> list[str]:
+    """Return what `fold` makes of each text; quick for thousands of plain ones."""
+    known = list(texts)
+    joined = "\0".join(known)
+    if joined.isascii() and joined.count("\0") == len(known) - 1:
+        return joined.lower().split("\0")
+    return [fold(text) for text in known]
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like `name`, or None when none is alike."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.text import fold, harmless, nearest, one_line, slugify
+from familiar_cli.text import fold, fold_all, harmless, nearest, one_line, slugify
 
 anything = st.text(st.characters(), max_size=60)
 
@@ -93,3 +93,13 @@ def test_names_that_a_person_would_call_the_same_fold_to_the_same(one, other) ->
 def test_the_nearest_name_is_one_of_the_known_or_none() -> None:
     assert nearest("presett", ["model", "preset"]) == "preset"
     assert nearest("qqq", ["model", "preset"]) is None
+
+
+@given(st.lists(st.text(max_size=8), max_size=8))
+def test_many_texts_are_folded_as_each_is(texts) -> None:
+    assert fold_all(texts) == [fold(text) for text in texts]
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_letters_are_folded_like_all_others(text) -> None:
+    assert fold(text) == fold(f"{text}é")[:-1]

@@ -6,19 +6,28 @@ a look costs what is new, beside listing the directories.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.cache import Cache, Settled, stamp_of, stamp_time
-from familiar_cli.consolidation.naming import SESSIONS, period_in, session_day, year_in
+from familiar_cli.consolidation.naming import (
+    MONTH_CHARS,
+    SESSIONS,
+    is_inside_a_year,
+    period_in,
+    session_day,
+    year_in,
+)
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, day_of, year_of
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.privacy import visible_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from familiar_cli.memory.store import MemoryStore
     from familiar_cli.memory.types import MemoryEntry
@@ -148,13 +157,33 @@ def _by_year(
 ) -> dict[str, list[MemoryEntry]]:
     found: dict[str, list[MemoryEntry]] = {}
     for directory in (SESSIONS, *TIERS):
-        for entry in entries_in(store, directory, library.problems):
-            year = year_in(entry.rel_path, cutoff_hour)
-            if year in found:
-                found[year].append(entry)
-            elif year is not None:
-                found[year] = [entry]
+        entries = entries_in(store, directory, library.problems)
+        for year, some in _runs(entries, len(directory) + 1, cutoff_hour):
+            found.setdefault(year, []).extend(some)
     return found
+
+
+def _runs(
+    entries: Sequence[MemoryEntry], start: int, cutoff_hour: int
+) -> Iterator[tuple[str, Sequence[MemoryEntry]]]:
+    """Yield the entries of a directory by year; a month within one year takes a step, no more.
+
+    Args:
+        entries: Sorted by their paths.
+        start: Where the name in a path begins.
+        cutoff_hour: When the night ends.
+    """
+    at = 0
+    while at < len(entries):
+        path = entries[at].rel_path
+        end = at + 1
+        if is_inside_a_year(path[start:]):
+            behind = path[: start + MONTH_CHARS] + chr(0x10FFFF)
+            end = bisect_left(entries, behind, lo=end, key=attrgetter("rel_path"))
+        year = year_in(path, cutoff_hour)
+        if year is not None:
+            yield year, entries[at:end]
+        at = end
 
 
 def _take_in(library: Library, files: Sequence[File], cutoff_hour: int) -> None:

@@ -23,6 +23,15 @@ _TURN_OF_THE_YEAR: Final = frozenset({"12-2", "12-3", "01-0"})
 _OF_DAYS: Final = frozenset({SESSIONS, "daily"})
 
 
+MONTH_CHARS: Final = len("2026-04")
+_INSIDE: Final = re.compile(r"\d{4}-(?:0[2-9]|1[01])-", re.ASCII)
+
+
+def is_inside_a_year(name: str) -> bool:
+    """Return whether all names with the same first `MONTH_CHARS` lie in one year: in no winter."""
+    return bool(_INSIDE.match(name))
+
+
 def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, int] | None:
     """Return the day that a session file belongs to, and its place in it; None: no session file.
 

@@ -20,7 +20,7 @@ from familiar_cli.memory import paths
 from familiar_cli.memory.files import check_readable, sha256_of, signature
 from familiar_cli.memory.types import MISSING, Change
 from familiar_cli.plain_files import read_plain
-from familiar_cli.text import fold
+from familiar_cli.text import fold, fold_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ class _Names:
         if name in self.all:
             return None
         if self._folded is None:
-            self._folded = Counter(map(fold, self.all))
+            self._folded = Counter(fold_all(self.all))
         folded = fold(name)
         if not self._folded[folded]:
             return None

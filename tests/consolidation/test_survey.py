@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.consolidation.coverage import coverage
+from familiar_cli.consolidation.library import _runs
 from familiar_cli.consolidation.naming import period_in, session_day, year_in
 from familiar_cli.consolidation.periods import TIERS, year_of
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
+from familiar_cli.memory.types import MemoryEntry
 from tests.consolidation.support import Life
 
 NOW = datetime(2027, 2, 1, 12, tzinfo=UTC)
@@ -155,7 +157,7 @@ changes = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(changes, max_size=8))
 def test_what_is_due_is_due_with_a_cache_and_without(steps) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -208,3 +210,18 @@ def test_a_file_is_put_into_the_year_of_its_day(rel_path) -> None:
     if placed or named:
         first = placed[0] if placed else named[0].first
         assert year_in(rel_path) == year_of(first).name
+
+
+@settings(max_examples=200)
+@given(st.sets(names, max_size=30), st.sampled_from(["sessions", "daily"]))
+def test_files_are_put_into_years_in_runs_as_they_would_be_one_by_one(found, directory) -> None:
+    paths = sorted(path for path in found if path.startswith(f"{directory}/"))
+    entries = [MemoryEntry(path, is_dir=False, size_bytes=1, modified=NOW) for path in paths]
+    by_year: dict[str, list[str]] = {}
+    for year, some in _runs(entries, len(directory) + 1, 5):
+        by_year.setdefault(year, []).extend(entry.rel_path for entry in some)
+    one_by_one: dict[str, list[str]] = {}
+    for path in paths:
+        if (year := year_in(path)) is not None:
+            one_by_one.setdefault(year, []).append(path)
+    assert by_year == one_by_one
