@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.index import lexical
 from familiar_cli.index.embedder import EmbedderError, Opened
 from familiar_cli.index.search import asked_apart, search
 from familiar_cli.index.types import Options
@@ -153,6 +154,28 @@ def test_what_a_named_speaker_said_comes_first(world) -> None:
     world.put("a.md", talk("I painted a lake", "I painted a horse", "nice", "thanks"))
     (hit, *_) = world.ask("What did Ada paint?", lines=True).hits
     assert ("horse" in hit.text, hit.signals.speaker) == (True, True)
+
+
+def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_the_others(
+    world,
+) -> None:
+    world.put("a.md", "tea")
+    world.put("b.md", "tea")
+    asked: list[str] = []
+
+    def watched(connection):
+        connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
+        connection.set_trace_callback(asked.append)
+        lexical.ask(connection, "tea", restricted=True)
+        connection.set_trace_callback(None)
+        asks = [statement for statement in asked if "_fts MATCH" in statement]
+        plans = [connection.execute(f"EXPLAIN QUERY PLAN {ask}").fetchall() for ask in asks]
+        return [row[-1] for plan in plans for row in plan if "VIRTUAL TABLE" in row[-1]]
+
+    world.index.refresh()
+    scans = world.index.use(watched)
+    assert len(scans) == 3
+    assert not [scan for scan in scans if ":=" in scan]  # how FTS5 tells of a look-up by row
 
 
 def test_what_is_excluded_is_not_found(world, meaning) -> None:
