@@ -72,7 +72,8 @@ def make(home: Path, size: tuple[int, int]) -> str:
     (home / name / "character.toml").write_text('[llm]\npreset = "custom"\n', encoding="utf-8")
     fill(home / name / "history.db", chance, turns)
     with Familiar.load_from_disk(home, name) as familiar, closing(familiar.names()) as names:
-        names.refresh()  # the first look at all people is no part of a turn
+        names.refresh()  # the first look at all files is no part of a turn
+        familiar.index.refresh()
     return name
 
 

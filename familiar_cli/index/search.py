@@ -204,10 +204,16 @@ class _Asked:
             return False
         self.connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
         rows = self.connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
+
+        def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
+            if options.since is None:
+                return ""  # nobody asks
+            return day or last_day(rel_path) or hits.local_day(mtime_ns)
+
         wanted = [
             (id_,)
             for id_, rel_path, day, mtime_ns in rows
-            if is_wanted(rel_path, day or last_day(rel_path) or hits.local_day(mtime_ns), options)
+            if is_wanted(rel_path, day_of(rel_path, day, mtime_ns), options)
         ]
         self.connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
         return True
