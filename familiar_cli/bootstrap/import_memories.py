@@ -11,8 +11,9 @@ from familiar_cli.bootstrap import bullets
 from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
-from familiar_cli.bootstrap.folders.reading import read_folder
+from familiar_cli.bootstrap.folders.reading import read_folder, require_there
 from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.plain_files import is_directory
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
@@ -105,14 +106,11 @@ def read_tree(directory: Path) -> Folder:
         NotFoundError: There is no such directory.
         BadInputError: It is a file, or no such tree is there.
     """
+    require_there(directory)
     for below in _BELOW:
         root = directory / below
-        if any((root / tier).is_dir() for tier in TIERS):
+        if any(is_directory(root / tier) for tier in TIERS):
             return read_folder(root)
-    if not directory.exists():
-        raise NotFoundError(
-            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
-        )
     raise BadInputError(
         f"{str(directory)!r} holds no memories: none of the directories {', '.join(TIERS)} is"
         " there; nothing was imported",

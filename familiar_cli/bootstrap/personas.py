@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece
+from familiar_cli.bootstrap.folders.reading import require_there
 from familiar_cli.bootstrap.persona_tasks import tasks_markdown
-from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.errors import BadInputError
 from familiar_cli.memory import desk
 from familiar_cli.memory.desk.items import items_in
 from familiar_cli.memory.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
@@ -84,10 +85,7 @@ def find_personas(directory: Path) -> list[PersonaDir]:
         NotFoundError: There is no such directory.
         BadInputError: It is a file, or no persona is there.
     """
-    if not directory.exists():
-        raise NotFoundError(
-            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
-        )
+    require_there(directory)
     found = list(_found(directory))
     if not found:
         raise BadInputError(

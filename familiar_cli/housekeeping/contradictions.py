@@ -34,6 +34,7 @@ _PAST: Final = Wordings.of("""
 """)
 _YEAR_DAYS: Final = 365.25
 _MOST_VALUES: Final = 100
+_AGE_DIGITS: Final = 3
 
 
 def check_contradictions(corpus: Corpus, options: Options) -> Iterator[Finding]:
@@ -92,7 +93,8 @@ def _agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
     """Tell whether both may hold: `Oslo` is in `Oslo, Norway`, and who ages grows older."""
     (day, value), (other_day, another) = one, other
     if kind == "age":
-        ages = [int(word) for text in (value, another) for word in text.split() if word.isdecimal()]
+        words = f"{value} {another}".split()
+        ages = [int(word) for word in words if word.isdecimal() and len(word) <= _AGE_DIGITS]
         years = (other_day - day).days / _YEAR_DAYS
         return len(ages) != 2 or abs(ages[1] - ages[0] - years) <= 1  # noqa: PLR2004
     return _within(value, another) or _within(another, value)

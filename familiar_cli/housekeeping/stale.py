@@ -6,7 +6,6 @@ race, or likes painting, stays true however long ago it was said.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.attributes import HEADS, STAYING, attribute
@@ -103,7 +102,7 @@ def _is_past(statement: Statement, note: Note, options: Options) -> bool:
     said = _written(statement, note)
     for days, wordings in _SPANS:
         if wordings.is_in(statement.text):
-            passed = said + timedelta(days=days + _GRACE_DAYS) < options.today
+            passed = (options.today - said).days > days + _GRACE_DAYS
             return passed and not _NO_PLAN.is_in(statement.text)
     return False
 
@@ -111,7 +110,7 @@ def _is_past(statement: Statement, note: Note, options: Options) -> bool:
 def _is_old(statement: Statement, options: Options) -> bool:
     """Tell whether a line of a day long ago says what changes: a home, an age, what is now."""
     day = statement.own_day
-    if day is None or day + timedelta(days=options.stale_days) >= options.today:
+    if day is None or (options.today - day).days <= options.stale_days:
         return False
     found = attribute(statement.text)
     return _NOW.is_in(statement.text) or (found is not None and found.kind not in STAYING)

@@ -34,6 +34,8 @@ TEXTS = {
     "mixed ends": "- City: Oslo\r\n- City: Rome\r- x\n",
     "rtl": "شهر: القاهرة (2024-01-01)\n",
     "cjk": "住所：東京 (2024-01-01)。庭の梅が咲いて\n",
+    "far days": "- City: Oslo, tomorrow (9999-12-31)\n- City: Rome, tomorrow (0001-01-01)\n",
+    "great ages": f"- Age: {'9' * 350} (2024-01-01)\n- Age: 30 (2025-01-01)\n",
     "deep": "\n".join("  " * (n % 300) + "- a list in a list in a list" for n in range(800)),
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.bounds import MAX_TOTAL_BYTES, MIB
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError
+from familiar_cli.plain_files import is_directory
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -55,18 +56,29 @@ def read_folder(directory: Path) -> Folder:
         BadInputError: It is a file.
         LimitError: It holds more than `MAX_FILES` files or `MAX_TOTAL_BYTES`.
     """
-    if not directory.exists():
-        raise NotFoundError(
-            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
-        )
-    if not directory.is_dir():
-        raise BadInputError(
-            f"{str(directory)!r} is a file, not a directory; nothing was imported",
-            hint="Name the directory that it is in.",
-        )
+    require_there(directory)
     folder = Folder()
     _read_into(folder, str(directory), "", 0)
     return folder
+
+
+def require_there(directory: Path) -> None:
+    """Make sure that a directory is there.
+
+    Raises:
+        NotFoundError: There is nothing.
+        BadInputError: It is a file.
+    """
+    if is_directory(directory):
+        return
+    if not os.path.lexists(directory):
+        raise NotFoundError(
+            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
+        )
+    raise BadInputError(
+        f"{str(directory)!r} is no directory; nothing was imported",
+        hint="Name the directory that it is in.",
+    )
 
 
 def _read_into(folder: Folder, directory: str, below: str, depth: int) -> None:
