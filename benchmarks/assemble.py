@@ -25,13 +25,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from familiar_cli.actions.talk import assemble
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.memory.self_files import field_markdown
-from familiar_cli.talking import assemble
+from familiar_cli.memory.pages.self_files import field_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 DAY = timedelta(days=1)
 FIRST = date(2010, 1, 4)  # a Monday, and the first day of an ISO year

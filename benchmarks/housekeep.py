@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.housekeeping.reading import read_corpus
 from familiar_cli.housekeeping.run import CHECKS, look_through
 from familiar_cli.housekeeping.types import Options
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -38,7 +38,7 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import BATCH, Opened, Spec, open_embedder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import Options
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,10 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from familiar_cli.memory.disk import Disk
 from familiar_cli.memory.journal.chronicle import Chronicle
 from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.store import Limits, MemoryStore
+from familiar_cli.memory.store.disk import Disk
+from familiar_cli.memory.store.store import Limits, MemoryStore
 
 SIZES = (100, 1_000, 10_000)
 ROOMS = ("people", "topics", "sessions", "lore")

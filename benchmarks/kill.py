@@ -24,7 +24,7 @@ from pathlib import Path
 
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 FILES = [f"{room}/{n}.md" for room in ("people", "topics", "sessions/2026") for n in range(12)]
 MOST_FILES = 20

@@ -33,7 +33,7 @@ from familiar_cli.index.dates import day_words
 from familiar_cli.index.embedder import Opened, open_embedder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import Options
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.text import slugify
 from familiar_cli.tokens import heuristic
 

@@ -20,10 +20,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from familiar_cli.actions.talk import assemble
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
-from familiar_cli.talking import assemble
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from pathlib import Path
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.memory.journal.chronicle import Chronicle
 from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 KINDS = ("one file", "50 files", "history.db")
 

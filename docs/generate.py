@@ -16,10 +16,10 @@ from familiar_cli.config.settings import all_settings
 from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.llm.streaming import MAX_REPLY_CHARS
-from familiar_cli.memory import paths
-from familiar_cli.memory.files import MAX_READ_BYTES
-from familiar_cli.memory.grep import MAX_PATTERN_CHARS
-from familiar_cli.memory.types import Limits
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.files import MAX_READ_BYTES
+from familiar_cli.memory.store.grep import MAX_PATTERN_CHARS
+from familiar_cli.memory.store.types import Limits
 
 if TYPE_CHECKING:
     from familiar_cli.config.settings import Setting

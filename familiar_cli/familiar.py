@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.journal.chronicle import Chronicle
     from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.people.aliases import Aliases
+    from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.runs import Runs
 
@@ -143,7 +143,7 @@ class Familiar:
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
         from familiar_cli.index.store import IndexingMemoryStore
-        from familiar_cli.memory.store import Limits, MemoryStore
+        from familiar_cli.memory.store.store import Limits, MemoryStore
 
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
@@ -332,7 +332,7 @@ class Familiar:
 
     def names(self) -> Aliases:
         """Return who is called what. The caller closes it."""
-        from familiar_cli.memory.aliases import Aliases
+        from familiar_cli.memory.people.aliases import Aliases
 
         return Aliases(self.memory)
 

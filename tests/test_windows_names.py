@@ -16,7 +16,7 @@ from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_boo
 from familiar_cli.config.channel import ChannelConfigs, file_stem
 from familiar_cli.errors import UnsafePathError, UsageError
 from familiar_cli.identity import Author, check_familiar_id
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import v3
 from tests.support.lorebooks import lore, world
 

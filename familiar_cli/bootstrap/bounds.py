@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from familiar_cli.memory.files import MAX_READ_BYTES
+from familiar_cli.memory.store.files import MAX_READ_BYTES
 
 MIB: Final = 1024 * 1024
 MAX_FILE_BYTES: Final = MAX_READ_BYTES  # a card with many pictures and voices

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.likeness import normal
+from familiar_cli.memory.pages.similarity import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.card_fields import is_text
 from familiar_cli.bootstrap.json_text import dump_json
-from familiar_cli.memory.self_files import SELF_FILES
+from familiar_cli.memory.pages.self_files import SELF_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

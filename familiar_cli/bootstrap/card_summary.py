@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.card_findings import book_entries, sent_tokens
-from familiar_cli.memory.self_files import SELF_FILES
+from familiar_cli.memory.pages.self_files import SELF_FILES
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.cards import Card

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from familiar_cli.bootstrap.account import Made
+from familiar_cli.bootstrap.import_report import Made
+from familiar_cli.bootstrap.staging import build
 from familiar_cli.bootstrap.unpack_character import plan_unpack
-from familiar_cli.bootstrap.workshop import build
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_familiar_id
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _MAX_NAME_CHARS = 200
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.bootstrap.account import Made
 from familiar_cli.bootstrap.folders.plan import Wish, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
+from familiar_cli.bootstrap.import_report import Made
 from familiar_cli.bootstrap.persona_templates import NAMES, template_folder
 from familiar_cli.bootstrap.personas import LEDGER, PersonaDir, map_persona
-from familiar_cli.bootstrap.workshop import build
+from familiar_cli.bootstrap.staging import build
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_familiar_id
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.folders.plan import FolderPlan
     from familiar_cli.bootstrap.folders.reading import Folder
     from familiar_cli.identity import Author
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _MAX_NAME_CHARS = 200
 _OVERWRITE = "Add `--overwrite` to put the persona's text in their place, or give another ID."

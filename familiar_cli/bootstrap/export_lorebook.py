@@ -10,7 +10,7 @@ from familiar_cli.bootstrap.lorebooks.write import written
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.types import BookFormat, Lorebook
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 __all__ = ["collect", "export_book", "own_format", "written"]
 

@@ -8,12 +8,12 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap import bullets
-from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder, require_there
+from familiar_cli.bootstrap.import_report import Account
 from familiar_cli.errors import BadInputError, NotFoundError
-from familiar_cli.plain_files import is_directory
+from familiar_cli.files import is_directory
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.bootstrap.folders.plan import Wish
     from familiar_cli.bootstrap.folders.reading import Folder
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryEntry
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryEntry
 
 SOURCE: Final = "import-memories"
 KEPT_DIR: Final = ".imported/memories"

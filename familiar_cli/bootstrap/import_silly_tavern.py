@@ -14,7 +14,7 @@ from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
 from familiar_cli.errors import BadInputError
 
 if TYPE_CHECKING:
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 __all__ = [
     "DEFAULT_DIRECTORY",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
 from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
-from familiar_cli.memory.disk import patiently
+from familiar_cli.memory.store.disk import patiently
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from familiar_cli.bootstrap.persona_tasks import tasks_markdown
 from familiar_cli.errors import BadInputError
 from familiar_cli.memory import desk
 from familiar_cli.memory.desk.items import items_in
-from familiar_cli.memory.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
+from familiar_cli.memory.pages.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.card_fields import is_text
 from familiar_cli.bootstrap.card_json import FILE_FIELDS, dump_kept, kept_of, storable, unmapped
 from familiar_cli.bootstrap.containers import SUFFIXES
+from familiar_cli.bootstrap.import_report import Account
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, read_json
 from familiar_cli.errors import BadInputError, RefusedError
-from familiar_cli.memory.self_files import (
+from familiar_cli.memory.pages.self_files import (
     CARD_JSON,
     ORIGINAL_STEM,
     SELF_DIR,
     field_markdown,
     self_file,
 )
-from familiar_cli.memory.store import MISSING
+from familiar_cli.memory.store.store import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from familiar_cli.bootstrap.cards import Card
     from familiar_cli.bootstrap.import_silly_tavern import ImportPlan
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
 
 BOOK_DIR: Final = "lore/imported"
 

@@ -119,7 +119,7 @@ def blame(
     familiar memory blame people/alice.md
     familiar memory blame people/alice.md --words
     """
-    from familiar_cli.memory.evidence import turn_ids
+    from familiar_cli.memory.pages.evidence import turn_ids
     from familiar_cli.ui import journal_page as page
     from familiar_cli.ui.emit import exact
 

@@ -64,7 +64,7 @@ def ask(
 
 
 def _show(out: Output, familiar: Familiar, said: Said) -> None:
-    from familiar_cli.talking import assemble
+    from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.terminal import print_page
 
@@ -75,8 +75,8 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
 
 
 def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
+    from familiar_cli.actions.talk import take_turn
     from familiar_cli.errors import PartialError
-    from familiar_cli.talking import take_turn
     from familiar_cli.ui.afterwards import finish, look_back
     from familiar_cli.ui.reply import ReplyPrinter
 

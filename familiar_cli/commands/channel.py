@@ -26,7 +26,7 @@ def ls(ctx: typer.Context) -> None:
     familiar channel ls
     familiar channel ls --json
     """
-    from familiar_cli.inspection.channels import channels_of
+    from familiar_cli.actions.channels import channels_of
     from familiar_cli.ui.channel_page import channels_page
     from familiar_cli.ui.terminal import print_page
 
@@ -54,7 +54,7 @@ def show(
     familiar channel show harbour
     familiar channel show harbour --modality voice
     """
-    from familiar_cli.inspection.channels import shown_channel
+    from familiar_cli.actions.channels import shown_channel
     from familiar_cli.ui.channel_page import channel_page
     from familiar_cli.ui.terminal import print_page
 

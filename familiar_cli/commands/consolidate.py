@@ -53,7 +53,7 @@ def consolidate(
     """
     import asyncio
 
-    from familiar_cli.consolidating import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, How
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.consolidation_page import narrator

@@ -64,7 +64,7 @@ def context(
     _check(ctx, last and turn is not None, *ways, html is not None)
     _check_only_with("--html", html is not None, force)
     _check_only_with("--replay", replay, slot, model)
-    from familiar_cli.inspection.sent import find_trace
+    from familiar_cli.actions.sent import find_trace
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -114,14 +114,14 @@ def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
 
 
 def _raw(trace: Trace) -> None:
-    from familiar_cli.inspection.sent import request_bytes
+    from familiar_cli.actions.sent import request_bytes
     from familiar_cli.ui.emit import exact_bytes
 
     exact_bytes(request_bytes(trace))
 
 
 def _diff(out: Output, familiar: Familiar, trace: Trace, against: int) -> None:
-    from familiar_cli.inspection.sent import find_trace, messages_diff
+    from familiar_cli.actions.sent import find_trace, messages_diff
 
     older = find_trace(familiar, against)
     text = messages_diff(older, trace)
@@ -132,7 +132,7 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: int) -> None:
 
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
-    from familiar_cli.inspection.why import why
+    from familiar_cli.actions.why import why
     from familiar_cli.ui.terminal import print_page
     from familiar_cli.ui.why_page import why_page
 
@@ -143,7 +143,7 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
 def _replay(
     out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
 ) -> None:
-    from familiar_cli.inspection.replay import replay
+    from familiar_cli.actions.replay import replay
     from familiar_cli.ui.replay_page import replay_page
     from familiar_cli.ui.terminal import print_page
 

@@ -35,7 +35,7 @@ def daemon(
     familiar daemon
     familiar daemon --once
     """
-    from familiar_cli.remembering import stay
+    from familiar_cli.actions.write_memory import stay
     from familiar_cli.ui.writer_page import report_text, told_after
 
     out = output(ctx)

@@ -128,8 +128,8 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     """Ask the questions, and show what the last one sent."""
+    from familiar_cli.actions.talk import take_turn
     from familiar_cli.context.trace_files import read_trace
-    from familiar_cli.talking import take_turn
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.reply import ReplyPrinter
 
@@ -153,7 +153,7 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
 
 def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, Any]:
     """Show the prompt of the first question without asking anybody."""
-    from familiar_cli.talking import assemble
+    from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
 
     trace = assemble(familiar, _said(QUESTIONS[0]))

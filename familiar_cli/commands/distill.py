@@ -63,7 +63,7 @@ def status(ctx: typer.Context) -> None:
     familiar distill status
     familiar distill status --json
     """
-    from familiar_cli.consolidating import Consolidating
+    from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.ui.consolidation_page import status_page
     from familiar_cli.ui.terminal import print_page
 
@@ -77,7 +77,7 @@ def status(ctx: typer.Context) -> None:
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
     import asyncio
 
-    from familiar_cli.consolidating import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, How
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.consolidation_page import digest_notes, digest_text
     from familiar_cli.ui.emit import exact

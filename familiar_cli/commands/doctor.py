@@ -17,8 +17,8 @@ def doctor(ctx: typer.Context) -> None:
     familiar doctor
     familiar doctor --json
     """
+    from familiar_cli.actions.doctor.run import examine
     from familiar_cli.errors import PartialError
-    from familiar_cli.inspection.doctor import examine
     from familiar_cli.ui.doctor_page import doctor_page
     from familiar_cli.ui.terminal import print_page
 

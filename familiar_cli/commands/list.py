@@ -16,7 +16,7 @@ def list_(ctx: typer.Context) -> None:
     \b
     familiar list
     """
-    from familiar_cli.inspection.status import list_of
+    from familiar_cli.actions.status import list_of
     from familiar_cli.ui.status_page import list_page
     from familiar_cli.ui.terminal import print_page
 

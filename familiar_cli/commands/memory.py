@@ -12,8 +12,8 @@ from familiar_cli.commands._base import familiar_of, group, output, text_or_stdi
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.memory.transactions import Transaction
-    from familiar_cli.memory.types import Skipped
+    from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.memory.store.types import Skipped
     from familiar_cli.ui.emit import Output
 
 app = group("Read and change the memory directory, look at its past, and bring that back.")
@@ -223,8 +223,8 @@ def links(
     familiar memory links people/alice.md
     familiar memory links notes.md --depth 2
     """
-    from familiar_cli.memory import paths
-    from familiar_cli.memory.links import graph
+    from familiar_cli.memory.pages.links import graph
+    from familiar_cli.memory.store import paths
     from familiar_cli.ui import links_page as page
     from familiar_cli.ui.terminal import print_page
 

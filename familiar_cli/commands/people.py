@@ -9,7 +9,7 @@ import typer
 from familiar_cli.commands._base import familiar_of, group, output
 
 if TYPE_CHECKING:
-    from familiar_cli.inspection.people_changes import PeopleChange
+    from familiar_cli.actions.people_changes import PeopleChange
     from familiar_cli.ui.emit import Output
 
 app = group("See whom the familiar knows, and what they are called.")
@@ -30,7 +30,7 @@ def ls(ctx: typer.Context) -> None:
     familiar people ls
     familiar people ls --json
     """
-    from familiar_cli.inspection.people import people_of
+    from familiar_cli.actions.people import people_of
     from familiar_cli.ui.people_page import people_page, shared_line
     from familiar_cli.ui.terminal import print_page
 
@@ -58,7 +58,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     """
     import sys
 
-    from familiar_cli.inspection.people import show_person
+    from familiar_cli.actions.people import show_person
     from familiar_cli.ui.emit import exact, say
     from familiar_cli.ui.people_page import shared_line
 
@@ -90,7 +90,7 @@ def alias(
     familiar people alias anna Bee --dry-run
     familiar people alias anna Bee --remove
     """
-    from familiar_cli.inspection.people import add_alias, remove_alias
+    from familiar_cli.actions.people import add_alias, remove_alias
     from familiar_cli.ui.emit import exact
     from familiar_cli.ui.people_page import shared_line
 
@@ -124,7 +124,7 @@ def merge(
     familiar people merge discord:42 twitch:9
     familiar people merge discord:42 twitch:9 --dry-run
     """
-    from familiar_cli.inspection.people_changes import merge as merge_people
+    from familiar_cli.actions.people_changes import merge as merge_people
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), merge_people(familiar, kept, other, dry_run=dry_run))
@@ -139,7 +139,7 @@ def split(ctx: typer.Context, person: Person, *, dry_run: _DryRun = False) -> No
     \b
     familiar people split twitch:9
     """
-    from familiar_cli.inspection.people_changes import split as split_person
+    from familiar_cli.actions.people_changes import split as split_person
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), split_person(familiar, person, dry_run=dry_run))
@@ -159,7 +159,7 @@ def rename_alias(
     \b
     familiar people rename-alias discord:42 Ana Anna
     """
-    from familiar_cli.inspection.people_changes import rename
+    from familiar_cli.actions.people_changes import rename
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), rename(familiar, person, old, new, dry_run=dry_run))

@@ -32,7 +32,7 @@ def remember(
     familiar remember "We saw the sea for the first time."
     familiar remember --date 2026-04-07 --title "The sea" -
     """
-    from familiar_cli.consolidating import day_named
+    from familiar_cli.actions.consolidate import day_named
     from familiar_cli.consolidation.significant import remember as keep
     from familiar_cli.ui.emit import exact
 

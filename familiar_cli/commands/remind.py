@@ -29,8 +29,8 @@ def add(
     familiar remind add "Call Anna" --at "tomorrow 9:00"
     familiar remind add "Water the plants" --at friday --dry-run
     """
+    from familiar_cli.actions.desk import add_reminder
     from familiar_cli.commands._base import text_or_stdin
-    from familiar_cli.inspection.desk import add_reminder
     from familiar_cli.ui.desk_page import show_change
 
     with familiar_of(ctx) as familiar:
@@ -50,7 +50,7 @@ def ls(
     familiar remind ls
     familiar remind ls --all --json
     """
-    from familiar_cli.inspection.desk import reminders_of
+    from familiar_cli.actions.desk import reminders_of
     from familiar_cli.ui.desk_page import show_items
 
     with familiar_of(ctx) as familiar:
@@ -70,7 +70,7 @@ def done(
     \b
     familiar remind done 2
     """
-    from familiar_cli.inspection.desk import tick_off
+    from familiar_cli.actions.desk import tick_off
     from familiar_cli.memory.desk import REMINDERS, Mark
     from familiar_cli.ui.desk_page import show_change
 

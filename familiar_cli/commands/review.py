@@ -11,9 +11,9 @@ from familiar_cli.commands._base import familiar_of, group, output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.pending import Pending
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.pending import Pending
 
 app = group("Look at changes of memory that wait for your yes, and take or reject them.")
 
@@ -35,9 +35,9 @@ def list_(ctx: typer.Context) -> None:
     familiar review list
     """
     from familiar_cli.errors import BadInputError
+    from familiar_cli.review.pending import pending_ids, read_pending
     from familiar_cli.ui.emit import exact
     from familiar_cli.ui.writer_page import plan_line
-    from familiar_cli.writer.pending import pending_ids, read_pending
 
     out = output(ctx)
     memory = familiar_of(ctx).memory
@@ -122,7 +122,7 @@ def reject(
     familiar review reject 20260407T180000-a1b2c3 --hunk 2
     """
     from familiar_cli.errors import BadInputError
-    from familiar_cli.writer.pending import drop_damaged
+    from familiar_cli.review.pending import drop_damaged
 
     out = output(ctx)
     memory = familiar_of(ctx).memory
@@ -146,8 +146,8 @@ def _decide(
     *,
     dry_run: bool,
 ) -> None:
+    from familiar_cli.review.pending import decide
     from familiar_cli.ui.emit import exact
-    from familiar_cli.writer.pending import decide
 
     done = decide(memory, plan, apply=take, reject=drop, dry_run=dry_run)
     left = len(done.rest.hunks) if done.rest else 0
@@ -172,7 +172,7 @@ def _told(plan: Pending, drop: set[int], left: int, *, dry_run: bool) -> Iterato
 
 def _plan(memory: MemoryStore, plan_id: str | None) -> Pending:
     from familiar_cli.errors import NotFoundError
-    from familiar_cli.writer.pending import pending_ids, read_pending
+    from familiar_cli.review.pending import pending_ids, read_pending
 
     known = pending_ids(memory)
     if plan_id is None and not known:

@@ -17,7 +17,7 @@ def status(ctx: typer.Context) -> None:
     familiar status
     familiar status --familiar ada --json
     """
-    from familiar_cli.inspection.status import status_of
+    from familiar_cli.actions.status import status_of
     from familiar_cli.ui.status_page import status_page
     from familiar_cli.ui.terminal import print_page
 

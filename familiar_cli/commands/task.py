@@ -34,8 +34,8 @@ def add(
     familiar task add "Mend the lamp"
     familiar task add "Paint the door" --due friday
     """
+    from familiar_cli.actions.desk import add_task
     from familiar_cli.commands._base import text_or_stdin
-    from familiar_cli.inspection.desk import add_task
     from familiar_cli.ui.desk_page import show_change
 
     with familiar_of(ctx) as familiar:
@@ -57,7 +57,7 @@ def ls(
     familiar task ls
     familiar task ls --all --json
     """
-    from familiar_cli.inspection.desk import tasks_of
+    from familiar_cli.actions.desk import tasks_of
     from familiar_cli.ui.desk_page import show_items
 
     with familiar_of(ctx) as familiar:
@@ -90,7 +90,7 @@ def drop(ctx: typer.Context, number: Number, *, dry_run: ShowChange = False) -> 
 
 
 def _mark(ctx: typer.Context, number: int, mark: Mark, *, dry_run: bool) -> None:
-    from familiar_cli.inspection.desk import tick_off
+    from familiar_cli.actions.desk import tick_off
     from familiar_cli.memory.desk import TASKS
     from familiar_cli.ui.desk_page import show_change
 

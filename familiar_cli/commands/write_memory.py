@@ -54,10 +54,10 @@ def write_memory(
     familiar write-memory --review
     familiar write-memory --since 7d
     """
+    from familiar_cli.actions.write_memory import memory_writer, write_now
     from familiar_cli.clock import now
     from familiar_cli.errors import UsageError
     from familiar_cli.history.when import read_when
-    from familiar_cli.remembering import memory_writer, write_now
     from familiar_cli.ui import writer_page as page
 
     out = output(ctx)

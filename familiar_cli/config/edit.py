@@ -18,7 +18,7 @@ from familiar_cli.config.load import build, parse, read_text
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
-from familiar_cli.plain_files import read_plain
+from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

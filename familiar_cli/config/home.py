@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from familiar_cli.errors import ConfigError, NotFoundError, UsageError
+from familiar_cli.files import read_plain
 from familiar_cli.identity import check_familiar_id
-from familiar_cli.plain_files import read_plain
 
 CHOSEN_FILE = ".chosen"
 NEAREST = Path("data") / "familiars"

@@ -12,7 +12,7 @@ from familiar_cli.config.choices import OF_PRESET
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import did_you_mean, is_name, setting_of
 from familiar_cli.errors import ConfigError
-from familiar_cli.plain_files import read_plain
+from familiar_cli.files import read_plain
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from familiar_cli.memory.evidence import without_references
+from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.text import fold
 
 Kind = Literal["heading", "item", "paragraph", "code"]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.consolidation.blocks import blocks, key_of
-from familiar_cli.memory.evidence import reference, turn_ids, without_references
-from familiar_cli.memory.privacy import visible_in
+from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -15,14 +15,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import now
-from familiar_cli.plain_files import read_plain
+from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.memory.types import MemoryEntry
+    from familiar_cli.memory.store.types import MemoryEntry
 
 _VERSION: Final = 2
 _ROW: Final = 5

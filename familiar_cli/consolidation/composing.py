@@ -14,7 +14,7 @@ from familiar_cli.consolidation.replies import key_of
 from familiar_cli.consolidation.types import Item, Plan
 from familiar_cli.errors import ConfigError, RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.types import Completion
-from familiar_cli.memory.likeness import Known, scripts_in
+from familiar_cli.memory.pages.similarity import Known, scripts_in
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:

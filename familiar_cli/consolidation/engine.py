@@ -10,8 +10,8 @@ from familiar_cli.consolidation.keeping import hand_in, made_again
 from familiar_cli.consolidation.pages import Page, Record, page_text, read_page
 from familiar_cli.consolidation.types import SOURCE, Change, Made
 from familiar_cli.errors import ConflictError
-from familiar_cli.memory.privacy import visible_in
-from familiar_cli.memory.types import MISSING
+from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.store.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.composing import Composer
     from familiar_cli.consolidation.keeping import Hand
     from familiar_cli.consolidation.types import Refused, Wanted, Why
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
 
 _TRIES: Final = 3
 _HALF: Final = 0.5

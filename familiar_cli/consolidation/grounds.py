@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from familiar_cli.memory.likeness import normal
+from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:

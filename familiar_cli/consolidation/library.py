@@ -24,13 +24,13 @@ from familiar_cli.consolidation.naming import (
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, day_of, year_of
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.privacy import visible_in
+from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryEntry
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryEntry
 
 
 @dataclass(frozen=True, slots=True)

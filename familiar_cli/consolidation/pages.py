@@ -18,8 +18,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory import front_matter
-from familiar_cli.memory.privacy import visible_in
+from familiar_cli.memory.pages import front_matter
+from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

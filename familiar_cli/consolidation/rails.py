@@ -10,8 +10,8 @@ from familiar_cli.consolidation.grounds import Source, best, sentences
 from familiar_cli.consolidation.types import Plan, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
-from familiar_cli.memory.likeness import main_script
-from familiar_cli.memory.tidy import as_line
+from familiar_cli.memory.pages.as_line import as_line
+from familiar_cli.memory.pages.similarity import main_script
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.consolidation.types import Item
     from familiar_cli.llm.types import Completion
-    from familiar_cli.memory.likeness import Known
+    from familiar_cli.memory.pages.similarity import Known
 
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
-from familiar_cli.plain_files import read_plain
+from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

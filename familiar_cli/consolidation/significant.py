@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.types import MISSING
+from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 DIRECTORY: Final = "significant"
 _TITLE_CHARS: Final = 80

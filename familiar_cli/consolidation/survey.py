@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.consolidation.periods import Period
     from familiar_cli.consolidation.standing import Today
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 
 def survey(

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.self_files import CARD_JSON, SELF_FILES, field_text
+from familiar_cli.memory.pages.self_files import CARD_JSON, SELF_FILES, field_text
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from familiar_cli.context.types import Role
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryFile
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryFile
 
 DEFAULT_DEPTH: Final = 4
 _ROLES: Final[dict[object, Role]] = {

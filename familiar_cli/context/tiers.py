@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from familiar_cli.config.tiers import TIERS
-from familiar_cli.memory.aliases import PEOPLE_DIR
 from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
-from familiar_cli.memory.self_files import CARD_JSON, SELF_DIR, TIERS_NOTE
+from familiar_cli.memory.pages.self_files import CARD_JSON, SELF_DIR, TIERS_NOTE
+from familiar_cli.memory.people.aliases import PEOPLE_DIR
 
 IDENTITY: Final = 1
 STANDARD: Final = 2

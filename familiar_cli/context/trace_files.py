@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context._stored import to_bytes
 from familiar_cli.context.trace import Trace, damaged
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.plain_files import read_plain
+from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 from familiar_cli.housekeeping.lines import quotes
 from familiar_cli.housekeeping.types import Check, Edit, Finding
-from familiar_cli.memory.links import SUFFIXES
+from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.housekeeping.types import Corpus, Note, Options
-    from familiar_cli.memory.links import LinkPlace
+    from familiar_cli.memory.pages.links import LinkPlace
 
 
 # "example.org/tea" lacks only its scheme.

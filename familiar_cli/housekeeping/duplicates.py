@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.sketch import Sketches, words_of
 from familiar_cli.housekeeping.types import DERIVED, Check, Edit, Finding, Quote
-from familiar_cli.memory.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

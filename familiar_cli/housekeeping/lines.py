@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.types import MOST_QUOTES, Quote
-from familiar_cli.memory.evidence import last_turn, without_references
+from familiar_cli.memory.pages.evidence import last_turn, without_references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

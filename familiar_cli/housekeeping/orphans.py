@@ -10,7 +10,7 @@ from familiar_cli.fts import content_words, is_unspaced
 from familiar_cli.housekeeping.lines import quotes
 from familiar_cli.housekeeping.types import Check, Finding
 from familiar_cli.housekeeping.wording import words_in
-from familiar_cli.memory.links import SUFFIXES, title_of
+from familiar_cli.memory.pages.links import SUFFIXES, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.types import Corpus, Note
 from familiar_cli.housekeeping.wording import known_in
-from familiar_cli.memory.types import Skipped
+from familiar_cli.memory.store.types import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryEntry
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryEntry
 
 _TEXT: Final = (".md", ".markdown", ".txt", ".json", ".toml", ".yaml", ".yml", ".csv")
 MAX_BYTES: Final = 4 * 1024 * 1024

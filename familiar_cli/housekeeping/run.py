@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from familiar_cli.housekeeping.types import Check, Finding, Options
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import Skipped
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import Skipped
 
 CHECKS: Final = (
     SECRETS,

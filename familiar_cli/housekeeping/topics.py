@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import DAY
 from familiar_cli.housekeeping.types import Check, Edit, Finding, Quote
-from familiar_cli.memory.links import places
-from familiar_cli.memory.privacy import private_channel
+from familiar_cli.memory.pages.links import places
+from familiar_cli.memory.pages.privacy import private_channel
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import quotes
 from familiar_cli.housekeeping.types import Check, Finding
-from familiar_cli.memory.alias_section import names_of
-from familiar_cli.memory.aliases import slug_in
-from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.aliases import slug_in
+from familiar_cli.memory.people.mentions import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

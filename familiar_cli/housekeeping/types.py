@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.links import SUFFIXES, places
+from familiar_cli.memory.pages.links import SUFFIXES, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date, datetime
 
-    from familiar_cli.memory.links import LinkPlace
-    from familiar_cli.memory.types import Skipped
+    from familiar_cli.memory.pages.links import LinkPlace
+    from familiar_cli.memory.store.types import Skipped
 
 ARCHIVES: Final = ("sessions", "daily", "weekly", "monthly", "yearly", "significant")
 """Directories that record what was, day by day; nothing in them goes out of date."""

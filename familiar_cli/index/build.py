@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.files import is_directory, is_plain
 from familiar_cli.index import rows, scan, schema, vectors
 from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH
-from familiar_cli.memory.links import SUFFIXES
-from familiar_cli.plain_files import is_directory, is_plain
+from familiar_cli.memory.pages.links import SUFFIXES
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from familiar_cli.index.embedder import Embedder
     from familiar_cli.index.scan import Stamp
     from familiar_cli.index.vectors import Vectors
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import Skipped
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import Skipped
 
     # Called with what is done, how many of it are, and how many there will be.
     Progress = Callable[[str, int, int], None]

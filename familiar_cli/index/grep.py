@@ -16,7 +16,7 @@ from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
 from familiar_cli.index.hits import age_days, coverage, local_day
 from familiar_cli.index.types import Hit, Signals
-from familiar_cli.memory.links import SUFFIXES
+from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.chunking import Cut, Span
     from familiar_cli.index.types import Options
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
 

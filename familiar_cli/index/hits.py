@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.rank import Scored, Weights
     from familiar_cli.index.types import Options
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _NAME_WORDS: Final = 4
 _ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names

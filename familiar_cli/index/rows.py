@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.index import chunking
 from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta, transaction
-from familiar_cli.memory.links import NAMED_DIRS, targets
+from familiar_cli.memory.pages.links import NAMED_DIRS, targets
 
 if TYPE_CHECKING:
     import sqlite3

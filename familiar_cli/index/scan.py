@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now as clock_now
-from familiar_cli.memory.files import Tree
-from familiar_cli.memory.links import SUFFIXES
-from familiar_cli.memory.walk import UNREADABLE, scan
+from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.store.files import Tree
+from familiar_cli.memory.store.walk import UNREADABLE, scan
 
 if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from familiar_cli.memory.types import Skipped
+    from familiar_cli.memory.store.types import Skipped
 
 SETTLED_NS: Final = 2_000_000_000
 """How old a change must be before times are trusted; FAT counts in steps of two seconds."""

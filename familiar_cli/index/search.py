@@ -291,7 +291,7 @@ def _chunks(
 def _check_within(index: EmbeddingIndex, within: str) -> None:
     if not within:
         return
-    from familiar_cli.memory import paths  # noqa: PLC0415
+    from familiar_cli.memory.store import paths  # noqa: PLC0415
 
     place = index.store.root / paths.parse(within)
     if not place.exists():

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from familiar_cli.index.build import EmbeddingIndex
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.transactions import Transaction
 
 
 class IndexingMemoryStore(MemoryStore):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.files import read_plain
 from familiar_cli.models.catalog import CATALOG, File, Model
 from familiar_cli.models.verify import sha256_of
-from familiar_cli.plain_files import read_plain
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:

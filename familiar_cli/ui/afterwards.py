@@ -22,7 +22,7 @@ _STAYS: Final = {
 
 def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
     """Take on what a turn has made due. Whatever goes wrong, the reply stands."""
-    from familiar_cli.remembering import write_later
+    from familiar_cli.actions.write_memory import write_later
 
     familiar.look_after_index()  # a second's work, which nobody need be told of
     try:
@@ -62,7 +62,7 @@ def _tell(out: Output, drained: Drained, why: str) -> None:
 
 
 def _kind(job: str) -> str:
+    from familiar_cli.actions.write_memory import WRITER_SLOT
     from familiar_cli.familiar import INDEX_JOB
-    from familiar_cli.remembering import WRITER_SLOT
 
     return {WRITER_SLOT: "memory", INDEX_JOB: "index"}.get(job, "summary")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.inspection.channels import ListedChannel, ShownChannel
+    from familiar_cli.actions.channels import ListedChannel, ShownChannel
 
 _VALUE_CHARS = 60
 

@@ -81,8 +81,8 @@ class Chat:
 
     def _open(self) -> None:
         """Greet in a conversation that has not begun. It is kept with the first turn."""
+        from familiar_cli.actions.talk import opening_of
         from familiar_cli.llm.slots import check_usable
-        from familiar_cli.talking import opening_of
 
         check_usable(self.familiar.slot())  # better now than after the first line
         self.opening = opening_of(self.familiar, self.said)
@@ -111,7 +111,7 @@ class Chat:
         return 0
 
     def _turn(self, text: str) -> int:
-        from familiar_cli.talking import take_turn
+        from familiar_cli.actions.talk import take_turn
 
         if self.opening and not self.said.off_record:  # what was shown is what is kept
             modality = str(self.said.modality)
@@ -182,7 +182,7 @@ class Chat:
             self.out.note(f"There is no command {line!r}. {hint} To say it, begin with //.")
 
     def _context(self) -> None:
-        from familiar_cli.inspection.sent import find_trace
+        from familiar_cli.actions.sent import find_trace
         from familiar_cli.ui.context_page import context_page
         from familiar_cli.ui.terminal import print_page
 

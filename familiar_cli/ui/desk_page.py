@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.ui.emit import exact
 
 if TYPE_CHECKING:
-    from familiar_cli.inspection.desk import Desk, Done, Listed
+    from familiar_cli.actions.desk import Desk, Done, Listed
     from familiar_cli.memory.desk import Change
     from familiar_cli.ui.emit import Output
 

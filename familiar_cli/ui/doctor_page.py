@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.inspection.types import Check
+    from familiar_cli.actions.doctor.types import Check
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 

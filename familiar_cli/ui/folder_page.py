@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.account import Account, Made
     from familiar_cli.bootstrap.import_memories import ImportedMemories
+    from familiar_cli.bootstrap.import_report import Account, Made
 
 _MOST_LINES: Final = 60
 _CHARS: Final = 120

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.tidying import Found, Tidied
+    from familiar_cli.actions.housekeep import Found, Tidied
 
 _MOST_OF_A_CHECK: Final = 20
 _MOST_QUOTES: Final = 4

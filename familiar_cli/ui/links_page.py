@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.memory.links import Step
+    from familiar_cli.memory.pages.links import Step
 
 
 def links_page(steps: Iterable[Step]) -> RenderableType:

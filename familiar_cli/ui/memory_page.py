@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.memory.types import Applied, GrepHit, MemoryEntry, Skipped
+    from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
 
 _MOST_NAMED = 5
 _KILO = 1024

@@ -10,7 +10,7 @@ from familiar_cli.ui.terminal import console, plain
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from familiar_cli.writer.pending import Pending
+    from familiar_cli.review.pending import Pending
 
 _KEYS: Final = {
     "y": "take this piece",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.inspection.status import DeskStatus, Listed, Status, SummaryStatus
-    from familiar_cli.writer.lapses import Lapse
+    from familiar_cli.actions.status import DeskStatus, Listed, Status, SummaryStatus
+    from familiar_cli.passes.lapses import Lapse
 
 MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from familiar_cli.actions.why import Why
     from familiar_cli.context.trace import TracedContribution
-    from familiar_cli.inspection.why import Why
 
 _VERDICTS = {
     "kept": "is in {prompt}.",

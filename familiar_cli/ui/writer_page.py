@@ -11,8 +11,8 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.review.pending import Pending
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.pending import Pending
     from familiar_cli.writer.types import Refusal, Report, Spent
 
 _MOST_REFUSALS = 10

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.memory.alias_section import with_alias
+from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.text import one_line
 from familiar_cli.writer import sections
 from familiar_cli.writer.edits import edited, shrinks
 from familiar_cli.writer.grounds import TOPICS_DIR
-from familiar_cli.writer.slots import SESSIONS_DIR, session_title
+from familiar_cli.writer.slots import session_title
 from familiar_cli.writer.types import REWRITES, Operation, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.writer.draft import Draft
+    from familiar_cli.review.draft import Draft
     from familiar_cli.writer.grounds import Grounds
 
 _SHOWN_CHARS: Final = 200
@@ -188,7 +189,7 @@ def with_held(draft: Draft, operations: Sequence[Operation]) -> Draft:
 
 
 def _link_text(text: str, rel_path: str) -> str:
-    from familiar_cli.memory.alias_section import title_of  # noqa: PLC0415
+    from familiar_cli.memory.people.alias_section import title_of  # noqa: PLC0415
 
     title = one_line(title_of(text), _TITLE_CHARS) or rel_path.rpartition("/")[2].removesuffix(
         ".md"

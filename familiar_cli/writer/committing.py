@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, LimitError, UnsafePathError
+from familiar_cli.review.draft import Draft
 from familiar_cli.writer.applying import Applying, with_held
-from familiar_cli.writer.draft import Draft
 from familiar_cli.writer.types import SOURCE, Operation, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.writer.grounds import Grounds
 
 _TRIES: Final = 3

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.alias_section import with_alias
-from familiar_cli.memory.evidence import reference, turn_ids, without_references
-from familiar_cli.memory.likeness import normal
+from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.writer import sections
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.alias_section import names_of, title_of
+from familiar_cli.memory.people.alias_section import names_of, title_of
 from familiar_cli.text import fold
 from familiar_cli.writer.grounds import TOPICS_DIR, Shown, seen_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.writer.draft import Draft
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.draft import Draft
     from familiar_cli.writer.roster import Roster
     from familiar_cli.writer.types import Batch
 

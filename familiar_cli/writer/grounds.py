@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.evidence import without_references
-from familiar_cli.memory.likeness import Known, normal_lines, scripts_in
-from familiar_cli.memory.privacy import private_heading, visible_in
+from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.memory.pages.privacy import private_heading, visible_in
+from familiar_cli.memory.pages.similarity import Known, normal_lines, scripts_in
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
-from familiar_cli.writer.slots import SESSIONS_DIR
+from familiar_cli.memory.layout import SESSIONS_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 MARKER: Final = f"{SESSIONS_DIR}/.writer.json"
 

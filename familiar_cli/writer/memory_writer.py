@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
-from familiar_cli.memory.aliases import PEOPLE_DIR, Aliases
+from familiar_cli.memory.people.aliases import PEOPLE_DIR, Aliases
+from familiar_cli.review.draft import Draft
+from familiar_cli.review.pending import Pending, PendingFile, stage
 from familiar_cli.writer.asking import Asker
 from familiar_cli.writer.batches import by_privacy, steps
 from familiar_cli.writer.committing import Applied, Verdict, applied_to, commit
-from familiar_cli.writer.draft import Draft
 from familiar_cli.writer.marker import MARKER, marker_text, reconcile
-from familiar_cli.writer.pending import Pending, PendingFile, stage
 from familiar_cli.writer.questions import Questions
 from familiar_cli.writer.rails import judge
 from familiar_cli.writer.runs import new_run_id
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.review.draft import FileChange
+    from familiar_cli.review.pending import Why
     from familiar_cli.tokens import TokenCounter
-    from familiar_cli.writer.pending import Why
     from familiar_cli.writer.runs import Runs
-    from familiar_cli.writer.types import Batch, FileChange
+    from familiar_cli.writer.types import Batch
 
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
-from familiar_cli.memory.alias_section import (
+from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.relink import relinked
+from familiar_cli.memory.pages.similarity import normal, normal_lines
+from familiar_cli.memory.people.alias_section import (
     aliases_of,
     names_of,
     title_of,
     with_alias,
     without_alias,
 )
-from familiar_cli.memory.aliases import people_path
-from familiar_cli.memory.evidence import turn_ids
-from familiar_cli.memory.likeness import normal, normal_lines
-from familiar_cli.memory.mentions import key_of
-from familiar_cli.memory.relink import relinked
-from familiar_cli.memory.same_person import same_as, stub
+from familiar_cli.memory.people.aliases import people_path
+from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.memory.people.same_person import same_as, stub
+from familiar_cli.review.draft import Draft
 from familiar_cli.writer import sections
-from familiar_cli.writer.draft import Draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _SUFFIXES = (".md", ".markdown", ".txt")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError
-from familiar_cli.memory.same_person import main_slug
+from familiar_cli.memory.people.same_person import main_slug
 from familiar_cli.writer.batches import Caps
 from familiar_cli.writer.contract import bounds_for, schema
 from familiar_cli.writer.gather import gather, names_in
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.writer.draft import Draft
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.draft import Draft
     from familiar_cli.writer.settings import WriterSettings
     from familiar_cli.writer.types import Batch
 

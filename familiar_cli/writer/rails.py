@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.alias_section import checked
-from familiar_cli.memory.likeness import main_script, normal
-from familiar_cli.memory.mentions import key_of
-from familiar_cli.memory.tidy import as_line
+from familiar_cli.memory.pages.as_line import as_line
+from familiar_cli.memory.pages.similarity import main_script, normal
+from familiar_cli.memory.people.alias_section import checked
+from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.text import fold, one_line, slugify
 from familiar_cli.writer.grounds import TOPICS_DIR
 from familiar_cli.writer.types import REWRITES, Line, Operation, Refusal

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.alias_section import checked
-from familiar_cli.memory.aliases import people_path
-from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.people.alias_section import checked
+from familiar_cli.memory.people.aliases import people_path
+from familiar_cli.memory.people.mentions import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
-from familiar_cli.plain_files import read_plain
-from familiar_cli.writer.lapses import Lapses
+from familiar_cli.files import read_plain
+from familiar_cli.passes.lapses import Lapses
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.privacy import private_channel
+from familiar_cli.memory.pages.privacy import private_channel
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.layout import SESSIONS_DIR
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, tzinfo
 
     from familiar_cli.history.types import Turn
 
-SESSIONS_DIR: Final = "sessions"
 PARTS: Final = ("night", "morning", "afternoon", "evening")
 _HOURS: Final = 6
 

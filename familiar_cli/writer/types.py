@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.history.types import Turn
+    from familiar_cli.review.draft import FileChange
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "add_aliases", "create"]
 Kind = Literal["said", "play", "felt"]
@@ -84,16 +85,6 @@ class Refusal:
     reason: str
     text: str = ""
     turns: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """What became of one file: `create` or `update`, and how many lines came and went."""
-
-    rel_path: str
-    operation: Literal["create", "update"]
-    added: int
-    removed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from familiar_cli.cli import app
 from familiar_cli.config.home import FamiliarPaths, find_home
 from familiar_cli.context.trace_files import latest
 from familiar_cli.history import HistoryStore
-from familiar_cli.memory.self_files import field_markdown
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
 from tests.support.world import without_block
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.inspection import desk
+from familiar_cli.actions import desk
 from tests.support.world import data, live, run
 
 

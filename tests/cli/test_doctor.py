@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from familiar_cli.history.store import HistoryStore
-from familiar_cli.memory.lock import held
+from familiar_cli.memory.store.lock import held
 from tests.support.world import data, home, live, run
 
 

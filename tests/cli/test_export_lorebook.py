@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.cli import app
 from familiar_cli.config.home import find_home
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.lorebooks import book_entry, bring, lore, world
 
 BOOK = world(

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.bootstrap.folders.ledger import originals
 from familiar_cli.bootstrap.folders.reading import read_folder
 from familiar_cli.bootstrap.personas import LEDGER
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.server import ChatServer
 from tests.support.world import data, home, run
 

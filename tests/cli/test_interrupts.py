@@ -25,7 +25,7 @@ import sys
 from familiar_cli.cli import main
 from familiar_cli.bootstrap import create_familiar, import_silly_tavern
 from familiar_cli.commands import import_lorebook, init
-from familiar_cli.memory import transactions
+from familiar_cli.memory.store import transactions
 print("ready", file=sys.stderr, flush=True)
 main()
 """

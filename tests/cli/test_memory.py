@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from familiar_cli.memory.lock import held
+from familiar_cli.memory.store.lock import held
 from tests.support.world import data, live, run, spawn
 
 
@@ -328,4 +328,4 @@ def test_reading_a_file_loads_nothing_heavy(memory) -> None:
     ).stdout.split()
     heavy = {"filelock", "regex", "asyncio", "rich", "sqlite3", "numpy", "httpx", "platformdirs"}
     assert heavy & set(loaded) == set()
-    assert "familiar_cli.memory.store" in loaded
+    assert "familiar_cli.memory.store.store" in loaded

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from familiar_cli.memory.lock import held
+from familiar_cli.memory.store.lock import held
 from tests.support.world import data, home, live, run, spawn
 
 

@@ -20,7 +20,7 @@ from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 DAY = timedelta(days=1)
 MONDAY = date(2026, 4, 6)

@@ -8,7 +8,7 @@ import pytest
 
 from familiar_cli.consolidation.significant import remember
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 DAY = date(2026, 4, 7)
 

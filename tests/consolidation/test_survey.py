@@ -15,7 +15,7 @@ from familiar_cli.consolidation.naming import period_in, session_day, year_in
 from familiar_cli.consolidation.periods import TIERS, year_of
 from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
-from familiar_cli.memory.types import MemoryEntry
+from familiar_cli.memory.store.types import MemoryEntry
 from tests.consolidation.support import Life
 
 NOW = datetime(2027, 2, 1, 12, tzinfo=UTC)

@@ -12,8 +12,8 @@ from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.types import ContextRequest, Layer, Modality, Place, Subject
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author
-from familiar_cli.memory.self_files import field_markdown
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.store.store import MemoryStore
 
 GLOBAL = "Write {{char}}'s reply to {{user}}."
 

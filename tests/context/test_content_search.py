@@ -23,10 +23,10 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import Opened
 from familiar_cli.index.search import search
 from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.lore_page import Page, render
-from familiar_cli.memory.privacy import private_heading
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.lore_page import Page, render
+from familiar_cli.memory.pages.privacy import private_heading
+from familiar_cli.memory.people.aliases import Aliases
+from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import ANNA, request
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 

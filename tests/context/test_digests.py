@@ -11,8 +11,8 @@ from familiar_cli.context.budget import Budgeter
 from familiar_cli.context.providers.desk import DeskProvider
 from familiar_cli.context.providers.digests import DigestsProvider
 from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
-from familiar_cli.memory.privacy import private_heading
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.privacy import private_heading
+from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import request
 
 DAY = "He walked to the harbour and talked about the weather with a friend. " * 3

@@ -18,9 +18,9 @@ from familiar_cli.context.providers.content_search.people import FILE_TOKENS, MO
 from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.privacy import private_heading
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.privacy import private_heading
+from familiar_cli.memory.people.aliases import Aliases
+from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import ANNA, request
 
 COUNTER = tokens.heuristic()

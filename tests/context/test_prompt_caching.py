@@ -24,9 +24,9 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import Opened
 from familiar_cli.index.search import search
 from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.self_files import field_markdown
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.people.aliases import Aliases
+from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import ANNA, request
 from tests.context.test_elsewhere import NOW
 

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from familiar_cli.actions.housekeep import tidy_up
+from familiar_cli.actions.sent import messages_diff, request_bytes
+from familiar_cli.actions.status import list_of, status_of
+from familiar_cli.actions.talk import assemble
 from familiar_cli.bootstrap.card_findings import check_card
 from familiar_cli.bootstrap.card_summary import summarise
 from familiar_cli.bootstrap.cards import read_card
@@ -27,11 +31,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.inspection.sent import messages_diff, request_bytes
-from familiar_cli.inspection.status import list_of, status_of
 from familiar_cli.llm.streaming import ErrorInReplyError, Reply
-from familiar_cli.talking import assemble
-from familiar_cli.tidying import tidy_up
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text

@@ -14,8 +14,8 @@ from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
 from familiar_cli.errors import BadInputError, FileTooLargeError
 from familiar_cli.llm.streaming import Reply
-from familiar_cli.memory.files import MAX_READ_BYTES
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.files import MAX_READ_BYTES
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2
 from tests.support.lorebooks import INTO, lore, world
 from tests.support.world import live, run

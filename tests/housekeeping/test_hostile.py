@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.housekeeping.run import CHECKS, look_through
 from familiar_cli.housekeeping.types import Options
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.housekeeping.conftest import TODAY
 
 MOST_S = 20.0

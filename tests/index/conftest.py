@@ -7,7 +7,7 @@ import pytest
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.search import search
 from familiar_cli.index.types import Options
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.embedders import Opened
 
 

@@ -156,7 +156,7 @@ def test_a_killed_build_leaves_an_index_that_works_and_goes_on(world) -> None:
         "import sys, time\n"
         "from pathlib import Path\n"
         "from familiar_cli.index.build import EmbeddingIndex\n"
-        "from familiar_cli.memory.store import MemoryStore\n"
+        "from familiar_cli.memory.store.store import MemoryStore\n"
         "from tests.support.embedders import WordEmbedder\n"
         "class Slow(WordEmbedder):\n"
         "    def passages(self, texts):\n"
@@ -269,7 +269,7 @@ def test_status_makes_nothing_and_counts_what_changed(world) -> None:
 
 
 def test_no_memory_directory_is_no_index(tmp_path) -> None:
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
     index = EmbeddingIndex(MemoryStore(tmp_path / "none"))
     assert index.build_if_stale(WordEmbedder()).refreshed.changed == ()

@@ -269,7 +269,7 @@ def test_a_question_without_a_word_is_a_usage_error(world, query) -> None:
 
 def test_an_empty_or_missing_memory_finds_nothing(tmp_path, world) -> None:
     from familiar_cli.index.build import EmbeddingIndex
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
     assert world.paths("tea") == []
     index = EmbeddingIndex(MemoryStore(tmp_path / "none"))
@@ -328,7 +328,7 @@ def test_processes_build_and_search_at_once(world) -> None:
         "from familiar_cli.index.embedder import Opened\n"
         "from familiar_cli.index.search import search\n"
         "from familiar_cli.index.types import Options\n"
-        "from familiar_cli.memory.store import MemoryStore\n"
+        "from familiar_cli.memory.store.store import MemoryStore\n"
         "from tests.support.embedders import WordEmbedder\n"
         "index = EmbeddingIndex(MemoryStore(Path(sys.argv[1])))\n"
         "index.build_if_stale(WordEmbedder())\n"

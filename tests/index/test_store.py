@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.errors import ConflictError
 from familiar_cli.index.store import IndexingMemoryStore
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.embedders import WordEmbedder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "memory-store.md"
 

@@ -19,10 +19,10 @@ import sys
 from pathlib import Path
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.disk import Disk
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.disk import Disk
+from familiar_cli.memory.store.store import MemoryStore
 
 DIED, DONE, REFUSED = 9, 0, 3
 STEPS = {"once": 120}  # some steps may fail without harm, so the first success is not the last step

@@ -6,11 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from familiar_cli.memory.disk import Disk
 from familiar_cli.memory.journal.chronicle import Chronicle
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.disk import Disk
+from familiar_cli.memory.store.store import MemoryStore
 
 HAS_GIT = shutil.which("git") is not None
 

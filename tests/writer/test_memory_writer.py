@@ -16,10 +16,10 @@ import pytest
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RequestRefusedError
 from familiar_cli.history import HistoryStore
 from familiar_cli.llm.types import Completion, Usage
-from familiar_cli.memory.evidence import turn_ids
+from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.passes.turnstile import one_at_a_time
 from familiar_cli.writer.marker import MARKER
 from familiar_cli.writer.runs import Runs
-from familiar_cli.writer.turnstile import one_at_a_time
 from tests.writer.support import (
     ANNA,
     ANNAS,

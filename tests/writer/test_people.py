@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.memory.relink import relinked
-from familiar_cli.memory.same_person import main_slug
+from familiar_cli.memory.pages.relink import relinked
+from familiar_cli.memory.people.same_person import main_slug
 from familiar_cli.writer import people
 from tests.writer.support import ANNAS, BOB, BOBS, op, reply
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from familiar_cli.writer.pending import Pending, PendingFile, decide, read_pending, stage
-from familiar_cli.writer.rejected import REJECTED_DIR, rejected
+from familiar_cli.review.pending import Pending, PendingFile, decide, read_pending, stage
+from familiar_cli.review.rejected import REJECTED_DIR, rejected
 
 PATH = "weekly/2026-W15.md"
 OLD = "---\nsources: old\nblocks: a b\n---\n# Week\n\nAnna gardened.\n\n- one\n- two\n"

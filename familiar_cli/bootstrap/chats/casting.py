@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import FamiliarError, RefusedError
-from familiar_cli.memory.self_files import CARD_JSON
+from familiar_cli.memory.pages.self_files import CARD_JSON
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from familiar_cli.bootstrap.chats.types import Cast
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 
 def known_names(memory: MemoryStore, *, familiar_id: str, name: str) -> tuple[str, ...]:

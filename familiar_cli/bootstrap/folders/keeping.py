@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UnsafePathError
-from familiar_cli.memory import paths
+from familiar_cli.memory.store import paths
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from familiar_cli.errors import BadInputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _VERSION: Final = 1
 

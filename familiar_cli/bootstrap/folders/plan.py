@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.account import Account
 from familiar_cli.bootstrap.folders import ledger as ledgers
 from familiar_cli.bootstrap.folders.ledger import Entry, Ledger, sha256
+from familiar_cli.bootstrap.import_report import Account
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.memory.types import MISSING
+from familiar_cli.memory.store.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from familiar_cli.bootstrap.folders.reading import LeftOut
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
 
     Merge = Callable[[bytes, bytes], bytes | None]
 

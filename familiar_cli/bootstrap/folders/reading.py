@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.bounds import MAX_TOTAL_BYTES, MIB
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError
-from familiar_cli.plain_files import is_directory
+from familiar_cli.files import is_directory
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:

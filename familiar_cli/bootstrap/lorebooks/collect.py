@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks import shelf as shelves
+from familiar_cli.bootstrap.lorebooks import book_settings as shelves
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import edits_of
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import NotFoundError
-from familiar_cli.memory import paths
-from familiar_cli.memory.lore_page import parse
+from familiar_cli.memory.pages.lore_page import parse
+from familiar_cli.memory.store import paths
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.lorebooks.shelf import Shelf
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.bootstrap.lorebooks.book_settings import Shelf
+    from familiar_cli.memory.store.store import MemoryStore
 
 FROM_CARD: Final = ("a character_book", "a card's character_book")
 """The `source` of books that came with a card."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.lore_page import parse
+from familiar_cli.memory.pages.lore_page import parse
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.lorebooks.shelf import Shelf
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.bootstrap.lorebooks.book_settings import Shelf
+    from familiar_cli.memory.store.store import MemoryStore
 
 
 @dataclass(frozen=True, slots=True)

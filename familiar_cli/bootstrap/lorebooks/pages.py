@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.lorebooks.decorators import split
-from familiar_cli.memory.lore_page import Page, parse
+from familiar_cli.memory.pages.lore_page import Page, parse
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:

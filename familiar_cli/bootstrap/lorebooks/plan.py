@@ -6,25 +6,25 @@ import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.bootstrap.lorebooks import book_settings as shelves
 from familiar_cli.bootstrap.lorebooks import names
-from familiar_cli.bootstrap.lorebooks import shelf as shelves
+from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, EntryRecord, Shelf
 from familiar_cli.bootstrap.lorebooks.digests import digest, sha256
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.match import match
 from familiar_cli.bootstrap.lorebooks.pages import page_of
-from familiar_cli.bootstrap.lorebooks.shelf import BookRecord, EntryRecord, Shelf
 from familiar_cli.bootstrap.lorebooks.types import LoreEntry
 from familiar_cli.bootstrap.lorebooks.unmapped import unmapped
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
-from familiar_cli.memory import paths
-from familiar_cli.memory.lore_page import render
-from familiar_cli.memory.types import MISSING
+from familiar_cli.memory.pages.lore_page import render
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.transactions import Transaction
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
 
 DEFAULT_DIRECTORY: Final = "lore/imported"
 _SHOWN_PATHS: Final = 12

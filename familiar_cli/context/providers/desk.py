@@ -12,7 +12,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.desk.items import due_items, items_in, with_details
-from familiar_cli.memory.privacy import private_spans
+from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.memory.desk import Item
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryHead
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryHead
 
 DUE: Final = 92
 TASKS_PRIORITY: Final = 54

@@ -14,16 +14,16 @@ from familiar_cli.context.tiers import DIGEST_DIR, LONG, MID, SHORT, is_loaded, 
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.evidence import without_references
-from familiar_cli.memory.front_matter import body_start
-from familiar_cli.memory.privacy import private_spans
+from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.memory.pages.front_matter import body_start
+from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.context.types import ContextRequest, Subject
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryHead
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryHead
 
 PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
 """Below the chat and the example dialogues: a digest tells what nobody asked about yet."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk.items import find_item, item_words, items_in, marked, with_item
-from familiar_cli.memory.types import MISSING
+from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from familiar_cli.memory.desk.due import Due
     from familiar_cli.memory.desk.items import Item, Mark
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 REMINDERS: Final = "reminders.md"
 TASKS: Final = "tasks.md"

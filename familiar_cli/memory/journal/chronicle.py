@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError, NotFoundError, UsageError
-from familiar_cli.memory import paths
 from familiar_cli.memory.journal.history import History, is_id
 from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.store import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.journal.history import Change
     from familiar_cli.memory.journal.undo import Undone
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
 
 _MOST_COMMITS = 2
 
@@ -163,7 +163,7 @@ class Chronicle:
             FamiliarError: The disk refused; nothing is lost.
         """
         from familiar_cli.memory.journal.compact import Compacted, compact
-        from familiar_cli.memory.lock import held
+        from familiar_cli.memory.store.lock import held
 
         if not self._repository.exists:
             return Compacted(0, 0, 0)

@@ -13,19 +13,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
-from familiar_cli.memory import paths
-from familiar_cli.memory.disk import temp_in
-from familiar_cli.memory.files import MAX_READ_BYTES
+from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.walk import scan
-from familiar_cli.plain_files import read_plain
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.disk import temp_in
+from familiar_cli.memory.store.files import MAX_READ_BYTES
+from familiar_cli.memory.store.walk import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.memory.files import Tree
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.store.files import Tree
 
 TABLE = "familiar-seen.json"
 LOOKED = "familiar-looked"

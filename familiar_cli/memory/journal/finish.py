@@ -8,19 +8,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory import paths
-from familiar_cli.memory.files import signature
+from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.objects import damaged
-from familiar_cli.memory.types import Applied, Change
-from familiar_cli.plain_files import read_plain
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.files import signature
+from familiar_cli.memory.store.types import Applied, Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from familiar_cli.memory.files import Tree
     from familiar_cli.memory.journal.pending import Pending
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.store.files import Tree
 
 
 class _Other:
@@ -47,8 +47,8 @@ def finish(
     if head not in {mark.base, mark.commit}:
         _set_aside(repository, mark, tell)
         return True
-    from familiar_cli.memory.apply import apply
-    from familiar_cli.memory.plan import Plan
+    from familiar_cli.memory.store.apply import apply
+    from familiar_cli.memory.store.plan import Plan
 
     changes, edited = _left_to_do(repository, memory.real, mark)
     if head != mark.commit:

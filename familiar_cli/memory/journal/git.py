@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.disk import Disk
-from familiar_cli.memory.files import Tree
 from familiar_cli.memory.journal import pending as marks
 from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.repository import Repository, translated
+from familiar_cli.memory.store.disk import Disk
+from familiar_cli.memory.store.files import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.memory.types import Change
+    from familiar_cli.memory.store.types import Change
 
 FOUND = "the memory as it was found"
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from familiar_cli.files import read_plain
 from familiar_cli.memory.journal.objects import damaged, is_id, unreadable
-from familiar_cli.plain_files import read_plain
 
 if TYPE_CHECKING:
-    from familiar_cli.memory.disk import Disk
+    from familiar_cli.memory.store.disk import Disk
 
 NAME = "familiar-pending"
 FORMER = "familiar-former"

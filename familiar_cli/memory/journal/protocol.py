@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from familiar_cli.memory.types import Change
+    from familiar_cli.memory.store.types import Change
 
 
 class Journal(Protocol):

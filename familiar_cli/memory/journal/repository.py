@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.disk import Disk
+from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.objects import Objects, damaged, is_id, unreadable
-from familiar_cli.plain_files import read_plain
+from familiar_cli.memory.store.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

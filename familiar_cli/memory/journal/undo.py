@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConflictError, NotFoundError
-from familiar_cli.memory.files import sha256_of
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.journal.merge import merge
-from familiar_cli.memory.types import MISSING, Change
+from familiar_cli.memory.store.files import sha256_of
+from familiar_cli.memory.store.types import MISSING, Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.merge import Clash
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import Applied
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import Applied
 
 _MOST_CLASHES = 5
 _MOST_LINES = 20

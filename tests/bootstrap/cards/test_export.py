@@ -18,8 +18,8 @@ from familiar_cli.bootstrap.export_card import FORMATS, current_value, export_ca
 from familiar_cli.bootstrap.png import keyword_of, parse_png, text_chunk, text_of
 from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.errors import BadInputError, NotFoundError
-from familiar_cli.memory.self_files import field_markdown
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import TINY, as_json, charx_card, encoded, png_card, png_with, v2, v3
 
 ICON = {"type": "icon", "name": "main", "ext": "png"}

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
-from familiar_cli.memory import paths
+from familiar_cli.memory.store import paths
 from familiar_cli.text import fold
 
 _NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=300).filter(

@@ -17,7 +17,7 @@ from familiar_cli.bootstrap.import_memories import (
     tier_of,
 )
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, RefusedError
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.bootstrap.folders.conftest import EXAMPLES
 
 DAY = "daily/2026-03-09_harbour.md"

@@ -19,8 +19,8 @@ from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.self_files import SELF_FILES, field_markdown
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import as_json, charx_card, png_card
 from tests.support.lorebooks import books, full, texts, through_json, values, worlds
 

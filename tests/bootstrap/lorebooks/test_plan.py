@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
-from familiar_cli.memory.store import MISSING
+from familiar_cli.memory.store.store import MISSING
 from tests.support.lorebooks import INTO, book_entry, bring, edit, exported, file_of, lore, world
 
 CITADEL = lore("Citadel", "It stands.", ["citadel"])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from familiar_cli.bootstrap.import_silly_tavern import read_book
 from familiar_cli.bootstrap.lorebooks.write import written
-from familiar_cli.memory.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore
 from tests.support.lorebooks import books, bring, exported, full, through_json, worlds
 
 

@@ -188,7 +188,7 @@ def test_a_file_may_become_a_directory_and_back(world) -> None:
 def test_writing_needs_no_dulwich(tmp_path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from familiar_cli.memory.store import MemoryStore\n"
+        "from familiar_cli.memory.store.store import MemoryStore\n"
         "from familiar_cli.memory.journal.git import GitJournal\n"
         f"root = Path({str(tmp_path)!r})\n"
         "journal = GitJournal(root / 'journal.git', root / 'memory')\n"
@@ -203,7 +203,7 @@ def test_writing_needs_no_dulwich(tmp_path) -> None:
 def test_dulwich_objects_left_open_made_noise_at_exit(tmp_path) -> None:
     code = (
         "from pathlib import Path\n"
-        "from familiar_cli.memory.store import MemoryStore\n"
+        "from familiar_cli.memory.store.store import MemoryStore\n"
         "from familiar_cli.memory.journal.git import GitJournal\n"
         "from familiar_cli.memory.journal.chronicle import Chronicle\n"
         f"root = Path({str(tmp_path)!r})\n"

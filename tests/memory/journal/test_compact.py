@@ -8,7 +8,7 @@ import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.memory.journal import compact as packing
-from familiar_cli.memory.lock import held
+from familiar_cli.memory.store.lock import held
 from tests.support.journals import Hasty, World
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.memory.journal import pending
-from familiar_cli.memory.lock import held
+from familiar_cli.memory.store.lock import held
 from tests.support import dying
 from tests.support.journals import World
 

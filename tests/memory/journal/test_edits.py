@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import edits
-from familiar_cli.plain_files import read_plain
 
 as_root = hasattr(os, "geteuid") and os.geteuid() == 0
 

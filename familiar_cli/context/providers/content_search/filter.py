@@ -23,8 +23,8 @@ from familiar_cli.context.providers.content_search.filter_reply import Reply, re
 from familiar_cli.context.truncate import cut_to
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.links import SUFFIXES
-from familiar_cli.memory.self_files import SELF_DIR
+from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.self_files import SELF_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.aside import OpenModel
     from familiar_cli.context.providers.content_search.passages import Passage, Seen, Sight
     from familiar_cli.context.types import ContextRequest
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import GrepHit
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import GrepHit
     from familiar_cli.tokens import TokenCounter
 
 NAME: Final = "content_filter"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
-from familiar_cli.memory import lore_page
-from familiar_cli.memory.aliases import PEOPLE_DIR
-from familiar_cli.memory.evidence import turn_ids, without_references
-from familiar_cli.memory.privacy import private_spans
+from familiar_cli.memory.pages import lore_page
+from familiar_cli.memory.pages.evidence import turn_ids, without_references
+from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.people.aliases import PEOPLE_DIR
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from familiar_cli.context.truncate import cut_to
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.aliases import ALIASES_JSON, people_path, slug_in
-from familiar_cli.memory.evidence import without_references
-from familiar_cli.memory.privacy import visible_in
-from familiar_cli.memory.same_person import same_as
+from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.people.aliases import ALIASES_JSON, people_path, slug_in
+from familiar_cli.memory.people.same_person import same_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.aliases import Aliases, Named
-    from familiar_cli.memory.store import MemoryStore
-    from familiar_cli.memory.types import MemoryHead
+    from familiar_cli.memory.people.aliases import Aliases, Named
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryHead
     from familiar_cli.tokens import TokenCounter
 
 SOURCE: Final = "content_search.people"

@@ -17,7 +17,7 @@ from familiar_cli.context.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.aliases import PEOPLE_DIR
+from familiar_cli.memory.people.aliases import PEOPLE_DIR
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_search.retrieval import Retrieval
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.aliases import Aliases
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.people.aliases import Aliases
+    from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
 SOURCE: Final = "content_search.rag"

@@ -18,8 +18,8 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.types import Options
 from familiar_cli.memory.desk import SCRATCH
-from familiar_cli.memory.links import SUFFIXES
-from familiar_cli.memory.self_files import SELF_FILES
+from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.self_files import SELF_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.types import SearchResult, Wanted
-    from familiar_cli.memory.store import MemoryStore
+    from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
 SHORT_WORDS: Final = 8

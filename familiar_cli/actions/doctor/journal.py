@@ -1,0 +1,64 @@
+"""Checks of the journal: that it can be read, agrees with the memory, and is not in the way."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from familiar_cli.actions.doctor.types import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.actions.doctor.types import Patient
+    from familiar_cli.memory.journal.repository import Repository
+
+
+def journal(patient: Patient) -> Iterator[Check]:
+    """Look at the journal without changing it."""
+    from familiar_cli.memory.journal import pending
+    from familiar_cli.memory.journal.history import History
+    from familiar_cli.memory.journal.repository import Repository
+
+    if patient.paths is None:
+        return
+    repository = Repository(patient.paths.journal)
+    if not repository.exists:
+        yield Check("journal", "ok", "empty; it begins with the first change")
+        return
+    with closing(repository):
+        count = sum(1 for _ in History(repository).commits())
+        yield Check("journal", "ok", f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
+        if pending.read(repository.path):
+            mend = "It is finished by the next command that reads or writes: `familiar memory ls`."
+            yield Check("journal", "warn", "a change broke off before it was on disk", mend)
+        else:
+            yield from _agrees(patient, repository)
+        yield from _size(repository)
+
+
+def _agrees(patient: Patient, repository: Repository) -> Iterator[Check]:
+    """Compare every file with the newest commit; what differs was changed by hand."""
+    from familiar_cli.memory.journal.edits import Edits
+    from familiar_cli.memory.store.files import Tree
+
+    assert patient.paths is not None
+    head = repository.head()
+    edits = Edits(Tree(patient.paths.memory), repository, head)
+    differs = [rel_path for rel_path, _ in edits]
+    if differs:
+        more = f" and {len(differs) - 1:,} more" if len(differs) > 1 else ""
+        detail = f"changed by hand since the last commit: {differs[0]}{more}"
+        yield Check("journal", "ok", f"{detail}; the next command commits that")
+    if edits.unreadable:
+        detail = f"{len(edits.unreadable):,} files cannot be read, so their last state is kept"
+        yield Check("journal", "warn", detail, f"Look at the permissions of {edits.unreadable[0]}.")
+
+
+def _size(repository: Repository) -> Iterator[Check]:
+    from familiar_cli.memory.journal.compact import WORTH_IT
+
+    loose = len(repository.objects.loose())
+    if loose >= WORTH_IT:
+        mend = "Pack them: `familiar memory compact`."
+        yield Check("journal", "warn", f"{loose:,} small files take more room than needed", mend)

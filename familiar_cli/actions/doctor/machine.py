@@ -1,0 +1,84 @@
+"""Checks of what the program stands on: Python, SQLite, and the directories it writes to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from familiar_cli.actions.doctor.types import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from familiar_cli.actions.doctor.types import Patient
+
+OLDEST_PYTHON = (3, 11)
+
+
+def python(patient: Patient) -> Iterator[Check]:
+    """Look at the Python that runs this."""
+    del patient
+    found = f"{platform.python_version()} on {platform.system()}"
+    if sys.version_info < OLDEST_PYTHON:
+        yield Check("python", "fail", found, "Install Python 3.11 or newer.")
+    else:
+        yield Check("python", "ok", found)
+
+
+def sqlite(patient: Patient) -> Iterator[Check]:
+    """Look for SQLite and its full-text search."""
+    del patient
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+    except sqlite3.Error:
+        mend = "Install a Python whose SQLite has FTS5; searching needs it."
+        yield Check("sqlite", "warn", f"{sqlite3.sqlite_version} without FTS5", mend)
+    else:
+        yield Check("sqlite", "ok", f"{sqlite3.sqlite_version} with full-text search")
+    finally:
+        connection.close()
+
+
+def home(patient: Patient) -> Iterator[Check]:
+    """Look at the directory where familiars live."""
+    where = f"{patient.home} ({patient.home_reason})"
+    problem = _unwritable(patient.home)
+    if problem:
+        mend = "Give yourself write permission, or choose another place with --home."
+        yield Check("home", "fail", f"{where}: {problem}", mend)
+    elif not patient.home.exists():
+        mend = "Make a familiar: `familiar init --from-card CARD.png`, or watch `familiar demo`."
+        yield Check("home", "warn", f"{where} does not exist yet", mend)
+    else:
+        yield Check("home", "ok", where)
+
+
+def cache(patient: Patient) -> Iterator[Check]:
+    """Look at the directory for model files."""
+    problem = _unwritable(patient.cache)
+    if problem:
+        mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
+        yield Check("cache", "fail", f"{patient.cache}: {problem}", mend)
+    else:
+        yield Check("cache", "ok", str(patient.cache))
+
+
+def _unwritable(directory: Path) -> str:
+    """Return why nothing can be written into `directory`, or where it is to be made; or nothing."""
+    there = directory
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is not a directory"
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".familiar-"):
+            return ""
+    except OSError as error:
+        return f"{there} cannot be written to: {error.strerror or error}"

@@ -1,0 +1,116 @@
+"""Checks of what answers: the model, its key, its server, and what counts tokens."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from familiar_cli.actions.doctor.types import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.actions.doctor.types import Patient
+    from familiar_cli.llm.slots import ResolvedSlot
+
+_EXTRA = '`pip install "familiar-cli[local]"`'
+
+
+def tokenizer(patient: Patient) -> Iterator[Check]:
+    """Look for an encoding on disk."""
+    from familiar_cli import tokens
+    from familiar_cli.models.store import TOKEN_ENCODING, encoding_path
+
+    found = encoding_path(patient.cache)
+    counter = tokens.load(found)
+    if found is None:
+        detail = "tokens are estimated, to within a quarter"
+        yield Check("tokenizer", "warn", detail, f"`familiar model pull {TOKEN_ENCODING}`")
+    else:
+        yield Check("tokenizer", "ok", f"{counter.name} in {found}")
+
+
+def model(patient: Patient) -> Iterator[Check]:
+    """Look whether a model is chosen, and is on disk where it must be."""
+    slot = _slot(patient)
+    if slot.preset == "local":
+        yield from _local(patient, slot)
+        return
+    from familiar_cli.llm.presets import PRESETS
+
+    where = f"preset {slot.preset}"
+    if slot.model:
+        yield Check("model", "ok", f"{slot.model}, {where}")
+    else:
+        yield Check("model", "fail", f"none is chosen, {where}", PRESETS[slot.preset].choose)
+
+
+def key(patient: Patient) -> Iterator[Check]:
+    """Look whether the key is there; it is never shown."""
+    from familiar_cli.config.environment import keys_file
+    from familiar_cli.llm.presets import PRESETS
+
+    slot = _slot(patient)
+    if slot.api_key:
+        yield Check("key", "ok", f"{slot.api_key_env} is set")
+    elif PRESETS[slot.preset].key_needed:
+        mend = f"Set the environment variable {slot.api_key_env}, or write it into {keys_file()}."
+        yield Check("key", "fail", f"{slot.api_key_env} is not set", mend)
+
+
+def server(patient: Patient) -> Iterator[Check]:
+    """Ask the server for its models, for three seconds at most."""
+    from familiar_cli.actions.doctor.endpoint import ask
+
+    slot = _slot(patient)
+    if slot.preset == "local":
+        return
+    if not slot.base_url:
+        mend = "`familiar config set llm.base_url http://127.0.0.1:8000/v1`"
+        yield Check("server", "fail", f"preset {slot.preset} needs an address", mend)
+        return
+    yield ask(slot)
+
+
+def _slot(patient: Patient) -> ResolvedSlot:
+    from familiar_cli.llm.slots import resolve
+
+    return resolve(patient.config.llm)
+
+
+def _local(patient: Patient, slot: ResolvedSlot) -> Iterator[Check]:
+    """Look for the library and the file of the model inside the program; both can be added."""
+    try:
+        import_module("xllamacpp")
+    except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
+        yield Check("local", "warn", f"xllamacpp cannot be used: {error}", _EXTRA)
+    else:
+        yield Check("local", "ok", "xllamacpp can be used")
+    if slot.model.endswith(".gguf"):
+        yield _own_file(slot.model)
+    else:
+        yield _from_catalog(slot.model, patient)
+
+
+def _own_file(name: str) -> Check:
+    from pathlib import Path
+
+    if Path(name).expanduser().is_file():
+        return Check("model", "ok", name)
+    mend = "`familiar config set llm.model PATH`, or `familiar config unset llm.model`"
+    return Check("model", "fail", f"there is no file {name!r}", mend)
+
+
+def _from_catalog(name: str, patient: Patient) -> Check:
+    from familiar_cli.errors import NotFoundError
+    from familiar_cli.models.store import path_of
+
+    try:
+        found = path_of(name, patient.cache)
+    except NotFoundError as error:
+        mend = "`familiar config unset llm.model` takes the model that comes with the program."
+        return Check("model", "fail", str(error), mend)
+    if found is None:
+        mend = f"`familiar model pull {name}`"
+        return Check("model", "warn", f"{name} is not on disk, so nothing can answer", mend)
+    return Check("model", "ok", f"{name} in {found}")

@@ -1,0 +1,243 @@
+"""What housekeeping found, and the plans that would mend it: put before a person, never made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import iso, now
+from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.housekeeping.judging import Judgement, judge
+from familiar_cli.housekeeping.run import look_through
+from familiar_cli.housekeeping.types import Options
+from familiar_cli.review.pending import Pending, PendingFile, pending_ids, stage
+from familiar_cli.review.rejected import forget, rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import date
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.housekeeping.types import Finding
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import Skipped
+
+SOURCE: Final = "housekeeping"
+SLOT: Final = "consolidation"
+_ID_CHARS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One finding, the plan that would mend it, and what a model made of it.
+
+    Args:
+        finding: What was found.
+        plan_id: The plan that waits for a person; None: there is none.
+        rejected: A person said no to the plan, so it is not made again.
+        judgement: What the model says; None: it was not asked, or said nothing of this one.
+    """
+
+    finding: Finding
+    plan_id: str | None = None
+    rejected: bool = False
+    judgement: Judgement | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as `--json` shows it."""
+        found, judged = self.finding, self.judgement
+        return {
+            "check": found.check,
+            "paths": list(found.paths),
+            "message": found.message,
+            "evidence": [
+                {"rel_path": quote.rel_path, "line": quote.line, "text": quote.text}
+                for quote in found.evidence
+            ],
+            "hint": found.hint,
+            "can_propose": bool(found.repair),
+            "plan_id": self.plan_id,
+            "rejected": self.rejected,
+            "judgement": judged and {"verdict": judged.verdict, "reason": judged.reason},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """What a look through the memory came to.
+
+    Args:
+        found: The findings, the most urgent first.
+        checks: Which checks were made.
+        files: How many files they looked at.
+        proposed: The plans that are new.
+        skipped: What could not be read.
+        problem: Why the model said nothing, or not of all.
+    """
+
+    found: tuple[Found, ...]
+    checks: tuple[str, ...]
+    files: int
+    proposed: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    problem: FamiliarError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as `--json` shows it."""
+        return {
+            "findings": [one.to_json() for one in self.found],
+            "checks": list(self.checks),
+            "files": self.files,
+            "proposed": list(self.proposed),
+            "skipped": [{"rel_path": s.rel_path, "reason": s.reason} for s in self.skipped],
+        }
+
+
+def tidy_up(
+    familiar: Familiar,
+    names: Sequence[str] = (),
+    *,
+    since: str = "",
+    propose: bool = False,
+    again: bool = False,
+    ask_model: bool = False,
+    on_wait: Callable[[str], None] = lambda _: None,
+    on_step: Callable[[str, int], None] = lambda _step, _done: None,
+) -> Tidied:
+    """Look through a familiar's memory; with `propose`, leave a plan for each thing to mend.
+
+    Args:
+        familiar: Whose memory.
+        names: Which checks; none: all.
+        since: A day; only findings about a file that was changed on it or later.
+        propose: Make plans, which wait for `familiar review`.
+        again: Also those that a person said no to.
+        ask_model: Have the model of the slot `consolidation` judge each finding.
+        on_wait: Told in one line before a busy server is asked again.
+        on_step: Told what is being done, and how many files are read.
+
+    Raises:
+        NotFoundError: There is no such check.
+        UsageError: `since` is no day.
+        FamiliarError: The memory cannot be used.
+    """
+    set_to = familiar.config
+    days = _Days(familiar)
+    options = Options(
+        today=now().astimezone(familiar.zone).date(),
+        stale_days=set_to.housekeeping.stale_days,
+        likeness=set_to.housekeeping.likeness,
+        max_file_bytes=set_to.memory.max_file_bytes,
+        day_of_turn=days.of_turn,
+    )
+    looked = look_through(familiar.memory, options, names, since=_day(since), on_step=on_step)
+    if ask_model:
+        on_step("asking the model", looked.files)
+    judged, problem = _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
+    plans = _Plans(familiar.memory)
+    found = tuple(
+        plans.found(finding, judged.get(number), propose=propose, again=again)
+        for number, finding in enumerate(looked.findings)
+    )
+    skipped = (*looked.skipped, *days.skipped)
+    return Tidied(found, looked.checks, looked.files, plans.leave(), skipped, problem)
+
+
+class _Days:
+    """The days of turns in the familiar's timezone; a history that cannot be read is named."""
+
+    def __init__(self, familiar: Familiar) -> None:
+        self._familiar = familiar
+        self.skipped: tuple[Skipped, ...] = ()
+
+    def of_turn(self, turn_id: int) -> date | None:
+        """Return the day on which a turn was said; None when that is not known."""
+        from familiar_cli.memory.store.types import Skipped
+
+        if self.skipped:
+            return None
+        try:
+            turn = self._familiar.history.turn(turn_id)
+        except FamiliarError as error:
+            self.skipped = (Skipped(self._familiar.history.path.name, str(error)),)
+            return None
+        return turn.at.astimezone(self._familiar.zone).date() if turn else None
+
+
+def plan_of(finding: Finding) -> Pending | None:
+    """Return the plan that would mend what was found; None: it takes a person's judgement.
+
+    The same finding always gives a plan of the same name, so that it waits only once.
+    """
+    if not finding.repair:
+        return None
+    files = tuple(PendingFile(e.rel_path, e.before, e.after) for e in finding.repair)
+    told = json.dumps([[f.rel_path, f.before, f.after] for f in files])
+    digest = hashlib.sha256(told.encode()).hexdigest()[:_ID_CHARS]
+    plan_id = f"{SOURCE}-{finding.check}-{digest}"
+    return Pending(
+        plan_id, SOURCE, iso(now()), "review", SOURCE, (0, 0), files, SOURCE, grounds=digest
+    )
+
+
+class _Plans:
+    """The plans of the findings: which wait, which a person said no to, and which are new."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._waiting = set(pending_ids(store))
+        self._rejected = rejected(store)
+        self._new: dict[str, Pending] = {}
+
+    def found(
+        self, finding: Finding, judgement: Judgement | None, *, propose: bool, again: bool
+    ) -> Found:
+        """Return a finding with its plan, which is made if it is to be proposed."""
+        plan = plan_of(finding)
+        if plan is None:
+            return Found(finding, judgement=judgement)
+        no = not again and self._rejected.get(plan.id) == plan.grounds
+        if propose and not no and plan.id not in self._waiting:
+            self._new[plan.id] = plan
+        waits = plan.id in self._waiting or plan.id in self._new
+        return Found(finding, plan.id if waits else None, no, judgement)
+
+    def leave(self) -> tuple[str, ...]:
+        """Put the new plans before a person, in one transaction, and return their names."""
+        if self._new:
+            with self._store.transaction(SOURCE, f"propose {len(self._new)} repairs") as tx:
+                for plan in self._new.values():
+                    stage(tx, plan)
+                    forget(tx, self._store, plan.id)
+        return tuple(self._new)
+
+
+def _judged(
+    familiar: Familiar, findings: Sequence[Finding], on_wait: Callable[[str], None]
+) -> tuple[dict[int, Judgement], FamiliarError | None]:
+    """Return what the model makes of the findings. Its failure takes none of them away."""
+    import asyncio
+
+    from familiar_cli.llm.slots import check_usable
+
+    try:
+        check_usable(familiar.slot(SLOT))
+        model = familiar.model(SLOT, on_wait=on_wait)
+        told = asyncio.run(judge(model, familiar.counter, findings))
+    except FamiliarError as error:
+        return {}, error
+    return told.judgements, told.problem
+
+
+def _day(text: str) -> date | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).date()
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is not a day", hint="Write it as 2026-01-31, as in `--since 2026-01-31`."
+        ) from error

@@ -1,0 +1,278 @@
+"""Who a familiar knows: the files in `people/`, what they are called, and when they last spoke."""
+
+from __future__ import annotations
+
+import difflib
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from familiar_cli.clock import iso
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.identity import parse_author
+from familiar_cli.memory.people.alias_section import names_of, with_alias, without_alias
+from familiar_cli.memory.people.aliases import people_path
+from familiar_cli.memory.store.store import MISSING
+from familiar_cli.text import nearest, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Speaker
+    from familiar_cli.memory.people.aliases import Aliases, Named
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One person.
+
+    Args:
+        slug: The stem of their file.
+        name: What they are called: the H1 of the file, else their name where they last spoke.
+        aliases: How many names they have.
+        turns: How many turns they said.
+        last_seen: When they last spoke, or None.
+        size_bytes: Of their file; None when there is none.
+        problem: Why the file could not be read; empty when it could.
+    """
+
+    slug: str
+    name: str
+    aliases: int
+    turns: int
+    last_seen: str | None
+    size_bytes: int | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Everyone a familiar knows, who spoke last first, and the names that several share."""
+
+    people: tuple[Known, ...]
+    collisions: tuple[Named, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One person's file, word for word, with what they are called and what they share."""
+
+    slug: str
+    rel_path: str
+    text: str
+    sha256: str
+    names: tuple[str, ...]
+    collisions: tuple[Named, ...]
+    turns: int
+    last_seen: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """What changing an alias did, or would do.
+
+    Args:
+        slug: Whose it is.
+        rel_path: Their file.
+        name: The alias.
+        changed: The file is another one now.
+        diff: How; unified, empty when nothing changed.
+        collisions: Names of this person that others have as well.
+        notices: What the user should know.
+        dry_run: Nothing was changed.
+    """
+
+    slug: str
+    rel_path: str
+    name: str
+    changed: bool
+    diff: str
+    collisions: tuple[Named, ...] = ()
+    notices: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+def people_of(familiar: Familiar) -> People:
+    """Return everyone who has a file or ever spoke."""
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        files = {person.slug: person for person in names.people()}
+        collisions = tuple(names.collisions())
+    said = _speakers(familiar)
+    sizes = _sizes(familiar)
+    known = []
+    silent = sorted(files.keys() - said.keys())
+    for slug in [*said, *silent]:  # who spoke stands as the history has it, the latest first
+        person, speaker = files.get(slug), said.get(slug)
+        label = speaker.author.label if speaker else slug
+        known.append(
+            Known(
+                slug=slug,
+                name=one_line(person.names[0] if person and person.names else label),
+                aliases=len(person.names) if person else 0,
+                turns=speaker.turns if speaker else 0,
+                last_seen=iso(speaker.last_at) if speaker else None,
+                size_bytes=sizes.get(people_path(slug)) if person else None,
+                problem=person.problem if person else "",
+            )
+        )
+    return People(tuple(known), collisions)
+
+
+def show_person(familiar: Familiar, person: str) -> Shown:
+    """Return one person's file; `person` is a slug, `platform:id` or any name.
+
+    Raises:
+        NotFoundError: Nobody is called so, or has no file.
+        UsageError: Several people are.
+    """
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        slug = find_person(familiar, names, person)
+        shared = _shared(names, slug)
+    rel_path = people_path(slug)
+    if not familiar.memory.exists(rel_path):
+        raise NotFoundError(
+            f"There is no file about {slug!r} yet",
+            hint=f"Begin one: `familiar memory write {rel_path} TEXT`.",
+        )
+    file, speaker = familiar.memory.read(rel_path), _speakers(familiar).get(slug)
+    return Shown(
+        slug=slug,
+        rel_path=rel_path,
+        text=file.text,
+        sha256=file.sha256,
+        names=names_of(file.text),
+        collisions=shared,
+        turns=speaker.turns if speaker else 0,
+        last_seen=iso(speaker.last_at) if speaker else None,
+    )
+
+
+def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> Renamed:
+    """Give a person one more name; the file is made if there is none.
+
+    Raises:
+        NotFoundError: Nobody is called `person`.
+        UsageError: Several people are, or `name` can be none.
+        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
+    """
+    return _rename(familiar, person, name, with_alias, dry_run=dry_run)
+
+
+def remove_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> Renamed:
+    """Take a name out of the list of a person's aliases.
+
+    Raises:
+        NotFoundError: Nobody is called `person`, or their list does not say `name`.
+        UsageError: Several people are, or a line of the list says other names as well.
+        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
+    """
+    return _rename(familiar, person, name, without_alias, dry_run=dry_run)
+
+
+def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
+    """Return whom `person` means: a slug, `platform:id`, or a name.
+
+    Raises:
+        NotFoundError: Nobody.
+        UsageError: Several people.
+    """
+    known = {entry.slug for entry in names.people()} | _speakers(familiar).keys()
+    if person in known:
+        return person
+    called = names.called(person)
+    if len(called) > 1:
+        listed = ", ".join(called)
+        raise UsageError(
+            f"{person!r} is the name of several people: {listed}", hint="Name one by its slug."
+        )
+    if called:
+        return called[0]
+    slug = _slug_of(person)
+    if slug:
+        return slug
+    everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
+    guess = nearest(person, everyone)
+    hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people ls`."
+    raise NotFoundError(f"Nobody is called {person!r}", hint=hint)
+
+
+def _slug_of(person: str) -> str | None:
+    try:
+        return parse_author(person).slug
+    except UsageError:
+        return None
+
+
+def _rename(
+    familiar: Familiar,
+    person: str,
+    name: str,
+    change: Callable[[str, str], str],
+    *,
+    dry_run: bool,
+) -> Renamed:
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        slug = find_person(familiar, names, person)
+        done = _write(familiar, slug, name, change, dry_run=dry_run)
+        if dry_run:
+            return done
+        try:
+            notices = names.publish()
+        except FamiliarError as error:  # the next turn tries again
+            notices = (f"The list of names stays as it was: {error}",)
+        return replace(done, collisions=_shared(names, slug), notices=notices)
+
+
+def _write(
+    familiar: Familiar, slug: str, name: str, change: Callable[[str, str], str], *, dry_run: bool
+) -> Renamed:
+    rel_path = people_path(slug)
+    there = familiar.memory.exists(rel_path)
+    if not there and change is without_alias:
+        raise NotFoundError(f"There is no file about {slug!r}", hint="Run `familiar people ls`.")
+    file = familiar.memory.read(rel_path) if there else None
+    before = file.text if file else ""
+    after = change(before if file else _new_page(familiar, slug), name)
+    if before == after and change is without_alias:
+        raise NotFoundError(
+            f"{rel_path!r} does not list the alias {name!r}",
+            hint=f"See its names: `familiar people show {slug}`.",
+        )
+    with familiar.memory.transaction("human", f"alias {name!r} of {slug}", dry_run=dry_run) as tx:
+        if before != after:
+            tx.write(rel_path, after, expect=file.sha256 if file else MISSING)
+    diff = _diff(before, after, rel_path)
+    return Renamed(slug, rel_path, name, before != after, diff, dry_run=dry_run)
+
+
+def _new_page(familiar: Familiar, slug: str) -> str:
+    """Return the beginning of a file about somebody who is known by what was said only."""
+    speaker = _speakers(familiar).get(slug)
+    return f"# {one_line(speaker.author.label)}\n" if speaker else ""
+
+
+def _diff(before: str, after: str, rel_path: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), rel_path, rel_path
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _shared(names: Aliases, slug: str) -> tuple[Named, ...]:
+    return tuple(named for named in names.collisions() if slug in named.slugs)
+
+
+def _speakers(familiar: Familiar) -> dict[str, Speaker]:
+    return {speaker.author.slug: speaker for speaker in familiar.history.speakers()}
+
+
+def _sizes(familiar: Familiar) -> dict[str, int]:
+    try:
+        walk = familiar.memory.walk("people")
+    except NotFoundError:
+        return {}
+    return {entry.rel_path: entry.size_bytes for entry in walk.files}

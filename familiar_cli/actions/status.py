@@ -1,0 +1,281 @@
+"""How a familiar is, in numbers; no model is asked and nothing is created."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_familiars
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.familiar import Familiar
+from familiar_cli.files import is_plain
+from familiar_cli.memory.store.types import Walk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.history.types import Turn
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.passes.lapses import Lapse
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """The newest turn of any channel, without its words."""
+
+    id: int
+    at: str
+    channel: str
+    role: str
+    author: str | None
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryStatus:
+    """How far the rolling summary of what was said reaches.
+
+    Args:
+        last_turn: The last turn that it covers; None: there is none yet.
+        behind: How many turns it should cover besides.
+        cut: It was longer than it may be, and lost its end.
+        failed: Why the last attempt to bring it forward failed; empty when it did not.
+        failed_at: When that was.
+        private: How many private channels have a summary of their own.
+    """
+
+    last_turn: int | None = None
+    behind: int = 0
+    cut: bool = False
+    failed: str = ""
+    failed_at: str | None = None
+    private: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenStatus:
+    """How far memory has been written of what was said.
+
+    Args:
+        last_turn: The last turn that a pass has covered; None: none has.
+        at: When that was said.
+    """
+
+    last_turn: int | None = None
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeskStatus:
+    """What lies on the desk.
+
+    Args:
+        due: The reminders that are due, in words.
+        reminders: How many are open.
+        tasks: How many are open.
+        problem: Why a list could not be read; empty when both could.
+    """
+
+    due: tuple[str, ...] = ()
+    reminders: int = 0
+    tasks: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one familiar is.
+
+    Args:
+        familiar: Its id.
+        name: The name in its settings, or an empty string.
+        root: Its directory.
+        home: Where it lives.
+        preset: The kind of server that speaks for it.
+        model: The model's name there.
+        memory_files: How many files its memory has.
+        skipped: How many entries of its memory could not be used.
+        turns: How many turns its history has.
+        unsummarised_turns: How many of them no summary covers yet.
+        unindexed_files: How many Markdown files are not in an index.
+        last_turn: The newest turn.
+        written: How far memory has been written.
+        failures: What should have kept memory, failed, and has not succeeded since.
+        summary: How far the rolling summary reaches.
+        desk: What lies on the desk.
+    """
+
+    familiar: str
+    name: str
+    root: str
+    home: str
+    preset: str
+    model: str
+    memory_files: int
+    skipped: int
+    turns: int
+    unsummarised_turns: int
+    unindexed_files: int
+    last_turn: LastTurn | None
+    written: WrittenStatus = WrittenStatus()
+    failures: tuple[Lapse, ...] = ()
+    summary: SummaryStatus = SummaryStatus()
+    desk: DeskStatus = DeskStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One familiar in the list of all; `problem` says why its numbers may be missing."""
+
+    id: str
+    name: str
+    turns: int
+    memory_files: int
+    chosen: bool
+    problem: str = ""
+
+
+def status_of(familiar: Familiar) -> Status:
+    """Return how `familiar` is.
+
+    Raises:
+        ConfigError: Its settings are wrong.
+    """
+    from familiar_cli.llm.slots import resolve
+
+    slot, walk = resolve(familiar.config.llm), walk_of(familiar.memory)
+    past = _history_of(familiar.paths.history)
+    return Status(
+        familiar=familiar.paths.id,
+        name=familiar.config.name,
+        root=str(familiar.paths.root),
+        home=str(familiar.paths.root.parent),
+        preset=slot.preset,
+        model=slot.model,
+        memory_files=len(walk.files),
+        skipped=len(walk.skipped),
+        turns=past.turns,
+        unsummarised_turns=past.unwritten,
+        unindexed_files=_unindexed(familiar, walk),
+        last_turn=_last(past.last),
+        written=past.written,
+        failures=familiar.runs.lapses.all(),
+        summary=_summary_of(familiar),
+        desk=_desk_of(familiar),
+    )
+
+
+def _desk_of(familiar: Familiar) -> DeskStatus:
+    from familiar_cli.actions.desk import reminders_of, tasks_of
+
+    try:
+        reminders, tasks = reminders_of(familiar).items, tasks_of(familiar).items
+    except FamiliarError as error:
+        return DeskStatus(problem=str(error))
+    return DeskStatus(
+        due=tuple(item.text for item in reminders if item.is_due),
+        reminders=sum(item.mark == "open" for item in reminders),
+        tasks=sum(item.mark == "open" for item in tasks),
+    )
+
+
+def _unindexed(familiar: Familiar, walk: Walk) -> int:
+    """Return how many files the index does not hold as they are."""
+    try:
+        index = familiar.index.status()
+    except FamiliarError:
+        index = None  # `familiar index status` says what is wrong with it
+    if index is not None and index.exists:
+        return index.stale_files
+    return sum(entry.rel_path.endswith(".md") for entry in walk.files)
+
+
+def walk_of(store: MemoryStore) -> Walk:
+    """Return all files of the memory; none when there is no memory yet."""
+    try:
+        return store.walk()
+    except NotFoundError:
+        return Walk((), ())
+
+
+def list_of(home: Path) -> list[Listed]:
+    """Return every familiar in `home`, sorted by id; a broken one is listed with its problem."""
+    chosen = chosen_familiar(home)
+    return [_listed(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)]
+
+
+def _listed(paths: FamiliarPaths, chosen: bool) -> Listed:  # noqa: FBT001
+    familiar = Familiar(paths)
+    try:
+        turns = _history_of(paths.history).turns
+        files = len(walk_of(familiar.memory).files)
+        return Listed(paths.id, familiar.config.name, turns, files, chosen)
+    except FamiliarError as error:
+        return Listed(paths.id, "", 0, 0, chosen, str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    turns: int = 0
+    unwritten: int = 0
+    last: Turn | None = None
+    written: WrittenStatus = WrittenStatus()
+
+
+def _history_of(path: Path) -> _Past:
+    """Return what a history holds, and how far memory was written of it; make no file."""
+    if not is_plain(path):
+        return _Past()
+    from familiar_cli.clock import iso
+    from familiar_cli.history import WRITER
+    from familiar_cli.history.store import HistoryStore
+
+    store = HistoryStore(path)
+    try:
+        mark = store.watermark(WRITER)
+        turn = store.turn(mark)
+        written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
+        return _Past(store.count(), store.unsummarised_count(), store.last_turn(), written)
+    finally:
+        store.close()
+
+
+def _summary_of(familiar: Familiar) -> SummaryStatus:
+    """Return how the summaries are; a private one that failed is told as well. Makes no file."""
+    if not is_plain(familiar.paths.history):
+        return SummaryStatus()
+    from familiar_cli.clock import iso
+    from familiar_cli.history.summaries import PUBLIC
+
+    summaries, private = familiar.summaries, familiar.channels.private()
+    try:
+        scopes = [PUBLIC, *(scope for scope in summaries.scopes() if scope in private)]
+        states = {scope: summaries.state(scope) for scope in scopes}
+        newest = {scope: summaries.latest(scope, private) for scope in scopes}
+        behind = sum(
+            summaries.count(
+                scope, found.last_turn_id if found else 0, states[scope].wanted_id, -1, private
+            )
+            for scope, found in newest.items()
+        )
+    finally:
+        familiar.history.close()
+    public = newest[PUBLIC]
+    failed = next((state for state in states.values() if state.failed_at), None)
+    return SummaryStatus(
+        last_turn=public.last_turn_id if public else None,
+        behind=behind,
+        cut=any(found.cut for found in newest.values() if found),
+        failed=failed.failure if failed else "",
+        failed_at=iso(failed.failed_at) if failed and failed.failed_at else None,
+        private=sum(scope != PUBLIC and found is not None for scope, found in newest.items()),
+    )
+
+
+def _last(turn: Turn | None) -> LastTurn | None:
+    from familiar_cli.clock import iso
+
+    if turn is None:
+        return None
+    author = turn.author.slug if turn.author else None
+    return LastTurn(turn.id, iso(turn.at), turn.channel_id, turn.role, author, turn.partial)

@@ -1,0 +1,141 @@
+"""Say something to a familiar, or see what would be sent if one did."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.prompt import filters, pipeline, processors
+from familiar_cli.clock import now
+from familiar_cli.context.off_record import OffRecord
+from familiar_cli.context.turn import TurnTaking, dry_run, request_for
+from familiar_cli.errors import FamiliarError
+from familiar_cli.llm.slots import check_usable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.context.taking import Taken, Taking
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import ContextRequest, Said
+    from familiar_cli.familiar import Familiar
+
+_NO_NOTE: Final = (
+    "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
+)
+_NO_FILTER: Final = "the filter would choose among what memory adds; here no model is asked"
+
+
+def assemble(familiar: Familiar, said: Said) -> Trace:
+    """Return the prompt that `said` would lead to. Nothing is asked, and nothing is kept.
+
+    Raises:
+        LimitError: It is longer than a prompt may be.
+        UsageError: The greeting that was asked for cannot open the channel.
+    """
+    modality = str(said.modality)
+    made_by = pipeline(
+        familiar, said.channel_id, modality=modality, remembered=said.remembered, dry=True
+    )
+    thinks = "stepped_thinking" in processors(familiar, said.channel_id, modality)
+    assembled = asyncio.run(made_by.assemble(_request(familiar, said)))
+    return dry_run(
+        assembled,
+        model=familiar.slot().model,
+        counter=familiar.counter.name,
+        told=(
+            familiar.allowance(said).notice,
+            _NO_NOTE if thinks else "",
+            _NO_FILTER if filters(familiar) else "",
+        ),
+    )
+
+
+def opening_of(familiar: Familiar, said: Said) -> str:
+    """Return what the familiar says first in a conversation that has not begun; else nothing.
+
+    Raises:
+        UsageError: The greeting that was asked for cannot open the channel.
+    """
+    return _request(familiar, replace(said, text=said.text or "Hello")).opening
+
+
+def take_turn(
+    familiar: Familiar,
+    said: Said,
+    on_text: Callable[[str], None] | None = None,
+    *,
+    stream: bool = True,
+    on_wait: Callable[[str], None] | None = None,
+) -> Taken:
+    """Say something to the familiar and return its reply; both are kept, or nothing is.
+
+    Ctrl-C ends the reply: what came of it is kept, and the result says `interrupted`. Of a turn
+    off the record neither words nor traces are written anywhere.
+
+    Args:
+        familiar: To whom.
+        said: What is said.
+        on_text: Given each piece of the reply as it comes.
+        stream: Ask for the reply piece by piece.
+        on_wait: Told in one line before a busy server is asked again.
+
+    Raises:
+        ConfigError: Something is missing to talk to the model; nothing was kept.
+        LimitError: It is longer than a prompt may be; nothing was kept.
+        ModelError: There is no whole reply; what was said is kept.
+        KeyboardInterrupt: Ctrl-C came before anything was kept.
+    """
+    check_usable(familiar.slot())
+    taking = _taking(familiar, said)
+    model = familiar.model(on_wait=on_wait)
+    turn = taking.take(_request(familiar, said), model, on_text, stream=stream)
+    try:
+        taken = asyncio.run(turn)
+    except KeyboardInterrupt:
+        if taking.interrupted is None:
+            raise
+        return taking.interrupted
+    return taken if said.off_record else _with_names(familiar, taken)
+
+
+def _taking(familiar: Familiar, said: Said) -> Taking:
+    made_by = pipeline(
+        familiar, said.channel_id, modality=str(said.modality), remembered=said.remembered
+    )
+    notice = familiar.allowance(said).notice
+    if said.off_record:
+        return OffRecord(made_by, notice=notice)
+    return TurnTaking(
+        familiar.history,
+        made_by,
+        familiar.paths.traces,
+        keep_traces=familiar.config.context.keep_traces,
+        notice=notice,
+        source=said.source,
+    )
+
+
+def _with_names(familiar: Familiar, taken: Taken) -> Taken:
+    """Write down who is called what, now that nobody waits; the turn stands in any case."""
+    names = familiar.names()
+    try:
+        names.publish()
+    except FamiliarError as error:
+        return replace(taken, notices=(*taken.notices, f"The names stay as they were: {error}"))
+    finally:
+        names.close()
+    return taken
+
+
+def _request(familiar: Familiar, said: Said) -> ContextRequest:
+    return request_for(
+        said,
+        familiar_id=familiar.paths.id,
+        allowance=familiar.allowance(said),
+        history=familiar.history,
+        opening=familiar.character.opening,
+        at=now(),
+        tier=familiar.channel(said.channel_id, str(said.modality)).tier,
+    )

@@ -1,0 +1,147 @@
+"""Build a familiar aside, and move it into place when all of it went well."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from familiar_cli.config.edit import write_new
+from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.errors import ConflictError, FamiliarError
+from familiar_cli.files import is_directory
+from familiar_cli.memory.store.disk import patiently
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+
+P = TypeVar("P", bound="Plan")
+
+
+class Plan(Protocol):
+    """What goes into a memory."""
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether everything is already as it should be."""
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction."""
+
+
+def build(
+    paths: FamiliarPaths,
+    open_store: Callable[[FamiliarPaths], MemoryStore],
+    plan: Callable[[MemoryStore], P],
+    *,
+    name: str,
+    message: str,
+    dry_run: bool,
+) -> tuple[P, bool]:
+    """Make a familiar, or change the one that is there; return its plan, and whether it is new.
+
+    Args:
+        paths: Where the familiar is to be; the home is made when it is not there.
+        open_store: Opens the memory of a familiar.
+        plan: Says what goes into its memory.
+        name: What it is called, if it has no settings yet.
+        message: What for, in one line.
+        dry_run: Check everything, and leave nothing on disk.
+
+    Raises:
+        ConflictError: A file is in the familiar's place.
+        FamiliarError: The disk refused; what was there before is as it was.
+    """
+    if is_directory(paths.root):
+        store = open_store(paths)
+        planned = plan(store)
+        if not dry_run:
+            _fill(paths, store, planned, name, message)
+        return planned, False
+    if os.path.lexists(paths.root):
+        raise ConflictError(
+            f"{str(paths.root)!r} is a file and was left alone",
+            hint="Move it away, or give the familiar another ID.",
+        )
+    with _aside(paths, dry_run=dry_run) as staging:
+        store = open_store(staging)
+        planned = plan(store)
+        _fill(staging, store, planned, name, message)
+    return planned, True
+
+
+def _fill(paths: FamiliarPaths, store: MemoryStore, plan: Plan, name: str, message: str) -> None:
+    """Write the settings of a familiar if it has none, and what is planned into its memory."""
+    has_settings = paths.config.exists()
+    try:
+        if not has_settings:
+            write_new(paths.config, {"name": name})
+        if not plan.is_noop:
+            with store.transaction("init", message) as tx:
+                plan.stage(tx)
+    except BaseException:
+        if not has_settings:
+            paths.config.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
+    """Give a directory to build a familiar in, and move it into place when that went well."""
+    if dry_run:
+        with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
+            yield FamiliarPaths(Path(scratch) / paths.id)
+        return
+    home = paths.root.parent
+    made = _make_home(home)
+    staging = home / f".new-{paths.id}-{os.getpid()}"
+    try:
+        _make_directory(staging)
+        yield FamiliarPaths(staging)
+        _move(staging, paths.root)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        for directory in made:
+            _remove_empty(directory)
+        raise
+
+
+def _make_home(home: Path) -> list[Path]:
+    """Make `home`, and return the directories that were made for it, innermost first."""
+    missing = [path for path in (home, *home.parents) if not path.exists()]
+    _make_directory(home)
+    return missing
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FamiliarError(
+            f"{str(path)!r} cannot be made: {error.strerror or error}; nothing was written",
+            hint="Choose another place with `--home DIR`.",
+        ) from error
+
+
+def _move(staging: Path, place: Path) -> None:
+    try:
+        patiently(os.rename, str(staging), str(place))
+    except OSError as error:
+        raise ConflictError(
+            f"{str(place)!r} could not be put in place: {error.strerror or error};"
+            " nothing was written",
+            hint="Run the command again.",
+        ) from error
+
+
+def _remove_empty(directory: Path) -> None:
+    try:
+        directory.rmdir()
+    except OSError:
+        return

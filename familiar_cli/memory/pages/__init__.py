@@ -1,0 +1,1 @@
+"""What memory files hold: front matter, links, citations, private sections, lore, the character."""

@@ -1,0 +1,83 @@
+"""Whether two texts say the same, as far as letters can tell."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.text import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_WORD: Final = re.compile(r"\w+")
+_MARKER: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
+_SOURCE: Final = re.compile(r"\s*\([^()]{1,80}\)\s*$")
+_LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+# Shorter texts are said again without being copied: "likes tea".
+_LEAST_CHARS: Final = 20
+_GRAM: Final = 4
+_SHARE: Final = 0.8
+_LEAST_LETTERS: Final = 4
+_WIDE: Final = 3  # a sign of a script without spaces says as much as some letters do
+_ONE_SCRIPT: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", "BOPOMOFO": "CJK"}
+
+
+def normal(text: str) -> str:
+    """Return the words of a line or a text, so that small differences do not count."""
+    shown = _LINK.sub(r"\1", _MARKER.sub("", without_references(text), count=1))
+    return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown))))
+
+
+def normal_lines(text: str) -> frozenset[str]:
+    """Return each line of `text` that has words, as `normal` returns it."""
+    return frozenset(line for line in map(normal, text.splitlines()) if line)
+
+
+class Known:
+    """Texts that are known, and whether a line only repeats them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        # One after another, with something between that is in no line.
+        self._all = " | ".join(" ".join(normal(line) for line in t.splitlines()) for t in texts)
+        words = self._all.split()
+        self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
+
+    def has(self, text: str) -> bool:
+        """Return whether most of a line, if it is not a short one, stands in the known texts."""
+        line = normal(text)
+        if sum(_WIDE if ord(c) > 0x2E7F else 1 for c in line) < _LEAST_CHARS:  # noqa: PLR2004
+            return False
+        if line in self._all:
+            return True
+        words = line.split()
+        grams = [tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)]
+        return bool(grams) and sum(g in self._grams for g in grams) >= _SHARE * len(grams)
+
+
+def main_script(text: str) -> str | None:
+    """Return the script most letters of `text` are of, e.g. `LATIN`; None: too few letters."""
+    scripts = _scripts(text)
+    if scripts.total() < _LEAST_LETTERS:
+        return None
+    return scripts.most_common(1)[0][0]
+
+
+def scripts_in(texts: Iterable[str]) -> frozenset[str]:
+    """Return every script that a letter of `texts` is of."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        found.update(_scripts(text))
+    return frozenset(found)
+
+
+def _scripts(text: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for char, times in Counter(text).items():
+        if char.isalpha():
+            script = unicodedata.name(char, "?").split()[0]
+            found[_ONE_SCRIPT.get(script, script)] += times
+    return found

@@ -1,0 +1,267 @@
+"""Who is called what: `people/_aliases.json`, and the index behind it.
+
+Both are made from the files in `people/` and can be deleted at any time. `_aliases.json` is for
+people to read, and for other programs: `{folded name: slug}`, or a list of slugs where several
+people share a name. Names are looked up in `.index/aliases.sqlite`, which holds the same and costs
+the same to ask however many people there are.
+
+A file is read again when its size, time or inode has changed. Of more than `MOST_STATS` files only
+the directory is asked whether any has. A change that leaves the directory's own time as it is (an
+editor that writes in place) is then seen by `refresh(thorough=True)`, which runs after every turn
+and in every `familiar people` command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.clock import wall_ns
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.mentions import find_mentions, key_of
+from familiar_cli.memory.people.same_person import same_as
+from familiar_cli.memory.store import paths
+from familiar_cli.text import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from familiar_cli.memory.people.alias_index import AliasIndex, Person
+    from familiar_cli.memory.store.store import MemoryStore
+
+PEOPLE_DIR: Final = "people"
+ALIASES_JSON: Final = f"{PEOPLE_DIR}/_aliases.json"
+SOURCE: Final = "aliases"
+MOST_STATS: Final = 250
+
+_INDEX: Final = "aliases.sqlite"
+_SUFFIX: Final = ".md"
+_RACY_NS: Final = 2_000_000_000  # within this, two changes may bear the same time (FAT: 2 s)
+_BATCH: Final = 500
+_MOST_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name, folded, and everyone who is called so, by slug."""
+
+    name: str
+    slugs: tuple[str, ...]
+
+
+def people_path(slug: str) -> str:
+    """Return the memory file of a person."""
+    return f"{PEOPLE_DIR}/{slug}{_SUFFIX}"
+
+
+def slug_in(rel_path: str) -> str | None:
+    """Return whose file `rel_path` is, or None when it is no person's."""
+    directory, _, name = rel_path.rpartition("/")
+    is_person = directory == PEOPLE_DIR and name.endswith(_SUFFIX) and not name.startswith(".")
+    return name.removesuffix(_SUFFIX) if is_person else None
+
+
+class Aliases:
+    """The names of everyone in `people/`. One object is for one thread at a time.
+
+    Args:
+        store: The memory.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        from familiar_cli.memory.people.alias_index import AliasIndex  # loads sqlite3
+
+        self._store = store
+        self._root = os.path.realpath(store.root)
+        self._directory = os.path.join(self._root, PEOPLE_DIR)
+        self._index: AliasIndex = AliasIndex(os.path.join(self._root, paths.INDEX_DIR, _INDEX))
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self._index.close()
+
+    def find(self, text: str) -> list[Named]:
+        """Return who is named in `text`, in that order, each name once; see `memory.mentions`."""
+        index = self._index
+        found = find_mentions(text, index.heads, index.known) if index.exists() else []
+        keys = dict.fromkeys(mention.key for mention in found)
+        slugs = index.slugs(keys)
+        return [Named(key, slugs[key]) for key in keys]
+
+    def called(self, name: str) -> tuple[str, ...]:
+        """Return the slugs of everyone who is called `name`."""
+        key = key_of(name)
+        return self._index.slugs([key]).get(key, ())
+
+    def people(self) -> list[Person]:
+        """Return everyone who has a file, sorted by slug."""
+        return self._index.people()
+
+    def collisions(self) -> list[Named]:
+        """Return each name that several people share."""
+        return [Named(key, slugs) for key, slugs in self._index.shared().items()]
+
+    def refresh(self, *, thorough: bool = False) -> None:
+        """Read what has changed in `people/`. What is done is kept, also when this is broken off.
+
+        Args:
+            thorough: Look at every file, also where the directory says that nothing has changed.
+
+        Raises:
+            FamiliarError: The directory or the index cannot be used.
+        """
+        stamp = self._stamp()
+        if stamp is None and not self._index.exists():
+            return
+        state = self._index.state()
+        if thorough or not _is_fresh(state, stamp):
+            self._read_changed(stamp, state)
+
+    def publish(self) -> tuple[str, ...]:
+        """Make `_aliases.json` say what the files say; return what is to be told of the old one.
+
+        Raises:
+            FamiliarError: It cannot be written; nothing was changed.
+        """
+        self.refresh(thorough=True)
+        state, signature = self._index.state(), self._signature_of_json()
+        if state.get("changed") != "1" and state.get("published", "") == signature:
+            return ()
+        notices, wanted = self.looks_wrong(), self._as_json()
+        if (self._published() or b"{}\n") != wanted:
+            with self._store.transaction(SOURCE, f"the names in {PEOPLE_DIR}/") as tx:
+                tx.write(ALIASES_JSON, wanted, any_size=True)
+        self._index.keep({"changed": "0", "published": self._signature_of_json()})
+        return notices
+
+    def looks_wrong(self) -> tuple[str, ...]:
+        """Return what is to be told of an `_aliases.json` that someone else wrote."""
+        signature = self._signature_of_json()
+        if not signature or signature == self._index.state().get("published"):
+            return ()
+        lost = self._lost()
+        if lost is None:
+            return (f"{ALIASES_JSON}: it is damaged, and is made again from the files beside it",)
+        if not lost:
+            return ()
+        names = ", ".join(map(repr, lost[:_MOST_NAMED])) + (", …" * (len(lost) > _MOST_NAMED))
+        mend = f'`familiar people alias PERSON "{lost[0]}"` keeps a name'
+        return (f"{ALIASES_JSON}: the files it is made from do not say {names}; {mend}",)
+
+    def _lost(self) -> list[str] | None:
+        """Return the names that only `_aliases.json` has; None when it is damaged."""
+        try:
+            found = json.loads(self._published() or b"{}")
+        except (ValueError, RecursionError, FamiliarError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        pairs = {(name, slug) for name, slugs in found.items() for slug in _listed(slugs)}
+        known = self._index.slugs({key_of(name) for name, _ in pairs})
+        there = self._index.there({slug for _, slug in pairs})
+        return sorted({n for n, slug in pairs if slug in there - set(known.get(key_of(n), ()))})
+
+    def _as_json(self) -> bytes:
+        """Return what `_aliases.json` shall hold.
+
+        Two spellings of one name (`mary-jane`, `mary jane`) both stand there, each with everyone.
+        """
+        spelled = {fold(name) for person in self.people() for name in person.names}
+        slugs = self._index.slugs({key_of(name) for name in spelled})
+        named = {name: slugs[key_of(name)] for name in sorted(spelled) if key_of(name) in slugs}
+        plain = {name: found[0] if len(found) == 1 else found for name, found in named.items()}
+        return (json.dumps(plain, ensure_ascii=False, indent=1) + "\n").encode()
+
+    def _published(self) -> bytes | None:
+        try:
+            return self._store.read_bytes(ALIASES_JSON)
+        except NotFoundError:
+            return None
+
+    def _signature_of_json(self) -> str:
+        try:
+            return _signature(os.stat(os.path.join(self._root, *ALIASES_JSON.split("/"))))
+        except OSError:
+            return ""
+
+    def _stamp(self) -> str | None:
+        """Return what shows that entries of the directory came or went; None: there is none."""
+        try:
+            status = os.stat(self._directory)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(error) from error
+        return f"{status.st_ino} {status.st_mtime_ns}"
+
+    def _read_changed(self, stamp: str | None, state: Mapping[str, str]) -> None:
+        looked_ns = wall_ns()
+        there = self._scan(looked_ns) if stamp else {}
+        known = self._index.signatures()
+        gone = [slug for slug in known if slug not in there]
+        changed = [slug for slug, signature in there.items() if known.get(slug) != signature]
+        if gone:
+            self._index.replace(gone, ())
+        for at in range(0, len(changed), _BATCH):
+            batch = changed[at : at + _BATCH]
+            self._index.replace(batch, [self._person(slug, there[slug]) for slug in batch])
+        seen = {"directory": stamp or "", "count": str(len(there))}
+        if not _is_settled(state, stamp) or any(state.get(n) != seen[n] for n in seen):
+            self._index.keep({**seen, "looked_ns": str(looked_ns)})
+
+    def _scan(self, looked_ns: int) -> dict[str, str]:
+        """Return the signature of each person's file."""
+        found = {}
+        try:
+            with os.scandir(self._directory) as entries:
+                for entry in entries:
+                    slug = slug_in(f"{PEOPLE_DIR}/{entry.name}")
+                    if slug and not paths.unreadable(entry.name) and entry.is_file():
+                        status = entry.stat()
+                        racy = status.st_mtime_ns > looked_ns - _RACY_NS
+                        # A file so young may change again and look the same; so it is read again.
+                        found[slug] = _signature(status) + (f" {looked_ns}" if racy else "")
+        except OSError as error:
+            raise _unreadable(error) from error
+        return found
+
+    def _person(self, slug: str, signature: str) -> Person:
+        from familiar_cli.memory.people.alias_index import Person
+
+        try:
+            head = self._store.read_head(people_path(slug), self._store.limits.max_file_bytes)
+        except FamiliarError as error:
+            return Person(slug, (), str(error), signature)
+        # Another account of somebody goes by no name of its own: names mean the one file.
+        names = () if same_as(head.text) else names_of(head.text)
+        return Person(slug, names, "", signature)
+
+
+def _is_fresh(state: Mapping[str, str], stamp: str | None) -> bool:
+    """Return whether it is enough to have looked at the directory."""
+    return int(state.get("count", 0)) > MOST_STATS and _is_settled(state, stamp)
+
+
+def _is_settled(state: Mapping[str, str], stamp: str | None) -> bool:
+    """Return whether the directory is as it was, and had been so for a while when looked at."""
+    if stamp is None or state.get("directory") != stamp:
+        return False
+    return int(stamp.split()[1]) < int(state.get("looked_ns", 0)) - _RACY_NS
+
+
+def _signature(status: os.stat_result) -> str:
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _listed(slugs: object) -> list[str]:
+    listed = slugs if isinstance(slugs, list) else [slugs]
+    return [slug for slug in listed if isinstance(slug, str)]
+
+
+def _unreadable(error: OSError) -> FamiliarError:
+    return FamiliarError(
+        f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Look at its permissions."
+    )

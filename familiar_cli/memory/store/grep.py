@@ -1,0 +1,210 @@
+"""Search the lines of all files, under a time limit.
+
+Patterns come from people and from models. A pattern is matched against one line at a time; to be
+quick, most files are ruled out with one look at their whole text.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import TYPE_CHECKING
+
+import regex
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.errors import LimitError, TooManyResultsError, UsageError
+from familiar_cli.memory.store.files import MAX_READ_BYTES, too_large_to_read
+from familiar_cli.memory.store.types import Found, GrepHit, Skipped
+from familiar_cli.memory.store.walk import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.memory.store.files import Tree
+    from familiar_cli.memory.store.types import Limits
+
+MAX_PATTERN_CHARS = 1000
+MAX_REPEATS = 100_000  # of all counted repeats together: they are written out when compiled
+
+# With any of these, a line may match although the text it stands in does not: lookaround, atomic
+# groups and possessive repeats see or eat what follows the line; anchors mean the text's own ends.
+# Being taken for one of these costs only time.
+_NEEDS_LINES = re.compile(
+    r"""\(\?(?!:|i\)|i:|P<)   # groups but plain, named and case-insensitive ones
+      | \(\*                  # verbs
+      | [*+?}]\+              # possessive repeats
+      | \\[AZzGKRXL]          # anchors of the text, line ends, graphemes, lists
+      | \{(?!\d*,?\d*\})      # fuzzy matching
+    """,
+    re.VERBOSE,
+)
+_RECURSIVE = re.compile(r"\(\?(?:R|[+-]?\d|&|P>)")  # takes memory faster than time
+_COUNTED = re.compile(r"\{(\d+)")
+_READ_BYTES = 64 * 1024
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def grep(
+    tree: Tree,
+    pattern: str,
+    rel_path: str,
+    *,
+    case_insensitive: bool,
+    hidden: bool,
+    limits: Limits,
+) -> Found:
+    """Return what `MemoryStore.search` promises."""
+    matcher = _Matcher(pattern, case_insensitive=case_insensitive, limits=limits)
+    files, skipped = scan(tree, rel_path, hidden=hidden)
+    hits: list[GrepHit] = []
+    for name, path in files:
+        text = _text_of(path)
+        if isinstance(text, str):
+            hits += matcher.hits(name, text, limits.max_results + 1 - len(hits))
+            if len(hits) > limits.max_results:
+                break
+        else:
+            skipped.append(Skipped(name, text.reason))
+    truncated = len(hits) > limits.max_results
+    skipped.sort(key=lambda s: s.rel_path)
+    return Found(tuple(hits[: limits.max_results]), tuple(skipped), truncated)
+
+
+def all_of(found: Found, pattern: str) -> list[GrepHit]:
+    """Return the hits of `found`. Raises `TooManyResultsError` when it was cut."""
+    if found.truncated:
+        raise TooManyResultsError(
+            f"{pattern!r} matches more than {len(found.hits):,} lines",
+            hint="Search for something rarer or in one directory, or raise `max_results`.",
+        )
+    return list(found.hits)
+
+
+class _Matcher:
+    """A compiled pattern, with the time it has left."""
+
+    def __init__(self, pattern: str, *, case_insensitive: bool, limits: Limits) -> None:
+        self._pattern = pattern
+        self._compiled = _compile(pattern, case_insensitive=case_insensitive)
+        self._by_line = bool(_NEEDS_LINES.search(pattern))
+        self._timeout_s = limits.grep_timeout_s
+        self._deadline_s = stopwatch_s() + limits.grep_timeout_s
+
+    def hits(self, rel_path: str, text: str, most: int) -> list[GrepHit]:
+        """Return the first `most` lines of `text` that match."""
+        found = []
+        for number, line in self._candidates(text):
+            match = self._search(line)
+            if match:
+                found.append(GrepHit(rel_path, number, line, match.start(), match.end()))
+                if len(found) == most:
+                    break
+        return found
+
+    def _candidates(self, text: str) -> Iterator[tuple[int, str]]:
+        """Give the number and text of each line that may match.
+
+        A match in the whole text never begins after the first line that matches by itself.
+        """
+        if self._by_line:
+            yield from enumerate(_lines(text), 1)
+            return
+        number, at = 1, 0
+        while at < len(text) and (match := self._search(text, at)):
+            start = text.rfind("\n", 0, match.start()) + 1
+            if start == len(text):
+                return
+            end = text.find("\n", match.start())
+            end = len(text) if end < 0 else end
+            number += text.count("\n", at, start)
+            yield number, text[start:end]
+            number, at = number + 1, end + 1
+
+    def _search(self, text: str, at: int = 0) -> regex.Match[str] | None:
+        try:
+            return self._compiled.search(text, at, timeout=self._deadline_s - stopwatch_s())
+        except (TimeoutError, ValueError, MemoryError) as error:  # ValueError: no time was left
+            out_of = "memory" if isinstance(error, MemoryError) else f"time ({self._timeout_s:g} s)"
+            raise LimitError(
+                f"Searching for {self._pattern!r} ran out of {out_of} and was stopped",
+                hint="Make the pattern simpler, or search in one directory.",
+            ) from error
+
+
+def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise LimitError(
+            f"The pattern is {len(pattern):,} characters long; {MAX_PATTERN_CHARS:,} are allowed",
+            hint="Search for a shorter part of it.",
+        )
+    if _RECURSIVE.search(pattern):
+        raise UsageError(
+            f"{pattern!r} calls itself; such patterns are not searched for",
+            hint="Write the pattern without `(?R)`, `(?1)` and the like.",
+        )
+    if math.prod(int(count) or 1 for count in _COUNTED.findall(pattern)) > MAX_REPEATS:
+        raise _too_large(pattern)
+    flags = regex.MULTILINE | (regex.IGNORECASE if case_insensitive else 0)
+    try:
+        return regex.compile(pattern, flags)
+    except regex.error as error:
+        raise UsageError(
+            f"{pattern!r} is not a regular expression: {error}",
+            hint=f"To search for this very text, write {re.escape(pattern)!r}.",
+        ) from error
+    except ValueError as error:  # flags that exclude each other
+        raise UsageError(
+            f"{pattern!r} is not a regular expression: {error}", hint="Leave its flags out."
+        ) from error
+    except (RecursionError, OverflowError, MemoryError) as error:
+        raise _too_large(pattern) from error
+
+
+def _too_large(pattern: str) -> LimitError:
+    return LimitError(f"{pattern!r} is too large a regular expression", hint="Make it simpler.")
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _text_of(path: str) -> str | Skipped:
+    """Return a file's text with plain newlines at line ends, or why it has none."""
+    try:
+        content = _read(path)
+    except OSError as error:
+        return Skipped(path, f"cannot be read: {error.strerror or error}")
+    if content is None:
+        return Skipped(path, too_large_to_read(os.stat(path)))
+    if b"\0" in content:
+        return Skipped(path, "is binary")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Skipped(path, f"is not UTF-8 text (byte {error.start})")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    return text.removeprefix("\ufeff")
+
+
+def _read(path: str) -> bytes | None:
+    """Return a file's bytes, or None when they are too many to read.
+
+    Opening it as Python files do would take twice as long.
+    """
+    descriptor = os.open(path, _FLAGS)
+    try:
+        content = os.read(descriptor, _READ_BYTES)
+        if len(content) < _READ_BYTES:
+            return content
+        if os.fstat(descriptor).st_size > MAX_READ_BYTES:
+            return None
+        parts = [content]
+        while content := os.read(descriptor, _READ_BYTES):
+            parts.append(content)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)

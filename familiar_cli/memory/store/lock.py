@@ -1,0 +1,99 @@
+"""One writer at a time: a lock between processes, with the holder's name beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from familiar_cli import clock
+from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.files import read_plain
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+_POLL_S = 0.005
+
+
+@contextmanager
+def held(lock_path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock at `lock_path`. A crash of the holder sets it free.
+
+    Waiting is done in front of a second lock, and only who has that waits for the first. So a
+    holder that wants to go on at once must queue up, too, and nobody is passed over for long.
+
+    Raises:
+        LockedError: Another thread or process held it for `timeout_s`.
+        FamiliarError: The lock file cannot be made.
+    """
+    lock, turn = _file_lock(lock_path), _file_lock(lock_path.with_name(f"{lock_path.name}.next"))
+    begun_s = clock.stopwatch_s()
+    try:
+        lock_path.parent.mkdir(parents=True, exist_ok=True)
+        with turn.acquire(timeout=timeout_s):
+            lock.acquire(timeout=max(timeout_s - (clock.stopwatch_s() - begun_s), 0))
+    except Timeout as error:
+        raise _locked(lock_path) from error
+    except OSError as error:
+        raise FamiliarError(
+            f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
+            " nothing was changed",
+            hint="Look at its permissions, and whether the disk is full or read-only.",
+        ) from error
+    try:
+        _sign(lock_path)
+        yield
+    finally:
+        with suppress(OSError):
+            holder_path(lock_path).unlink()
+        lock.release()
+
+
+def _file_lock(path: Path) -> FileLock:
+    return FileLock(path, thread_local=False, poll_interval=_POLL_S)
+
+
+def holder_path(lock_path: Path) -> Path:
+    """Return the file that says who holds the lock."""
+    return lock_path.with_name(f"{lock_path.name}.holder")
+
+
+def holder(lock_path: Path) -> str | None:
+    """Return who signed the lock last and has not given it back, in words."""
+    try:
+        who = json.loads(read_plain(holder_path(lock_path)))
+        return one_line(
+            f"process {who['pid']} on {who['host']} (`{who['command']}`), since {who['since']}", 200
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _sign(lock_path: Path) -> None:
+    # A command's arguments may be private, so only the first word after it is told.
+    command = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:2]]
+    who = {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "command": " ".join(command),
+        "since": clock.iso(clock.now()),
+    }
+    with suppress(OSError):  # a courtesy: the lock holds without it
+        holder_path(lock_path).write_text(json.dumps(who), encoding="utf-8")
+
+
+def _locked(lock_path: Path) -> LockedError:
+    who = holder(lock_path) or "another process"
+    return LockedError(
+        f"The memory is being changed by {who}; nothing was changed",
+        hint="Try again when it has ended.",
+    )

@@ -1,0 +1,56 @@
+"""Turn staged steps into the exact changes of files, and check every rule before any is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.memory.store.staged_tree import Paper
+from familiar_cli.memory.store.types import Applied, Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from familiar_cli.memory.store.files import Signature, Tree
+    from familiar_cli.memory.store.transactions import Step
+    from familiar_cli.memory.store.types import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a transaction comes to: the changes of files, sorted by path, and their summary.
+
+    Args:
+        changes: Only files whose content really changes.
+        result: The summary handed to the caller.
+        seen: The signature of each file when it was read; None where there was none.
+        leftovers: Temporary files (real paths) that a crash left where this transaction writes.
+    """
+
+    changes: tuple[Change, ...]
+    result: Applied
+    seen: Mapping[str, Signature | None]
+    leftovers: tuple[str, ...]
+
+
+def make_plan(tree: Tree, limits: Limits, steps: Iterable[Step]) -> Plan:
+    """Follow `steps` on paper.
+
+    Raises:
+        RefusedError: A path, a limit, an expectation or a rule forbids one of them.
+        NotFoundError: A file to delete or move is not there.
+        FamiliarError: A file that is to change cannot be read.
+    """
+    paper = Paper(tree, limits)
+    for step in steps:
+        paper.follow(step)
+    touched = paper.changes()
+    result = Applied(
+        tuple(c.rel_path for c in touched if c.after is not None and c.after != c.before),
+        tuple(c.rel_path for c in touched if c.after is not None and c.after == c.before),
+        tuple(c.rel_path for c in touched if c.before is not None and c.after is None),
+    )
+    if result.written or result.deleted:
+        paper.ignore_index()
+    changes = tuple(change for change in paper.changes() if change.before != change.after)
+    return Plan(changes, result, paper.seen, tuple(paper.leftovers))

@@ -1,0 +1,281 @@
+"""The memory as it would be: follow a transaction's steps without touching a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import (
+    ConflictError,
+    DirectoryFullError,
+    FamiliarError,
+    FileTooLargeError,
+    RefusedError,
+    UnsafePathError,
+)
+from familiar_cli.files import read_plain
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.files import check_readable, sha256_of, signature
+from familiar_cli.memory.store.types import MISSING, Change
+from familiar_cli.text import fold, fold_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.memory.store.files import Signature, Tree
+    from familiar_cli.memory.store.transactions import Step
+    from familiar_cli.memory.store.types import Limits
+
+GITIGNORE = ".gitignore"
+_IGNORES_INDEX = {f"{a}{paths.INDEX_DIR}{b}".encode() for a in ("", "/") for b in ("", "/")}
+
+
+class _Names:
+    """The names in one directory, on disk and on paper."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.all = set(names)
+        self._folded: Counter[str] | None = None
+
+    def twin(self, name: str) -> str | None:
+        """Return another name that some file system takes for `name`."""
+        if name in self.all:
+            return None
+        if self._folded is None:
+            self._folded = Counter(fold_all(self.all))
+        folded = fold(name)
+        if not self._folded[folded]:
+            return None
+        return min(known for known in self.all if fold(known) == folded)
+
+    def add(self, name: str) -> None:
+        """Put `name` there."""
+        if name not in self.all and self._folded is not None:
+            self._folded[fold(name)] += 1
+        self.all.add(name)
+
+    def remove(self, name: str) -> None:
+        """Take `name` away."""
+        if name in self.all and self._folded is not None:
+            self._folded[fold(name)] -= 1
+        self.all.discard(name)
+
+
+class Paper:
+    """The memory as it would be after the steps followed so far."""
+
+    def __init__(self, tree: Tree, limits: Limits) -> None:
+        self._tree = tree
+        self._root = tree.real
+        self._limits = limits
+        self._before: dict[str, bytes | None] = {}
+        self._now: dict[str, bytes | None] = {}
+        self._names: dict[str, _Names] = {}
+        self._new_dirs: set[str] = set()
+        self.leftovers: list[str] = []
+        self.seen: dict[str, Signature | None] = {}
+
+    def follow(self, step: Step) -> None:
+        """Make one step on paper, or refuse it."""
+        old = self._load(step.rel_path)
+        _check_expected(step, old)
+        match step.kind:
+            case "write":
+                self._put(step.rel_path, step.content, any_size=step.any_size)
+            case "append":
+                self._put(step.rel_path, _joined(old or b"", step), any_size=step.any_size)
+            case "delete":
+                self._take(step.rel_path)
+            case "move":
+                self._move(step)
+
+    def changes(self) -> list[Change]:
+        """Return every file that was touched, sorted by path, also where nothing changed."""
+        return [Change(p, self._before[p], self._now[p]) for p in sorted(self._now)]
+
+    def ignore_index(self) -> None:
+        """Have `.gitignore` name the index directory; whatever else a person put there stays."""
+        with suppress(FamiliarError):  # a link, a directory, a full root: a person's own affair
+            old = self._load(GITIGNORE) or b""
+            if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
+                gap = b"" if not old or old.endswith(b"\n") else b"\n"
+                self._put(GITIGNORE, old + gap + paths.INDEX_DIR.encode() + b"/\n", any_size=True)
+
+    def _move(self, step: Step) -> None:
+        content = self._take(step.rel_path)
+        if self._load(step.to) is not None:
+            raise RefusedError(
+                f"{step.to!r} is there already; nothing was changed",
+                hint=f"Remove it first: `familiar memory rm {step.to}`, or choose another path.",
+            )
+        self._put(step.to, content, any_size=True)
+
+    def _take(self, rel_path: str) -> bytes:
+        content = self._load(rel_path)
+        if content is None:
+            raise self._tree.not_found(rel_path)
+        directory, _, name = rel_path.rpartition("/")
+        self._names_in(directory).remove(name)
+        self._now[rel_path] = None
+        return content
+
+    def _put(self, rel_path: str, content: bytes, *, any_size: bool) -> None:
+        most = self._limits.max_file_bytes
+        if len(content) > most and not any_size:
+            raise FileTooLargeError(
+                f"{rel_path!r} would be {len(content):,} bytes, over the limit of {most:,};"
+                " it was not changed",
+                hint="Shorten or split it, or raise `max_file_bytes` in [memory].",
+            )
+        if self._load(rel_path) is None:
+            self._make_room(rel_path)
+        self._now[rel_path] = content
+
+    def _make_room(self, rel_path: str) -> None:
+        """Put the names of a new file, and of its directories, on paper."""
+        at = ""
+        parts = rel_path.split("/")
+        for depth, part in enumerate(parts, 1):
+            names = self._names_in(at)
+            path = "/".join(parts[:depth])
+            if part not in names.all:
+                names.add(part)
+                self._check_count(at, names)
+                if depth < len(parts):
+                    self._check_was_no_file(path)
+                    self._new_dirs.add(path)
+            at = path
+
+    def _check_was_no_file(self, rel_path: str) -> None:
+        if self._before.get(rel_path) is not None:
+            raise RefusedError(
+                f"{rel_path!r} cannot turn from a file into a directory at once;"
+                " nothing was changed",
+                hint="Delete it first, then write below it.",
+            )
+
+    def _check_count(self, directory: str, names: _Names) -> None:
+        most = self._limits.max_dir_files
+        if len(names.all) > most:
+            raise DirectoryFullError(
+                f"{directory or '.'!r} holds {most:,} files, as many as allowed;"
+                " nothing was changed",
+                hint="Write into another directory, or raise `max_dir_files` in [memory].",
+            )
+
+    def _load(self, rel_path: str) -> bytes | None:
+        """Return the present content of a file, or None; refuse what is no plain file."""
+        if rel_path not in self._now:
+            self._check_spelling(rel_path)
+            self._before[rel_path] = self._now[rel_path] = self._on_disk(rel_path)
+        elif self._now[rel_path] is None:
+            self._check_spelling(rel_path)
+        return self._now[rel_path]
+
+    def _check_spelling(self, rel_path: str) -> None:
+        """Refuse a path that some file system takes for another, or that runs through a file."""
+        at = ""
+        parts = rel_path.split("/")
+        for depth, part in enumerate(parts, 1):
+            names = self._names_in(at)
+            path = "/".join(parts[:depth])
+            other = names.twin(part)
+            if other is not None:
+                raise UnsafePathError(
+                    f"{path!r} and the existing {other!r} are one file on some systems;"
+                    " nothing was changed",
+                    hint=f"Use {other!r}, or another name.",
+                )
+            if part in names.all and self._is_dir(path) != (depth < len(parts)):
+                what = "a directory" if depth == len(parts) else "a file"
+                raise RefusedError(
+                    f"{path!r} is {what}; nothing was changed", hint="Choose another path."
+                )
+            at = path
+
+    def _is_dir(self, rel_path: str) -> bool:
+        if self._now.get(rel_path) is not None:
+            return False
+        return rel_path in self._new_dirs or os.path.isdir(self._real(rel_path))
+
+    def _names_in(self, directory: str) -> _Names:
+        if directory not in self._names:
+            real = self._real(directory)
+            found = _listdir(real, directory)
+            dotted = [name for name in found if name.startswith(".")]
+            self.leftovers += [os.path.join(real, n) for n in dotted if paths.is_leftover(n)]
+            private = {name for name in dotted if paths.is_private(name)}
+            self._names[directory] = _Names(set(found) - private)
+        return self._names[directory]
+
+    def _on_disk(self, rel_path: str) -> bytes | None:
+        real = self._real(rel_path)
+        self.seen[rel_path] = signature(real)
+        try:
+            status = os.lstat(real)
+            if stat.S_ISREG(status.st_mode):
+                check_readable(rel_path, status)
+                return read_plain(real)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise FamiliarError(
+                f"{rel_path!r} cannot be read: {error.strerror}; nothing was changed",
+                hint="Look at its permissions.",
+            ) from error
+        raise RefusedError(
+            f"{rel_path!r} is no plain file; nothing was changed", hint="Choose another path."
+        )
+
+    def _real(self, rel_path: str) -> str:
+        """Return where `rel_path` is; links are for reading only, so that none is ever replaced."""
+        real = paths.locate(self._root, rel_path)
+        if real != os.path.join(self._root, *rel_path.split("/")).rstrip(os.sep):
+            target = os.path.relpath(real, self._root).replace(os.sep, "/")
+            raise RefusedError(
+                f"{rel_path!r} is a link to {target!r}; nothing was changed",
+                hint=f"Change {target!r} itself.",
+            )
+        return real
+
+
+def _listdir(real: str, directory: str) -> list[str]:
+    try:
+        return os.listdir(real)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise FamiliarError(
+            f"The directory {directory or '.'!r} cannot be read: {error.strerror};"
+            " nothing was changed",
+            hint="Look at its permissions.",
+        ) from error
+
+
+def _joined(old: bytes, step: Step) -> bytes:
+    apart = step.on_new_line and old and not old.endswith(b"\n")
+    return old + (b"\n" if apart else b"") + step.content
+
+
+def _check_expected(step: Step, content: bytes | None) -> None:
+    if step.expect is None:
+        return
+    if step.expect == MISSING:
+        if content is not None:
+            raise ConflictError(
+                f"{step.rel_path!r} is there already; it was not changed",
+                hint=f"Look at it: `familiar memory cat {step.rel_path}`.",
+            )
+    elif content is None:
+        raise ConflictError(
+            f"{step.rel_path!r} is gone since it was read; nothing was changed",
+            hint="Run `familiar memory ls`.",
+        )
+    elif sha256_of(content) != step.expect.lower():
+        raise ConflictError(
+            f"{step.rel_path!r} has changed since it was read; it was not changed again",
+            hint=f"Read it again: `familiar memory cat {step.rel_path}`.",
+        )

@@ -1,0 +1,304 @@
+"""Read and change the memory directory, and nothing outside it."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from familiar_cli.memory.store import files
+from familiar_cli.memory.store.types import MISSING, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from familiar_cli.memory.journal import Journal
+    from familiar_cli.memory.store.disk import Disk
+    from familiar_cli.memory.store.plan import Plan
+    from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.memory.store.types import (
+        Found,
+        GrepHit,
+        MemoryEntry,
+        MemoryFile,
+        MemoryHead,
+        Walk,
+    )
+
+__all__ = ["MISSING", "Limits", "MemoryStore"]
+
+
+_T = TypeVar("_T")
+_TRIES = 3  # to read between two changes, before writers are made to wait
+
+
+class MemoryStore:
+    """Synchronous access to one familiar's memory directory.
+
+    Paths are POSIX, below the root, e.g. `people/discord-42.md`. Every method refuses a path that
+    leads out of the memory with `UnsafePathError`. Threads and processes may share a directory.
+
+    Args:
+        root: The memory directory; it need not exist before the first write.
+        limits: What it may hold.
+        lock_path: The file that writers lock; beside `root` when not given.
+        lock_timeout_s: Longest wait for another writer.
+        journal: Told of every change before it is made.
+        disk: The file system.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        limits: Limits = Limits(),  # noqa: B008  # frozen
+        lock_path: Path | None = None,
+        lock_timeout_s: float = 10.0,
+        journal: Journal | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        self.root = root
+        self.limits = limits
+        self.lock_path = lock_path or root.with_name(f".{root.name}.lock")
+        self.lock_timeout_s = lock_timeout_s
+        self._journal = journal
+        self._disk = disk
+        self._tree = files.Tree(root)
+        self.run_id = secrets.token_hex(6)
+
+    def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[MemoryEntry]:
+        """Return what is directly in a directory, sorted by name.
+
+        Raises:
+            NotFoundError: There is no such directory.
+            TooManyResultsError: It holds more than `limits.max_results`.
+        """
+        from familiar_cli.memory.store.walk import list_dir
+
+        limit = self.limits.max_results
+        return self._steady(lambda: list_dir(self._tree, rel_path, hidden=hidden, limit=limit))
+
+    def exists(self, rel_path: str) -> bool:
+        """Tell whether a file is there."""
+        self._settle()
+        return self._tree.is_file(rel_path)
+
+    def sha256(self, rel_path: str) -> str | None:
+        """Return the SHA-256 of a file's bytes in hex, or None when no file is there."""
+        return files.sha256_of(self._tree.read_bytes(rel_path)) if self.exists(rel_path) else None
+
+    def read(self, rel_path: str) -> MemoryFile:
+        """Return a text file with its SHA-256.
+
+        Raises:
+            NotFoundError: No file is there.
+            BadInputError: It is not UTF-8.
+        """
+        self._settle()
+        return self._tree.read(rel_path)
+
+    def read_file(self, rel_path: str) -> str:
+        """Return a file's text, without any translation of line ends. Raises as `read` does."""
+        return self.read(rel_path).text
+
+    def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
+        """Return the beginning of a text file, at most `most_bytes` of it. Raises as `read` does.
+
+        What is after them is not looked at, so a file of any size costs the same.
+        """
+        return self._tree.read_head(rel_path, most_bytes)
+
+    def read_bytes(self, rel_path: str) -> bytes:
+        """Return a file's bytes. Raises `NotFoundError` when no file is there."""
+        self._settle()
+        return self._tree.read_bytes(rel_path)
+
+    def write_file(
+        self,
+        rel_path: str,
+        content: str | bytes,
+        *,
+        source: str = "human",
+        expect: str | None = None,
+    ) -> None:
+        """Make `content` the whole of a file. See `Transaction.write`."""
+        with self.transaction(source, f"write {rel_path}") as tx:
+            tx.write(rel_path, content, expect=expect)
+
+    def append_file(self, rel_path: str, content: str, *, source: str = "human") -> None:
+        """Put `content` at the end of a file, which is made if it is not there."""
+        with self.transaction(source, f"append {rel_path}") as tx:
+            tx.append(rel_path, content)
+
+    def delete_file(
+        self, rel_path: str, *, source: str = "human", expect: str | None = None
+    ) -> None:
+        """Delete a file. Raises `NotFoundError` when it is not there."""
+        with self.transaction(source, f"delete {rel_path}") as tx:
+            tx.delete(rel_path, expect=expect)
+
+    def move_file(
+        self, old: str, new: str, *, source: str = "human", expect: str | None = None
+    ) -> None:
+        """Give a file another path. Raises `RefusedError` when something is there already."""
+        with self.transaction(source, f"move {old} to {new}") as tx:
+            tx.move(old, new, expect=expect)
+
+    def walk(self, rel_path: str = "", *, hidden: bool = False) -> Walk:
+        """Return every file below a directory, sorted by path; there is no limit to their number.
+
+        Names that begin with a dot are left out unless `hidden`. Links, and what cannot be read or
+        named, come back in `skipped`. Raises `NotFoundError` when nothing is at `rel_path`.
+        """
+        from familiar_cli.memory.store.walk import walk
+
+        return self._steady(lambda: walk(self._tree, rel_path, hidden=hidden))
+
+    def grep(
+        self,
+        pattern: str,
+        rel_path: str = "",
+        case_insensitive: bool = True,  # noqa: FBT001, FBT002
+    ) -> list[GrepHit]:
+        """Return the lines that match the regular expression `pattern`. See `search`.
+
+        Raises:
+            TooManyResultsError: There are more than `limits.max_results`.
+        """
+        from familiar_cli.memory.store.grep import all_of
+
+        return all_of(self.search(pattern, rel_path, case_insensitive=case_insensitive), pattern)
+
+    def search(
+        self,
+        pattern: str,
+        rel_path: str = "",
+        *,
+        case_insensitive: bool = True,
+        hidden: bool = False,
+    ) -> Found:
+        """Return at most `limits.max_results` lines that match, and what could not be searched.
+
+        Raises:
+            UsageError: `pattern` is not a regular expression.
+            LimitError: The search took longer than `limits.grep_timeout_s`.
+            NotFoundError: Nothing is at `rel_path`.
+        """
+        from familiar_cli.memory.store.grep import grep
+
+        return self._steady(
+            lambda: grep(
+                self._tree,
+                pattern,
+                rel_path,
+                case_insensitive=case_insensitive,
+                hidden=hidden,
+                limits=self.limits,
+            )
+        )
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the files whose path fits `pattern`, sorted. `**` stands for any directories.
+
+        Raises:
+            TooManyResultsError: There are more than `limits.max_results`.
+        """
+        from familiar_cli.memory.store.glob import glob
+
+        return self._steady(lambda: glob(self._tree, pattern, limit=self.limits.max_results))
+
+    @contextmanager
+    def transaction(
+        self,
+        source: str,
+        message: str,
+        *,
+        dry_run: bool = False,
+        trailers: Mapping[str, str] | None = None,
+    ) -> Iterator[Transaction]:
+        """Stage changes inside the `with`; all are made when it ends well, else none.
+
+        Args:
+            source: Who changes, e.g. `human`, `memory_writer`.
+            message: What for, in one line.
+            dry_run: Check everything and set `.result`, but change nothing.
+            trailers: What else the journal is to note; `Run-Id` is `run_id` if not given.
+
+        Raises:
+            LockedError: Another writer held the lock for too long.
+            ConflictError: A file is not what `expect` says.
+            RefusedError: A path, a limit or a rule forbids a change.
+            FamiliarError: The disk refused; everything is as it was.
+        """
+        from familiar_cli.memory.store.transactions import Transaction
+
+        tx = Transaction(source, message, {"Run-Id": self.run_id, **(trailers or {})})
+        yield tx
+        if dry_run or not tx.steps:
+            self._settle()
+            tx.finish(self._plan(tx).result)
+        else:
+            self._commit(tx)
+
+    def catch_up(self) -> None:
+        """Commit what people changed by hand to the journal, as `human`.
+
+        Raises:
+            LockedError: Another writer held the lock for too long.
+            FamiliarError: The journal is damaged, or the disk refused.
+        """
+        from familiar_cli.memory.store.lock import held
+
+        if self._journal:
+            with held(self.lock_path, self.lock_timeout_s):
+                self._journal.begin(look=True)
+
+    def _settle(self) -> None:
+        """Wait until no change is half on disk; finish one that a crash cut short."""
+        if self._journal and self._journal.pending():
+            from familiar_cli.memory.store.wait_for_pending import settle
+
+            settle(self._journal, self.lock_path, self.lock_timeout_s)
+
+    def _steady(self, read: Callable[[], _T]) -> _T:
+        """Return what `read` gives when no transaction ends while it reads several files."""
+        if not self._journal:
+            return read()
+        for _ in range(_TRIES):
+            self._settle()
+            before = self._journal.state()
+            found = read()
+            if self._journal.state() == before and not self._journal.pending():
+                return found
+        from familiar_cli.memory.store.lock import held
+
+        with held(self.lock_path, self.lock_timeout_s):
+            self._journal.begin()
+            return read()
+
+    def _plan(self, tx: Transaction) -> Plan:
+        from familiar_cli.memory.store.plan import make_plan
+
+        return make_plan(self._tree, self.limits, tx.steps)
+
+    def _commit(self, tx: Transaction) -> None:
+        from familiar_cli.memory.store.apply import apply
+        from familiar_cli.memory.store.lock import held
+
+        with held(self.lock_path, self.lock_timeout_s):
+            journal = self._journal
+            if journal:
+                journal.begin()
+            plan = self._plan(tx)
+            if journal and plan.changes:
+                journal.prepare(tx.source, tx.message, plan.changes, tx.trailers)
+            try:
+                apply(self._tree.real, plan, self._disk)
+            except BaseException:
+                if journal and plan.changes:
+                    journal.abandoned(plan.changes)
+                raise
+            if journal and plan.changes:
+                journal.applied(plan.changes)
+            tx.finish(plan.result)

@@ -1,0 +1,34 @@
+"""Readers wait here until no change is half on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli import clock
+from familiar_cli.errors import LockedError
+from familiar_cli.memory.store.lock import held
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.memory.journal import Journal
+
+_PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is done
+
+
+def settle(journal: Journal, lock_path: Path, timeout_s: float) -> None:
+    """Return when every decided change is on disk; finish one whose writer is gone.
+
+    Raises:
+        LockedError: A writer has been in the middle of a change for `timeout_s`.
+        FamiliarError: A change that broke off cannot be finished.
+    """
+    begun_s = clock.stopwatch_s()
+    while journal.pending():
+        try:
+            with held(lock_path, min(_PATIENCE_S, timeout_s)):
+                return journal.begin()
+        except LockedError:
+            if clock.stopwatch_s() - begun_s > timeout_s:
+                raise
+    return None

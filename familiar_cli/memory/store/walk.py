@@ -1,0 +1,170 @@
+"""Find the files of the memory, in one order, and say what had to be left out."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import FamiliarError, TooManyResultsError
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.types import MemoryEntry, Skipped, Walk
+
+if TYPE_CHECKING:
+    from familiar_cli.memory.store.files import Tree
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The years 1 and 9999, in milliseconds; file systems can say more, `datetime` cannot.
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_370_764_800_000
+_NS_PER_MS = 1_000_000
+UNREADABLE = "cannot be read"
+"""How the reason begins why something was left out that the system does not show."""
+
+_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: a directory link on Windows
+
+
+def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, str]], list[Skipped]]:
+    """Return `rel_path` and real path of each plain file at or below `rel_path`, and the rest.
+
+    Both lists are sorted.
+
+    Raises:
+        NotFoundError: Nothing is there.
+        FamiliarError: It is a directory that cannot be read.
+    """
+    clean = paths.parse(rel_path)
+    start = paths.locate(tree.real, clean)
+    if os.path.isfile(start):
+        return [(clean, start)], []
+    if not os.path.isdir(start):
+        if clean:
+            raise tree.not_found(clean, "file or directory")
+        return [], []
+    finder = _Finder(tree.real, hidden=hidden)
+    finder.run(start, clean + "/" if clean else "")
+    return sorted(finder.files), sorted(finder.skipped, key=lambda s: s.rel_path)
+
+
+def walk(tree: Tree, rel_path: str, *, hidden: bool) -> Walk:
+    """Return what `MemoryStore.walk` promises."""
+    found, skipped = scan(tree, rel_path, hidden=hidden)
+    files = []
+    for name, path in found:
+        try:
+            files.append(_entry(name, os.lstat(path), is_dir=False))
+        except OSError as error:
+            skipped.append(Skipped(name, _reason(error)))
+    return Walk(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
+
+
+def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
+    """Return what `MemoryStore.list_dir` promises."""
+    clean = paths.parse(rel_path)
+    start = paths.locate(tree.real, clean)
+    if not os.path.isdir(start):
+        if clean:
+            raise tree.not_found(clean, "directory")
+        return []
+    entries = []
+    for name in _listdir(start, clean):
+        if not _is_shown(name, hidden=hidden) or paths.unreadable(name):
+            continue
+        real = os.path.realpath(os.path.join(start, name))
+        if paths.inside(tree.real, real) and os.path.exists(real):
+            path = f"{clean}/{name}" if clean else name
+            entries.append(_entry(path, os.stat(real), is_dir=os.path.isdir(real)))
+    if len(entries) > limit:
+        raise TooManyResultsError(
+            f"{clean or '.'!r} holds {len(entries):,} entries, more than the limit of {limit:,}",
+            hint="List it with `familiar memory ls`, or raise `max_results` in [memory].",
+        )
+    return entries
+
+
+def _listdir(real: str, rel_path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(real))
+    except OSError as error:
+        raise _unreadable(rel_path, error) from error
+
+
+def _unreadable(rel_path: str, error: OSError) -> FamiliarError:
+    what = f"The directory {rel_path!r}" if rel_path else "The memory directory"
+    return FamiliarError(f"{what} {_reason(error)}", hint="Look at its permissions.")
+
+
+class _Finder:
+    """Goes through directories; whatever stands in the way below the first is noted, not raised."""
+
+    def __init__(self, root: str, *, hidden: bool) -> None:
+        self._root = root
+        self._hidden = hidden
+        self.files: list[tuple[str, str]] = []
+        self.skipped: list[Skipped] = []
+
+    def run(self, start: str, prefix: str) -> None:
+        waiting = [(start, prefix)]
+        while waiting:
+            directory, prefix = waiting.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    waiting += [
+                        (entry.path, f"{prefix}{entry.name}/")
+                        for entry in entries
+                        if _is_shown(entry.name, hidden=self._hidden) and self._visit(entry, prefix)
+                    ]
+            except OSError as error:
+                if directory == start:  # nothing at all was seen: that is no empty directory
+                    raise _unreadable(prefix.rstrip("/"), error) from error
+                self._skip(prefix.rstrip("/"), _reason(error))
+
+    def _visit(self, entry: os.DirEntry[str], prefix: str) -> bool:
+        """Note one entry, and tell whether it is a directory to go into."""
+        rel_path = prefix + entry.name
+        problem = paths.unreadable(entry.name)
+        if problem:
+            self._skip(rel_path, problem)
+        elif _is_link(entry):
+            self._skip(rel_path, self._where_to(entry.path))
+        elif entry.is_file(follow_symlinks=False):
+            self.files.append((rel_path, entry.path))
+        elif entry.is_dir(follow_symlinks=False):
+            return True
+        else:
+            self._skip(rel_path, "is neither a file nor a directory")
+        return False
+
+    def _skip(self, rel_path: str, reason: str) -> None:
+        shown = os.fsencode(rel_path).decode("utf-8", errors="backslashreplace")
+        self.skipped.append(Skipped(shown, reason))
+
+    def _where_to(self, path: str) -> str:
+        real = os.path.realpath(path)
+        if not paths.inside(self._root, real):
+            return "is a link that leads out of the memory directory"
+        if not os.path.exists(real):
+            return "is a broken link"
+        target = os.path.relpath(real, self._root).replace(os.sep, "/")
+        return f"is a link to {target!r}, which stands for itself"
+
+
+def _is_shown(name: str, *, hidden: bool) -> bool:
+    return not paths.is_private(name) if hidden else not name.startswith(".")
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    if entry.is_symlink():
+        return True
+    if os.name != "nt":
+        return False
+    return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
+
+
+def _entry(rel_path: str, status: os.stat_result, *, is_dir: bool) -> MemoryEntry:
+    ms = max(_EARLIEST_MS, min(status.st_mtime_ns // _NS_PER_MS, _LATEST_MS))
+    modified = _EPOCH + timedelta(milliseconds=ms)
+    return MemoryEntry(rel_path, is_dir, 0 if is_dir else status.st_size, modified)
+
+
+def _reason(error: OSError) -> str:
+    return f"{UNREADABLE}: {error.strerror or error}"

@@ -1,0 +1,284 @@
+"""Plans that wait for a person: `sessions/.pending/<id>.json` in the memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.pages.front_matter import body_start
+from familiar_cli.memory.store.types import MISSING
+from familiar_cli.review import patch, rejected
+from familiar_cli.review.draft import unified
+from familiar_cli.text import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+
+PENDING_DIR: Final = f"{SESSIONS_DIR}/.pending"
+_VERSION: Final = 1
+_DEFAULT_SOURCE: Final = "memory_writer"  # whose plans they were before a plan named its source
+_ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
+_SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}")
+Why = Literal["review", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """A file as it was, and as it would be.
+
+    Args:
+        rel_path: Which.
+        before: Its text; None: there was none.
+        after: Its text once all pieces are taken.
+        has_record: Its front matter tells what the file was made of.
+    """
+
+    rel_path: str
+    before: str | None
+    after: str
+    has_record: bool = False
+
+    @property
+    def hunks(self) -> tuple[patch.Hunk, ...]:
+        """The pieces of the change that a person decides on."""
+        old, start, new_start = self._cut
+        below = patch.lines_of(old[:start])
+        pieces = patch.hunks(old[start:], self.after[new_start:])
+        return tuple(replace(hunk, at=hunk.at + len(below)) for hunk in pieces)
+
+    @property
+    def record(self) -> tuple[patch.Hunk, ...]:
+        """The change of the record; it is made with the first piece that is taken.
+
+        It is found by what it replaces, so that lines of a person's may stand around it.
+        """
+        old, start, new_start = self._cut
+        pieces = patch.hunks(old[:start], self.after[:new_start])
+        return tuple(replace(h, above=(), below=()) if h.removed else h for h in pieces)
+
+    @property
+    def _cut(self) -> tuple[str, int, int]:
+        """The old text, and where the text below the record begins in the old and in the new."""
+        old = self.before or ""
+        return (old, body_start(old), body_start(self.after)) if self.has_record else (old, 0, 0)
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        return unified(self.rel_path, self.before, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A plan that waits.
+
+    Args:
+        id: Its name.
+        run: The pass that made it.
+        created: When, ISO 8601 in UTC.
+        why: The pass was told to wait (`review`), or a rule wants a person's yes (`held`).
+        model: Who proposed it.
+        turns: The first and the last turn that it rests on; zeros: it rests on none.
+        files: The changes.
+        source: Who proposed it, as the journal notes it.
+        rests_on: What it rests on where that is no turns.
+        grounds: The hash of that. A plan that has one and is rejected is not made of the same
+            again; empty: it may be.
+    """
+
+    id: str
+    run: str
+    created: str
+    why: Why
+    model: str
+    turns: tuple[int, int]
+    files: tuple[PendingFile, ...]
+    source: str = _DEFAULT_SOURCE
+    rests_on: str = ""
+    grounds: str = ""
+
+    @property
+    def rel_path(self) -> str:
+        """Where it is kept."""
+        return f"{PENDING_DIR}/{self.id}.json"
+
+    @property
+    def hunks(self) -> tuple[tuple[PendingFile, patch.Hunk], ...]:
+        """The pieces of all files, in the order in which they are numbered, from 1."""
+        return tuple((file, hunk) for file in self.files for hunk in file.hunks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as it is stored."""
+        return {"version": _VERSION, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a plan: the files that changed, and what of it still waits."""
+
+    changed: tuple[str, ...]
+    rest: Pending | None
+
+
+def stage(tx: Transaction, plan: Pending) -> None:
+    """Put a plan into a transaction."""
+    text = json.dumps(plan.to_json(), ensure_ascii=False, indent=1) + "\n"
+    tx.write(plan.rel_path, text, any_size=True)
+
+
+def pending_ids(store: MemoryStore) -> list[str]:
+    """Return the names of all plans, oldest first."""
+    try:
+        files = store.walk(PENDING_DIR, hidden=True).files
+    except NotFoundError:
+        return []
+    names = (f.rel_path.removeprefix(f"{PENDING_DIR}/") for f in files)
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+
+def read_pending(store: MemoryStore, plan_id: str) -> Pending:
+    """Return one plan.
+
+    Raises:
+        NotFoundError: There is none of that name.
+        BadInputError: Its file is damaged.
+    """
+    known = pending_ids(store)
+    if not _ID.fullmatch(plan_id) or plan_id not in known:
+        guess = nearest(plan_id, known)
+        raise NotFoundError(
+            f"No plan {plan_id!r} waits for review",
+            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
+        )
+    try:
+        return _read(plan_id, json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json")))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadInputError(
+            f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
+            hint=f"Throw it away: `familiar review reject {plan_id}`.",
+        ) from error
+
+
+def decide(
+    store: MemoryStore,
+    plan: Pending,
+    *,
+    apply: Collection[int] = (),
+    reject: Collection[int] = (),
+    dry_run: bool = False,
+) -> Decided:
+    """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
+
+    What is in neither goes on waiting. All of it is one transaction, in the name of who proposed
+    the plan. When nothing of a plan was taken, that is remembered (`Pending.grounds`).
+
+    Raises:
+        UsageError: The plan has no such piece.
+        ConflictError: A file has changed since, where the plan changes it; nothing was changed.
+    """
+    _check(plan, {*apply, *reject})
+    left: list[PendingFile] = []
+    number = 0
+    with store.transaction(plan.source, f"review {plan.id}", dry_run=dry_run) as tx:
+        for file in plan.files:
+            mine = dict(enumerate(file.hunks, number + 1))
+            number += len(mine)
+            wanted = [hunk for n, hunk in mine.items() if n in apply]
+            open_ = [hunk for n, hunk in mine.items() if n not in {*apply, *reject}]
+            if wanted:
+                wanted = [*file.record, *wanted]
+                _stage_file(tx, store, file, wanted, plan)
+            elif open_:
+                open_ = [*file.record, *open_]
+            if open_:
+                left.append(_rest(file, wanted, open_))
+        grounds = "" if apply else plan.grounds
+        rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
+        if apply:
+            rejected.forget(tx, store, plan.id)
+        if rest is None:
+            tx.delete(plan.rel_path)
+            if grounds:
+                rejected.note(tx, plan.id, grounds)
+        elif apply or reject:
+            stage(tx, rest)
+    aside = (PENDING_DIR, rejected.REJECTED_DIR)
+    changed = tuple(p for p in tx.result.written if not p.startswith(aside))
+    return Decided(changed, rest)
+
+
+def drop_damaged(store: MemoryStore, plan_id: str) -> None:
+    """Throw away a plan whose file cannot be read."""
+    store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=_DEFAULT_SOURCE)
+
+
+def _read(plan_id: str, value: Any) -> Pending:  # noqa: ANN401
+    files = tuple(
+        PendingFile(
+            str(f["rel_path"]),
+            None if f["before"] is None else str(f["before"]),
+            str(f["after"]),
+            f.get("has_record") is True,
+        )
+        for f in value["files"]
+    )
+    first, last = (int(n) for n in value["turns"])
+    source = str(value.get("source", ""))
+    return Pending(
+        plan_id,
+        str(value["run"]),
+        str(value["created"]),
+        "held" if value["why"] == "held" else "review",
+        str(value["model"]),
+        (first, last),
+        files,
+        source if _SOURCE.fullmatch(source) else _DEFAULT_SOURCE,
+        str(value.get("rests_on", "")),
+        str(value.get("grounds", "")),
+    )
+
+
+def _check(plan: Pending, numbers: Collection[int]) -> None:
+    most = len(plan.hunks)
+    wrong = [n for n in numbers if not 1 <= n <= most]
+    if wrong:
+        raise UsageError(
+            f"Plan {plan.id!r} has no piece {wrong[0]}; it has {most}",
+            hint=f"Run `familiar review show {plan.id}`.",
+        )
+
+
+def _rest(file: PendingFile, made: Sequence[patch.Hunk], left: Sequence[patch.Hunk]) -> PendingFile:
+    """Return what still waits of a file, once the pieces `made` are in it."""
+    old = file.before or ""
+    before = patch.apply(old, made) if made else file.before
+    after = patch.apply(old, [*made, *left])
+    assert after is not None  # the pieces were cut from this very text
+    return replace(file, before=before, after=after)
+
+
+def _stage_file(
+    tx: Transaction,
+    store: MemoryStore,
+    file: PendingFile,
+    wanted: Sequence[patch.Hunk],
+    plan: Pending,
+) -> None:
+    there = store.read(file.rel_path) if store.exists(file.rel_path) else None
+    same = (there is None) == (file.before is None)
+    text = patch.apply(there.text if there else "", wanted) if same else None
+    if text is None:
+        raise ConflictError(
+            f"{file.rel_path!r} has changed since plan {plan.id!r} was made, in the same place;"
+            " nothing was changed",
+            hint=f"Compare: `familiar review show {plan.id}`. Take other pieces with --hunk, or "
+            "copy by hand what you want and reject the plan.",
+        )
+    tx.write(file.rel_path, text, expect=there.sha256 if there else MISSING)

@@ -1,0 +1,137 @@
+"""Links between memory files, both ways, by Markdown and by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.errors import NotFoundError
+from familiar_cli.memory.pages.links import graph, targets, title_of
+from familiar_cli.memory.store.store import MemoryStore
+
+
+@pytest.fixture
+def store(tmp_path) -> MemoryStore:
+    return MemoryStore(tmp_path / "memory")
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("[a](b.md)", "people/b.md"),
+        ("[a](./b.md)", "people/b.md"),
+        ("[a](../topics/b.md#part)", "topics/b.md"),
+        ("[a](/topics/b.md)", "topics/b.md"),
+        ('[a](b.md "title")', "people/b.md"),
+        ("[a](<b c.md>)", "people/b c.md"),
+        ("[a](b%20c.md)", "people/b c.md"),
+        ("[a]: ../notes.md", "notes.md"),
+        ("![a](b.png)", "people/b.png"),
+    ],
+)
+def test_a_link_is_taken_from_where_its_file_is(link, target) -> None:
+    assert targets(link, "people/x.md") == [target]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "[a](https://example.org)",
+        "[a](mailto:a@example.org)",
+        "[a](#part)",
+        "[a](../../etc/passwd)",
+        "[a](x.md)",
+        "`[a](b.md)`",
+        "```\n[a](b.md)\n```\n",
+        "[a]()",
+        "[a](b\\c.md)",
+    ],
+)
+def test_what_leaves_the_memory_is_no_link(link) -> None:
+    assert targets(link, "people/x.md") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*waves* [smiles](be nice)",
+        "[^1]: See the other one",
+        "[Anna]: hi there",
+        "```\n[a](b.md)\n```",
+        "`[a](b.md)`",
+    ],
+)
+def test_talk_footnotes_and_code_hold_no_links(text) -> None:
+    assert targets(text, "people/a.md") == []
+
+
+@pytest.mark.parametrize("text", ["[a](", "[a](<b ", "`", "```\n", "# #", "# a" + " " * 9, "["])
+def test_no_text_takes_long(text) -> None:
+    long = text * (200_000 // len(text)) + "x"
+    started = stopwatch_s()
+    targets(long, "a.md")
+    title_of(long, "a.md")
+    assert stopwatch_s() - started < 20  # what took a square of its length took minutes
+
+
+@pytest.mark.parametrize(
+    ("text", "title"), [("# A #\n", "A"), ("# A\r\n", "A"), ("A\n==\n", "A"), ("x\n", "b")]
+)
+def test_a_title_is_the_first_heading_else_the_name(text, title) -> None:
+    assert title_of(text, "a/b.md") == title
+
+
+def test_each_target_comes_once_in_order() -> None:
+    assert targets("[a](b.md) [c](d.md) [e](b.md)", "x.md") == ["b.md", "d.md"]
+
+
+def test_links_are_followed_in_both_directions_as_far_as_wanted(store) -> None:
+    store.write_file("people/alice.md", "# Alice\n\n[trip](../sessions/one.md)\n")
+    store.write_file("sessions/one.md", "# One\n\nsee [two](two.md)\n")
+    store.write_file("sessions/two.md", "# Two\n")
+    found = graph(store)
+    assert [(s.rel_path, s.distance) for s in found.around("sessions/one.md")] == [
+        ("people/alice.md", 1),
+        ("sessions/two.md", 1),
+    ]
+    assert [s.rel_path for s in found.around("sessions/two.md", 2)] == [
+        "sessions/one.md",
+        "people/alice.md",
+    ]
+
+
+def test_people_and_topics_that_are_named_are_linked(store) -> None:
+    store.write_file("people/discord-1.md", "# Alice Liddell\n")
+    store.write_file("topics/jp.md", "# 日本語\n")
+    store.write_file("sessions/one.md", "I met Alice Liddell. 彼女は日本語を話す。\n")
+    store.write_file("sessions/two.md", "Alice and Liddell; alice liddell\n")
+    found = graph(store)
+    assert [(k.source, k.target, k.kind) for k in found.links] == [
+        ("sessions/one.md", "people/discord-1.md", "mention"),
+        ("sessions/one.md", "topics/jp.md", "mention"),
+    ]
+
+
+def test_a_name_that_is_a_common_word_counts_only_as_written(store) -> None:
+    store.write_file("people/may.md", "# May\n")
+    store.write_file("a.md", "it may rain\n")
+    store.write_file("b.md", "then May came\n")
+    assert [k.source for k in graph(store).links] == ["b.md"]
+
+
+def test_links_that_lead_nowhere_are_told_apart(store) -> None:
+    store.write_file("a.md", "[gone](gone.md)\n")
+    found = graph(store)
+    assert found.links == ()
+    assert [k.target for k in found.broken] == ["gone.md"]
+
+
+def test_a_file_that_is_not_there_has_no_surroundings(store) -> None:
+    store.write_file("a.md", "x")
+    with pytest.raises(NotFoundError):
+        graph(store).around("b.md")
+
+
+def test_a_file_that_cannot_be_read_is_named(store) -> None:
+    store.write_file("a.md", b"\xff\xfe")
+    assert [s.rel_path for s in graph(store).skipped] == ["a.md"]

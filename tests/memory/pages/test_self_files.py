@@ -1,0 +1,45 @@
+"""The files of `self/` give a card's text back byte for byte."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown, field_text, self_file
+
+FIELDS = [entry.field for entry in SELF_FILES]
+
+
+@given(st.sampled_from(FIELDS), st.text())
+@settings(max_examples=80)
+def test_any_text_comes_back_unchanged(field, text) -> None:
+    assert field_text(field_markdown(field, text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["# A title of its own\n\nx", "\n\nbegins with blank lines", "a\r\nb  \n", "\r\nx", ""]
+)
+def test_text_that_looks_like_the_frame_comes_back_unchanged(text) -> None:
+    assert field_text(field_markdown("description", text)) == text
+
+
+def test_a_file_without_its_title_is_all_text() -> None:
+    assert field_text("Just words.\n") == "Just words.\n"
+
+
+def test_a_file_saved_with_windows_line_ends_still_loses_its_title() -> None:
+    assert field_text("# Scenario\r\n\r\nRain.\r\n") == "Rain.\r\n"
+
+
+def test_a_title_alone_is_no_text() -> None:
+    assert field_text("# Scenario") == ""
+
+
+def test_each_field_has_a_file_named_after_it() -> None:
+    assert self_file("first_mes").rel_path == "self/first_mes.md"
+
+
+def test_a_field_without_a_file_is_unknown() -> None:
+    with pytest.raises(KeyError):
+        self_file("nickname")
