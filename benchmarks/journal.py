@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from familiar_cli.memory.journal.chronicle import Chronicle
 from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.disk import Disk
 from familiar_cli.memory.store.store import Limits, MemoryStore
 
@@ -78,18 +78,18 @@ def past(where: Path, commits: int) -> dict[str, float]:
     store, journal = open_store(where, Hasty())
     for n in range(commits):
         store.append_file(name(n % 100), f"- line {n}: something that was said\n", source="b")
-    chronicle = Chronicle(store, journal)
+    past = Past(store, journal)
     found: dict[str, float] = {"commits": commits}
     for state in ("loose", "packed"):
         begun = time.perf_counter()
         if state == "packed":
-            chronicle.compact()
+            past.compact()
             found["compact_s"] = time.perf_counter() - begun
         found[f"bytes_per_commit_{state}"] = disk_bytes(journal.repository) / commits
         for what, ask in (
-            ("log_of_one_file", lambda: chronicle.log(name(42))),
-            ("log_of_all", chronicle.log),
-            ("blame", lambda: chronicle.blame(name(42))),
+            ("log_of_one_file", lambda: past.log(name(42))),
+            ("log_of_all", past.log),
+            ("blame", lambda: past.blame(name(42))),
         ):
             begun = time.perf_counter()
             assert ask()

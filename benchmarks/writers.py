@@ -21,8 +21,8 @@ from contextlib import closing
 from pathlib import Path
 
 from familiar_cli.history.store import HistoryStore
-from familiar_cli.memory.journal.chronicle import Chronicle
 from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.store import MemoryStore
 
 KINDS = ("one file", "50 files", "history.db")
@@ -77,7 +77,7 @@ def measure(root: Path, kind: str, processes: int, appends: int) -> dict[str, fl
     missing = wanted - found
     commits = 0
     if kind != "history.db":
-        commits = len(Chronicle(*open_store(root)).log())
+        commits = len(Past(*open_store(root)).log())
     return {
         "lost": missing.total(),
         "doubled": (found - wanted).total(),

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.past import Past
     from familiar_cli.context.providers.character import CharacterProvider
     from familiar_cli.context.summarising import Summariser
+    from familiar_cli.context.summary_keeper import SummaryKeeper
     from familiar_cli.context.types import Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.memory.journal.chronicle import Chronicle
     from familiar_cli.memory.journal.git import GitJournal
+    from familiar_cli.memory.journal.past import Past
     from familiar_cli.memory.people.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
@@ -190,11 +190,11 @@ class Familiar:
         return GitJournal(self.paths.journal, self.paths.memory, tell=self._tell)
 
     @cached_property
-    def chronicle(self) -> Chronicle:
+    def past(self) -> Past:
         """The past of the memory."""
-        from familiar_cli.memory.journal.chronicle import Chronicle
+        from familiar_cli.memory.journal.past import Past
 
-        return Chronicle(self.memory, self.journal, self._tell)
+        return Past(self.memory, self.journal, self._tell)
 
     @cached_property
     def history(self) -> HistoryStore:
@@ -228,11 +228,11 @@ class Familiar:
         return Jobs()
 
     @cached_property
-    def past(self) -> Past:
+    def summary_keeper(self) -> SummaryKeeper:
         """What keeps the summaries up with the conversation."""
-        from familiar_cli.context.past import Past
+        from familiar_cli.context.summary_keeper import SummaryKeeper
 
-        return Past(
+        return SummaryKeeper(
             self.summaries,
             self.channels.private,
             self.config.history.summary_every,
@@ -360,8 +360,8 @@ class Familiar:
 
     def _summariser(self) -> Summariser:
         from familiar_cli.config.zone import zone_of
-        from familiar_cli.context.past import SLOT
         from familiar_cli.context.summarising import LOCAL_STEPS, MOST_STEPS, Limits, Summariser
+        from familiar_cli.context.summary_keeper import SLOT
         from familiar_cli.llm.slots import check_usable
 
         slot = self.slot(SLOT)

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.actions.prompt import filters, pipeline, processors
 from familiar_cli.clock import now
 from familiar_cli.context.off_record import OffRecord
-from familiar_cli.context.turn import TurnTaking, dry_run, request_for
+from familiar_cli.context.on_record import OnRecord
+from familiar_cli.context.turn import dry_run, request_for
 from familiar_cli.errors import FamiliarError
 from familiar_cli.llm.slots import check_usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.context.taking import Taken, Taking
     from familiar_cli.context.trace import Trace
+    from familiar_cli.context.turn_runner import TurnResult, TurnRunner
     from familiar_cli.context.types import ContextRequest, Said
     from familiar_cli.familiar import Familiar
 
@@ -68,7 +69,7 @@ def take_turn(
     *,
     stream: bool = True,
     on_wait: Callable[[str], None] | None = None,
-) -> Taken:
+) -> TurnResult:
     """Say something to the familiar and return its reply; both are kept, or nothing is.
 
     Ctrl-C ends the reply: what came of it is kept, and the result says `interrupted`. Of a turn
@@ -88,26 +89,26 @@ def take_turn(
         KeyboardInterrupt: Ctrl-C came before anything was kept.
     """
     check_usable(familiar.slot())
-    taking = _taking(familiar, said)
+    runner = _taking(familiar, said)
     model = familiar.model(on_wait=on_wait)
-    turn = taking.take(_request(familiar, said), model, on_text, stream=stream)
+    turn = runner.run(_request(familiar, said), model, on_text, stream=stream)
     try:
-        taken = asyncio.run(turn)
+        result = asyncio.run(turn)
     except KeyboardInterrupt:
-        if taking.interrupted is None:
+        if runner.interrupted is None:
             raise
-        return taking.interrupted
-    return taken if said.off_record else _with_names(familiar, taken)
+        return runner.interrupted
+    return result if said.off_record else _with_names(familiar, result)
 
 
-def _taking(familiar: Familiar, said: Said) -> Taking:
+def _taking(familiar: Familiar, said: Said) -> TurnRunner:
     made_by = pipeline(
         familiar, said.channel_id, modality=str(said.modality), remembered=said.remembered
     )
     notice = familiar.allowance(said).notice
     if said.off_record:
         return OffRecord(made_by, notice=notice)
-    return TurnTaking(
+    return OnRecord(
         familiar.history,
         made_by,
         familiar.paths.traces,
@@ -117,16 +118,16 @@ def _taking(familiar: Familiar, said: Said) -> Taking:
     )
 
 
-def _with_names(familiar: Familiar, taken: Taken) -> Taken:
+def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     """Write down who is called what, now that nobody waits; the turn stands in any case."""
     names = familiar.names()
     try:
         names.publish()
     except FamiliarError as error:
-        return replace(taken, notices=(*taken.notices, f"The names stay as they were: {error}"))
+        return replace(result, notices=(*result.notices, f"The names stay as they were: {error}"))
     finally:
         names.close()
-    return taken
+    return result
 
 
 def _request(familiar: Familiar, said: Said) -> ContextRequest:

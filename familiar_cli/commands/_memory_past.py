@@ -54,7 +54,7 @@ def log(
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
-    found = familiar_of(ctx).chronicle.log(path, source=source, since=since, limit=limit)
+    found = familiar_of(ctx).past.log(path, source=source, since=since, limit=limit)
     if not found:
         out.note("No change fits. Leave out --source or --since, or change something first.")
     data = {"commits": [page.change_data(change) for change in found]}
@@ -70,7 +70,7 @@ def show(ctx: typer.Context, commit: CommitId) -> None:
     """
     from familiar_cli.ui import journal_page as page
 
-    change, files = familiar_of(ctx).chronicle.show(commit)
+    change, files = familiar_of(ctx).past.show(commit)
     data = {**page.change_data(change), "files": files}
     _print_diff(output(ctx), data, page.head_text(change) + page.diff_text(files))
 
@@ -94,7 +94,7 @@ def diff(
     from familiar_cli.ui import journal_page as page
 
     out = output(ctx)
-    found = familiar_of(ctx).chronicle.diff(words or [])
+    found = familiar_of(ctx).past.diff(words or [])
     if not found.files:
         out.note(f"Nothing differs in {page.range_text(found)}.")
     data = {
@@ -124,7 +124,7 @@ def blame(
     from familiar_cli.ui.emit import exact
 
     with familiar_of(ctx) as familiar:
-        lines = familiar.chronicle.blame(path)
+        lines = familiar.past.blame(path)
         rests_on = {line.line: turn_ids(line.text) for line in lines}
         wanted = {n for ids in rests_on.values() for n in ids} if words else set()
         turns = {n: turn for n in wanted if (turn := familiar.history.turn(n))}
@@ -156,7 +156,7 @@ def undo(ctx: typer.Context, commit: AnyCommit = None, *, dry_run: DryRun = Fals
     from familiar_cli.ui import journal_page as page
 
     out = output(ctx)
-    done = familiar_of(ctx).chronicle.undo(commit, dry_run=dry_run)
+    done = familiar_of(ctx).past.undo(commit, dry_run=dry_run)
     data = page.undone_data(done, dry_run=dry_run)
     out.answer(data, page.undone_text(done, dry_run=dry_run))
     out.note(f"{'Would undo' if dry_run else 'Undid'}: {done.commit.message}")
@@ -176,7 +176,7 @@ def restore(
     """
     from familiar_cli.ui import journal_page as page
 
-    done = familiar_of(ctx).chronicle.restore(path, at, dry_run=dry_run)
+    done = familiar_of(ctx).past.restore(path, at, dry_run=dry_run)
     data = page.undone_data(done, dry_run=dry_run)
     text = page.undone_text(done, dry_run=dry_run)
     output(ctx).answer(data, text)
@@ -192,7 +192,7 @@ def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
 
     from familiar_cli.ui.journal_page import compacted_text
 
-    done = familiar_of(ctx).chronicle.compact(dry_run=dry_run)
+    done = familiar_of(ctx).past.compact(dry_run=dry_run)
     output(ctx).answer({**asdict(done), "dry_run": dry_run}, compacted_text(done))
 
 

@@ -10,7 +10,7 @@ from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
 from familiar_cli.commands._saying import As, Channel, Greeting, How, Name, Tier, said_as
 
 if TYPE_CHECKING:
-    from familiar_cli.context.taking import Taken
+    from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
@@ -81,20 +81,20 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
     from familiar_cli.ui.reply import ReplyPrinter
 
     with ReplyPrinter(silent=out.as_json) as printer:
-        taken = take_turn(familiar, said, printer, stream=stream, on_wait=out.note)
-    for notice in taken.notices:
+        result = take_turn(familiar, said, printer, stream=stream, on_wait=out.note)
+    for notice in result.notices:
         out.warn(notice)
-    if not taken.interrupted:
-        out.answer(taken.to_json(), lambda: None)
-        look_back(out, familiar, taken.trace)
+    if not result.interrupted:
+        out.answer(result.to_json(), lambda: None)
+        look_back(out, familiar, result.trace)
         return finish(out, familiar)
-    told = PartialError(f"Interrupted. {_what_is_kept(taken)}")
-    out.partial(taken.to_json(), [told], lambda: None)
+    told = PartialError(f"Interrupted. {_what_is_kept(result)}")
+    out.partial(result.to_json(), [told], lambda: None)
     raise typer.Exit(130)
 
 
-def _what_is_kept(taken: Taken) -> str:
-    if taken.turn is None:
+def _what_is_kept(result: TurnResult) -> str:
+    if result.turn is None:
         return "Nothing of it is kept"
-    kept = f"; what came of the reply is turn {taken.reply.id}" if taken.reply else ""
-    return f"What you said is kept as turn {taken.turn.id}{kept}"
+    kept = f"; what came of the reply is turn {result.reply.id}" if result.reply else ""
+    return f"What you said is kept as turn {result.turn.id}{kept}"

@@ -143,8 +143,8 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     for question in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
-            taken = take_turn(familiar, _said(question), printer, on_wait=out.note)
-        told = taken.to_json()
+            result = take_turn(familiar, _said(question), printer, on_wait=out.note)
+        told = result.to_json()
         turns.append({"question": question, "turn": told["turn"], "reply": told["reply"]})
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
     _show(out, "\n4. What the last question sent, and why", context_page(trace))

@@ -30,13 +30,13 @@ def without_hidden(text: str) -> str:
     if not _MARK.search(text):
         return text
     shown: list[str] = []
-    veil = Veil(shown.append)
-    veil(text)
-    veil.close()
+    reply_filter = ReplyFilter(shown.append)
+    reply_filter(text)
+    reply_filter.close()
     return "".join(shown).strip()
 
 
-class Veil:
+class ReplyFilter:
     """Passes a reply on, piece by piece, without what is marked as hidden.
 
     Args:

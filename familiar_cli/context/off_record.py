@@ -9,24 +9,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from familiar_cli.context.taking import Taken, Taking
+from familiar_cli.context.turn_runner import TurnResult, TurnRunner
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import ContextRequest
 
 
-class OffRecord(Taking):
-    """Takes one turn and keeps nothing."""
+class OffRecord(TurnRunner):
+    """Runs one turn and keeps nothing."""
 
     def _begin(self, request: ContextRequest, trace: Trace) -> None:
         pass
 
-    def _end(self, text: str, trace: Trace, *, partial: bool) -> Taken:
+    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         del partial
         told = tuple(self.notices)
-        return Taken(None, None, text, replace(trace, notices=told), told)
+        return TurnResult(None, None, text, replace(trace, notices=told), told)
 
-    def _what_is_kept(self, taken: Taken) -> str:
-        del taken
+    def _what_is_kept(self, result: TurnResult) -> str:
+        del result
         return "nothing of it is kept"

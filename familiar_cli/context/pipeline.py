@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
-from familiar_cli.context.hidden import Veil, without_hidden
+from familiar_cli.context.hidden import ReplyFilter, without_hidden
 from familiar_cli.context.render import name_speakers, render
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
 from familiar_cli.errors import FamiliarError
@@ -165,9 +165,9 @@ class ContextPipeline:
     ) -> Completion:
         if on_text is None or not _hides(assembled):
             return await model.complete(sent, on_text)
-        veil = Veil(on_text)
-        completion = await model.complete(sent, veil)
-        veil.close()
+        reply_filter = ReplyFilter(on_text)
+        completion = await model.complete(sent, reply_filter)
+        reply_filter.close()
         return completion
 
     def count(self, messages: Sequence[Message]) -> int:

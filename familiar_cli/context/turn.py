@@ -1,8 +1,4 @@
-"""One turn of a conversation: what is said, the reply, and the record of both.
-
-What a person said is kept before the model is asked, so that no failure loses it; of a reply that
-broke off, the part that came is kept. `ask`, `chat` and every other front take their turns here.
-"""
+"""What a turn asks of the pipeline: the request, and the record of a prompt only looked at."""
 
 from __future__ import annotations
 
@@ -11,20 +7,16 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.tiers import DEFAULT_TIER
-from familiar_cli.context.taking import Taken, Taking
 from familiar_cli.context.telling import notices
 from familiar_cli.context.trace import make_trace
-from familiar_cli.context.trace_files import write_trace
 from familiar_cli.context.types import ContextRequest
-from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from pathlib import Path
 
     from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Assembled, Said
     from familiar_cli.history.store import HistoryStore
@@ -105,89 +97,3 @@ def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, 
     """Return the record of a prompt that is only looked at; `told` is to be known besides."""
     trace = make_trace(assembled, model=model, counter=counter)
     return replace(trace, notices=notices(assembled, *told))
-
-
-class TurnTaking(Taking):
-    """Takes one turn and keeps it: what was said, what came of the reply, and the record.
-
-    Args:
-        history: Where turns are kept.
-        pipeline: What makes the prompt.
-        traces_dir: Where the record goes.
-        keep_traces: How many records are kept; 0: all.
-        notice: What the person should know in any case.
-        source: Through what turns come.
-    """
-
-    def __init__(
-        self,
-        history: HistoryStore,
-        pipeline: ContextPipeline,
-        traces_dir: Path,
-        *,
-        keep_traces: int = 0,
-        notice: str = "",
-        source: str = "cli",
-    ) -> None:
-        super().__init__(pipeline, notice=notice)
-        self._history = history
-        self._traces_dir = traces_dir
-        self._keep_traces = keep_traces
-        self._question: Turn | None = None
-        self._source = source
-
-    def _begin(self, request: ContextRequest, trace: Trace) -> None:
-        if request.opening:
-            self._history.begin(
-                request.channel_id, request.opening, at=request.at, modality=request.modality
-            )
-        self._question = self._history.append(
-            request.channel_id,
-            "user",
-            request.utterance,
-            author=request.author,
-            at=request.at,
-            modality=request.modality,
-            source=self._source,
-        )
-        self._record(replace(trace, turn=self._question.id))
-
-    def _end(self, text: str, trace: Trace, *, partial: bool) -> Taken:
-        """Keep the reply, if there is one, and write the record."""
-        assert self._question is not None
-        reply = None
-        if text.strip():
-            reply = self._kept_reply(self._question, text, partial=partial)
-        trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
-        trace = self._record(trace, keep=self._keep_traces)
-        return Taken(self._question, reply, text, trace, tuple(self.notices))
-
-    def _what_is_kept(self, taken: Taken) -> str:
-        assert taken.turn is not None
-        kept = f"what you said is kept as turn {taken.turn.id}"
-        return f"{kept}, what came of the reply as turn {taken.reply.id}" if taken.reply else kept
-
-    def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
-        try:
-            return self._history.append(
-                question.channel_id,
-                "assistant",
-                text,
-                modality=question.modality,
-                source=question.source,
-                partial=partial,
-            )
-        except FamiliarError as error:
-            error.args = (f"The reply could not be kept. {error}",)
-            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
-            raise
-
-    def _record(self, trace: Trace, *, keep: int = 0) -> Trace:
-        """Write the record and return it; a turn is not lost because that could not be done."""
-        trace = replace(trace, notices=tuple(self.notices))
-        try:
-            write_trace(self._traces_dir, trace, keep=keep)
-        except FamiliarError as error:
-            if str(error) not in self.notices:
-                self.notices.append(str(error))
-        return trace

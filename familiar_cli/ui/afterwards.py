@@ -26,7 +26,7 @@ def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
 
     familiar.look_after_index()  # a second's work, which nobody need be told of
     try:
-        due = familiar.past.look_back(trace)
+        due = familiar.summary_keeper.look_back(trace)
     except FamiliarError as error:
         out.warn(f"The summary of earlier turns stays as it is: {error}")
         due = None

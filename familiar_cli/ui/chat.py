@@ -17,8 +17,8 @@ from familiar_cli.ui.reply import ReplyPrinter
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.context.taking import Taken
     from familiar_cli.context.trace import Trace
+    from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
@@ -120,7 +120,7 @@ class Chat:
         finish(self.out, self.familiar)  # the model does one thing after another
         self._name()
         with ReplyPrinter(silent=self.out.as_json) as printer:
-            taken = take_turn(
+            result = take_turn(
                 self.familiar,
                 replace(self.said, text=text),
                 printer,
@@ -128,28 +128,28 @@ class Chat:
                 on_wait=self.out.note,
             )
         self.turns += 1
-        self.last = taken.trace
-        self._remember(text, taken)
-        code = self._tell(taken)
-        self._afterwards(taken)
+        self.last = result.trace
+        self._remember(text, result)
+        code = self._tell(result)
+        self._afterwards(result)
         return code
 
-    def _afterwards(self, taken: Taken) -> None:
+    def _afterwards(self, result: TurnResult) -> None:
         """Let older turns be summarised: while a person types, or before the next line is read."""
-        if taken.interrupted:
+        if result.interrupted:
             return
-        look_back(self.out, self.familiar, taken.trace)
+        look_back(self.out, self.familiar, result.trace)
         if self.interactive:
             self.familiar.jobs.start()
         else:
             finish(self.out, self.familiar)
 
-    def _remember(self, text: str, taken: Taken) -> None:
+    def _remember(self, text: str, result: TurnResult) -> None:
         """Hold what was said off the record, for as long as it goes on."""
         if not self.said.off_record:
             return
-        spoken = (Spoken("user", text, self.said.author), Spoken("assistant", taken.text))
-        heard = spoken if taken.text.strip() else spoken[:1]
+        spoken = (Spoken("user", text, self.said.author), Spoken("assistant", result.text))
+        heard = spoken if result.text.strip() else spoken[:1]
         self.said = replace(self.said, remembered=(*self.said.remembered, *heard))
 
     def _off_record(self) -> None:
@@ -158,14 +158,14 @@ class Chat:
         self.last = None
         self.out.note(_OFF if off else _ON)
 
-    def _tell(self, taken: Taken) -> int:
+    def _tell(self, result: TurnResult) -> int:
         if self.out.as_json:
-            self.out.answer(taken.to_json(), "")
-        for notice in taken.notices:
+            self.out.answer(result.to_json(), "")
+        for notice in result.notices:
             self.out.warn(notice)
-        if not taken.interrupted:
+        if not result.interrupted:
             return 0
-        self.out.note(f"Broken off; {_what_came(taken)}.")
+        self.out.note(f"Broken off; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
 
     def _command(self, line: str) -> None:
@@ -196,10 +196,10 @@ class Chat:
             sys.stderr.flush()
 
 
-def _what_came(taken: Taken) -> str:
-    if taken.turn is None:
+def _what_came(result: TurnResult) -> str:
+    if result.turn is None:
         return "nothing of it is kept"
-    return f"what came is kept as turn {taken.reply.id}" if taken.reply else "nothing came"
+    return f"what came is kept as turn {result.reply.id}" if result.reply else "nothing came"
 
 
 def lines_for(familiar: Familiar, channel_id: str) -> Iterable[str]:

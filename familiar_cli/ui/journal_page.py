@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.journal.blame import BlamedLine
-    from familiar_cli.memory.journal.chronicle import Difference
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.compact import Compacted
     from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.history import Change
+    from familiar_cli.memory.journal.past import Difference
     from familiar_cli.memory.journal.undo import Undone
 
 _SAID_CHARS = 160

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.hidden import CLOSE, OPEN, Veil, marked, without_hidden
+from familiar_cli.context.hidden import CLOSE, OPEN, ReplyFilter, marked, without_hidden
 
 
 def through(*pieces) -> str:
     shown: list[str] = []
-    veil = Veil(shown.append)
+    reply_filter = ReplyFilter(shown.append)
     for piece in pieces:
-        veil(piece)
-    veil.close()
+        reply_filter(piece)
+    reply_filter.close()
     return "".join(shown)
 
 
@@ -61,6 +61,6 @@ def test_a_reply_without_marks_stays_as_it_is(reply) -> None:
 
 def test_what_cannot_be_a_mark_is_not_held_back() -> None:
     shown: list[str] = []
-    veil = Veil(shown.append)
-    veil("a <b and so on")
+    reply_filter = ReplyFilter(shown.append)
+    reply_filter("a <b and so on")
     assert shown == ["a <b and so on"]

@@ -12,12 +12,12 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.context.hidden import CLOSE, OPEN
 from familiar_cli.context.off_record import OffRecord
+from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.processors.recast import RecastPostProcessor
 from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.trace_files import read_trace
-from familiar_cli.context.turn import TurnTaking
 from familiar_cli.context.types import Layer, Modality
 from familiar_cli.errors import BadReplyError, ConfigError, ModelUnreachableError
 from familiar_cli.history import HistoryStore
@@ -53,9 +53,9 @@ class World:
             if recast
             else (),
         )
-        taking = TurnTaking(self.history, pipeline, self.traces) if keep else OffRecord(pipeline)
+        runner = OnRecord(self.history, pipeline, self.traces) if keep else OffRecord(pipeline)
         asked = asked or request("hi", budget_tokens=6000, layer_tokens=ROOMY)
-        return asyncio.run(taking.take(asked, model, self.shown.append))
+        return asyncio.run(runner.run(asked, model, self.shown.append))
 
 
 def opener(model):
@@ -115,14 +115,14 @@ def test_a_long_conversation_is_thought_about_from_its_end(world) -> None:
 
 def test_the_record_has_the_call_and_who_was_shown_what(world) -> None:
     think = ScriptedModel([Completion("note", "stop", "thinker-1", Usage(9, 2, 0.1))])
-    taken = world.take(ScriptedModel(["Hello."]), think=think)
-    trace = read_trace(world.traces, taken.turn.id)
+    result = world.take(ScriptedModel(["Hello."]), think=think)
+    trace = read_trace(world.traces, result.turn.id)
     (call,) = trace.side_calls
     assert (call.name, call.model, call.reply) == ("stepped_thinking", "thinker-1", "note")
     assert (call.usage.prompt_tokens, call.usage.cost, call.error) == (9, 0.1, "")
     assert call.request.body == think.requests[0].body
     assert call.elapsed_ms >= 0
-    assert trace == taken.trace
+    assert trace == result.trace
     (note,) = [piece for piece in trace.contributions if piece.hidden]
     assert (note.layer, note.source, note.kept) == (Layer.depth_inject, "stepped_thinking", True)
     assert [r.verdict for r in trace.processors if r.name == "stepped_thinking"] == ["answered"]
@@ -137,9 +137,9 @@ def test_the_record_has_the_call_and_who_was_shown_what(world) -> None:
     ],
 )
 def test_a_note_that_the_model_repeats_is_shown_to_nobody(world, reply) -> None:
-    taken = world.take(ScriptedModel([reply]), think=ScriptedModel(["They miss their dog."]))
-    assert "".join(world.shown).strip() == taken.text == taken.reply.content == "Hello."
-    assert taken.trace.raw_reply == reply
+    result = world.take(ScriptedModel([reply]), think=ScriptedModel(["They miss their dog."]))
+    assert "".join(world.shown).strip() == result.text == result.reply.content == "Hello."
+    assert result.trace.raw_reply == reply
 
 
 def test_a_reply_that_is_only_the_note_is_a_failure(world) -> None:
@@ -156,8 +156,8 @@ def test_of_a_note_that_breaks_off_in_the_reply_nothing_is_kept(world) -> None:
 
 
 def test_a_note_without_thinking_is_a_text_like_any_other(world) -> None:
-    taken = world.take(ScriptedModel([f"{OPEN}is a tag{CLOSE}"]))
-    assert taken.text == f"{OPEN}is a tag{CLOSE}"
+    result = world.take(ScriptedModel([f"{OPEN}is a tag{CLOSE}"]))
+    assert result.text == f"{OPEN}is a tag{CLOSE}"
 
 
 def test_a_note_cannot_leave_its_marks(world) -> None:
@@ -186,46 +186,46 @@ def test_a_long_note_is_cut_to_its_budget_and_keeps_its_marks(world) -> None:
 def test_when_thinking_fails_the_prompt_is_as_without_it(world, think, why) -> None:
     model, plain = ScriptedModel(["Hello."]), ScriptedModel(["Hello."])
     asked = request("hi", channel_id="a", budget_tokens=6000, layer_tokens=ROOMY)
-    taken = world.take(model, think=think, asked=asked)
+    result = world.take(model, think=think, asked=asked)
     world.take(plain, asked=replace(asked, channel_id="b", side_calls=[]))
     assert model.requests[0].body == plain.requests[0].body
-    assert taken.notices == (f"stepped_thinking failed: {taken.trace.processors[0].reason}",)
-    assert why in taken.trace.processors[0].reason
-    assert taken.text == "Hello."
+    assert result.notices == (f"stepped_thinking failed: {result.trace.processors[0].reason}",)
+    assert why in result.trace.processors[0].reason
+    assert result.text == "Hello."
 
 
 def test_a_failed_call_is_on_record_too(world) -> None:
-    taken = world.take(ScriptedModel(["x"]), think=ScriptedModel([ModelUnreachableError("gone")]))
-    assert [(c.name, c.reply, c.error) for c in taken.trace.side_calls] == [
+    result = world.take(ScriptedModel(["x"]), think=ScriptedModel([ModelUnreachableError("gone")]))
+    assert [(c.name, c.reply, c.error) for c in result.trace.side_calls] == [
         ("stepped_thinking", "", "gone")
     ]
 
 
 def test_thinking_that_hangs_is_not_waited_for(world) -> None:
-    taken = world.take(ScriptedModel(["Hello."]), think=Hanging([]), deadline_s=0.1)
-    assert taken.text == "Hello."
-    assert taken.trace.processors[0].verdict == "late"
-    assert taken.trace.side_calls[0].error == "no answer in time"
+    result = world.take(ScriptedModel(["Hello."]), think=Hanging([]), deadline_s=0.1)
+    assert result.text == "Hello."
+    assert result.trace.processors[0].verdict == "late"
+    assert result.trace.side_calls[0].error == "no answer in time"
 
 
 def test_no_model_is_asked_for_a_note_that_has_no_room(world) -> None:
     think = ScriptedModel(["x"])
     asked = request("hi", budget_tokens=6000, layer_tokens={Layer.depth_inject: 40})
-    taken = world.take(ScriptedModel(["Hello."]), think=think, asked=asked)
+    result = world.take(ScriptedModel(["Hello."]), think=think, asked=asked)
     assert think.requests == []
-    assert "no room" in taken.notices[0]
+    assert "no room" in result.notices[0]
 
 
 # Tidying up
 
 
 def test_the_tidy_reply_is_shown_and_kept_and_the_record_has_both(world) -> None:
-    taken = world.take(ScriptedModel(["Ada: hello hello."]), recast=ScriptedModel([" Hello. "]))
+    result = world.take(ScriptedModel(["Ada: hello hello."]), recast=ScriptedModel([" Hello. "]))
     assert world.shown == ["Hello."]
-    assert (taken.text, taken.reply.content) == ("Hello.", "Hello.")
-    assert taken.trace.raw_reply == "Ada: hello hello."
-    assert [call.name for call in taken.trace.side_calls] == ["recast"]
-    assert read_trace(world.traces, taken.turn.id) == taken.trace
+    assert (result.text, result.reply.content) == ("Hello.", "Hello.")
+    assert result.trace.raw_reply == "Ada: hello hello."
+    assert [call.name for call in result.trace.side_calls] == ["recast"]
+    assert read_trace(world.traces, result.turn.id) == result.trace
 
 
 def test_a_reply_that_needs_no_tidying_is_no_raw_reply(world) -> None:
@@ -260,18 +260,18 @@ LONG = "The lamp is lit. " * 30
     ],
 )
 def test_when_tidying_fails_the_reply_stands(world, recast, why) -> None:
-    taken = world.take(ScriptedModel([LONG]), recast=recast)
-    assert taken.text == taken.reply.content == LONG
+    result = world.take(ScriptedModel([LONG]), recast=recast)
+    assert result.text == result.reply.content == LONG
     assert world.shown == [LONG]
-    assert why in taken.notices[0]
-    assert taken.notices[0].startswith("recast failed: ")
-    assert taken.trace.raw_reply == ""
+    assert why in result.notices[0]
+    assert result.notices[0].startswith("recast failed: ")
+    assert result.trace.raw_reply == ""
 
 
 def test_tidying_that_hangs_is_not_waited_for(world) -> None:
-    taken = world.take(ScriptedModel(["Hello."]), recast=Hanging([]), deadline_s=0.1)
-    assert taken.text == "Hello."
-    assert "late" in taken.notices[0]
+    result = world.take(ScriptedModel(["Hello."]), recast=Hanging([]), deadline_s=0.1)
+    assert result.text == "Hello."
+    assert "late" in result.notices[0]
 
 
 def test_nothing_untidy_is_shown_while_it_comes(world) -> None:
@@ -287,16 +287,16 @@ def test_nothing_untidy_is_shown_while_it_comes(world) -> None:
 def test_both_together(world) -> None:
     model = ScriptedModel([f"{OPEN}note{CLOSE} Ada: hi."])
     recast = ScriptedModel(["Hi."])
-    taken = world.take(model, think=ScriptedModel(["note"]), recast=recast)
+    result = world.take(model, think=ScriptedModel(["note"]), recast=recast)
     assert asked_of(recast)[1]["content"] == "Ada: hi."
-    assert [call.name for call in taken.trace.side_calls] == ["stepped_thinking", "recast"]
-    assert taken.trace.raw_reply == f"{OPEN}note{CLOSE} Ada: hi."
+    assert [call.name for call in result.trace.side_calls] == ["stepped_thinking", "recast"]
+    assert result.trace.raw_reply == f"{OPEN}note{CLOSE} Ada: hi."
 
 
 def test_off_the_record_the_calls_are_told_and_not_kept(world) -> None:
-    taken = world.take(
+    result = world.take(
         ScriptedModel(["x"]), think=ScriptedModel(["n"]), recast=ScriptedModel(["y"]), keep=False
     )
-    assert (taken.text, taken.turn) == ("y", None)
-    assert [call.name for call in taken.trace.side_calls] == ["stepped_thinking", "recast"]
+    assert (result.text, result.turn) == ("y", None)
+    assert [call.name for call in result.trace.side_calls] == ["stepped_thinking", "recast"]
     assert not world.history.path.exists()

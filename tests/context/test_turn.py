@@ -10,10 +10,11 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.context.limits import Allowance
+from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.trace_files import latest, read_trace
-from familiar_cli.context.turn import TurnTaking, request_for
+from familiar_cli.context.turn import request_for
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, LimitError, UsageError
 from familiar_cli.history import HistoryStore
@@ -32,15 +33,15 @@ class World:
     traces: object
     more: dict = field(default_factory=dict)
 
-    def taking(self, **more) -> TurnTaking:
+    def runner(self, **more) -> OnRecord:
         pipeline = ContextPipeline(
             [HistoryProvider(self.history, recent_turns=40)], tokens.heuristic(), **self.more
         )
-        return TurnTaking(self.history, pipeline, self.traces, **more)
+        return OnRecord(self.history, pipeline, self.traces, **more)
 
     def take(self, *replies, asked=None, on_text=None, **more):
         model = ScriptedModel(replies)
-        return asyncio.run(self.taking(**more).take(asked or request("hi"), model, on_text))
+        return asyncio.run(self.runner(**more).run(asked or request("hi"), model, on_text))
 
     def turns(self, channel="cli"):
         return [(t.role, t.content, t.partial) for t in self.history.recent(channel, 99)]
@@ -53,20 +54,20 @@ def world(tmp_path):
 
 
 def test_both_turns_are_kept(world) -> None:
-    taken = world.take("Hello.")
+    result = world.take("Hello.")
 
     assert world.turns() == [("user", "hi", False), ("assistant", "Hello.", False)]
-    assert (taken.turn.author, taken.reply.author) == (ANNA, None)
-    assert taken.turn.at == request().at
+    assert (result.turn.author, result.reply.author) == (ANNA, None)
+    assert result.turn.at == request().at
 
 
 def test_the_record_bears_the_users_turn_and_the_bytes_that_went_out(world) -> None:
     model = ScriptedModel([WHOLE])
-    taken = asyncio.run(world.taking().take(request("hi"), model))
+    result = asyncio.run(world.runner().run(request("hi"), model))
 
-    trace = read_trace(world.traces, taken.turn.id)
+    trace = read_trace(world.traces, result.turn.id)
     assert trace.request.body == model.requests[0].body
-    assert trace == read_trace(world.traces, taken.reply.id)
+    assert trace == read_trace(world.traces, result.reply.id)
     assert (trace.model, trace.finish_reason) == ("m-1", "stop")
     assert (trace.usage.prompt_tokens, trace.usage.cost) == (9, 0.001)
 
@@ -78,7 +79,7 @@ def test_the_question_is_kept_before_the_model_is_asked(world) -> None:
             assert latest(world.traces).request.body
             return await super().complete(*args)
 
-    asyncio.run(world.taking().take(request("hi"), Looking(["Hello."])))
+    asyncio.run(world.runner().run(request("hi"), Looking(["Hello."])))
 
 
 def test_a_greeting_becomes_the_first_turn(world) -> None:
@@ -118,11 +119,11 @@ def test_an_empty_reply_is_a_failure(world) -> None:
 
 
 def test_a_reply_cut_by_the_length_limit_is_kept_and_told(world) -> None:
-    taken = world.take(Completion("Once upon a", "length", "m", None))
+    result = world.take(Completion("Once upon a", "length", "m", None))
 
     assert world.turns()[1] == ("assistant", "Once upon a", True)
-    assert "cut at 512 tokens" in taken.notices[0]
-    assert latest(world.traces).notices == taken.notices
+    assert "cut at 512 tokens" in result.notices[0]
+    assert latest(world.traces).notices == result.notices
 
 
 def test_cancelling_keeps_the_part_that_came(world) -> None:
@@ -131,14 +132,14 @@ def test_cancelling_keeps_the_part_that_came(world) -> None:
             on_text("Once upon ")
             await asyncio.sleep(60)
 
-    async def interrupt() -> TurnTaking:
-        taking = world.taking()
-        task = asyncio.ensure_future(taking.take(request("hi"), Endless([])))
+    async def interrupt() -> OnRecord:
+        runner = world.runner()
+        task = asyncio.ensure_future(runner.run(request("hi"), Endless([])))
         await asyncio.sleep(0.2)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        return taking
+        return runner
 
     kept = asyncio.run(interrupt()).interrupted
 
@@ -167,10 +168,10 @@ def test_a_closed_pipe_loses_no_reply(world) -> None:
 def test_a_record_that_cannot_be_written_loses_no_turn(world) -> None:
     world.traces.write_text("in the way")
 
-    taken = world.take("Hello.")
+    result = world.take("Hello.")
 
     assert len(world.turns()) == 2
-    assert "could not be written" in taken.notices[0]
+    assert "could not be written" in result.notices[0]
 
 
 def test_a_post_processed_reply_is_heard_and_kept_as_it_was_changed(world) -> None:
@@ -199,7 +200,7 @@ def test_a_reply_that_cannot_be_kept_is_handed_back_with_the_error(world) -> Non
             return await super().complete(*args)
 
     with pytest.raises(FamiliarError, match="The reply could not be kept") as caught:
-        asyncio.run(world.taking().take(request("hi"), Blocking(["Hello."])))
+        asyncio.run(world.runner().run(request("hi"), Blocking(["Hello."])))
 
     assert (caught.value.data["turn"], caught.value.data["reply"]) == (1, "Hello.")
 

@@ -65,7 +65,7 @@ def template() -> Path:
     familiar = Familiar(FamiliarPaths(root))
     for number in range(PACKED + LOOSE):
         if number == PACKED:
-            familiar.chronicle.compact()
+            familiar.past.compact()
         with familiar.memory.transaction("human", f"change {number}") as tx:
             tx.write("people/cli-me.md", f"# Me\n\nDrinks tea {number}.\n")
             tx.write("topics/tea.md", "Green.\n" * (number + 1))

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from familiar_cli.memory.journal.chronicle import Chronicle
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
+from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.disk import Disk
 from familiar_cli.memory.store.store import MemoryStore
 
@@ -45,7 +45,7 @@ class World:
             journal=self.journal,
             disk=disk,
         )
-        self.past = Chronicle(self.store, self.journal, self.told.append)
+        self.past = Past(self.store, self.journal, self.told.append)
 
     def again(self) -> World:
         """Return the same memory as another process sees it."""

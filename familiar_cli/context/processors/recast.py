@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.aside import Adviser, ask_aside
 from familiar_cli.context.hidden import without_hidden
 from familiar_cli.context.processors.recast_prompt import recast_messages
+from familiar_cli.context.side_model import SideModel, ask_side_model
 from familiar_cli.errors import BadReplyError, LimitError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ STANDS: Final = "the reply stands as the model gave it"
 _MARGIN: Final = 1.1  # the server may count otherwise
 
 
-class RecastPostProcessor(Adviser):
+class RecastPostProcessor(SideModel):
     """Tidies replies up."""
 
     name: Final = NAME
@@ -41,7 +41,7 @@ class RecastPostProcessor(Adviser):
         model = self._open_model()
         messages = recast_messages(self._char, reply, request.modality)
         self._check_fits(model, messages, reply)
-        done = await ask_aside(request, self.name, model, messages)
+        done = await ask_side_model(request, self.name, model, messages)
         if done.finish_reason == "length":
             raise BadReplyError(f"the result was cut at {model.max_tokens} tokens; {STANDS}")
         text = without_hidden(done.text).strip()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.aside import Adviser, ask_aside
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.hidden import marked
 from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, thinking_messages
+from familiar_cli.context.side_model import SideModel, ask_side_model
 from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import LimitError
@@ -28,7 +28,7 @@ _MARGIN_TOKENS: Final = 250  # for the instruction, and for counting otherwise t
 _TOKENS_A_WORD: Final = 2
 
 
-class SteppedThinkingPreProcessor(Adviser):
+class SteppedThinkingPreProcessor(SideModel):
     """Adds a note to the prompt. The familiar reads it, and no person is shown it."""
 
     name: Final = SOURCE
@@ -49,7 +49,7 @@ class SteppedThinkingPreProcessor(Adviser):
         model = self._open_model()
         lines = self._conversation(request, contributions, model)
         messages = thinking_messages(self._char, lines, room // _TOKENS_A_WORD)
-        thought = (await ask_aside(request, self.name, model, messages)).text.strip()
+        thought = (await ask_side_model(request, self.name, model, messages)).text.strip()
         text = marked(f"{frame}\n{self._cut(thought, room)}")
         return [*contributions, _note(text)]
 

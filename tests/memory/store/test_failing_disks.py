@@ -223,9 +223,9 @@ for _ in range(3):
 print(sorted(files() - before))
 (disk / "filler").unlink()
 write("b")
-print(len(familiar.chronicle.log()))
+print(len(familiar.past.log()))
 familiar.memory.delete_file("topics/b0.md")
-print(familiar.chronicle.undo().changes)
+print(familiar.past.undo().changes)
 familiar.close()
 """
 

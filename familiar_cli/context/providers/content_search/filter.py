@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import regex
 
-from familiar_cli.context.aside import ask_aside
 from familiar_cli.context.providers.content_search.filter_prompt import (
     Asked,
     first_messages,
     second_messages,
 )
 from familiar_cli.context.providers.content_search.filter_reply import Reply, read_reply
+from familiar_cli.context.side_model import ask_side_model
 from familiar_cli.context.truncate import cut_to
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.jobs import in_thread
@@ -29,8 +29,8 @@ from familiar_cli.memory.pages.self_files import SELF_DIR
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from familiar_cli.context.aside import OpenModel
     from familiar_cli.context.providers.content_search.passages import Passage, Seen, Sight
+    from familiar_cli.context.side_model import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import GrepHit
@@ -121,7 +121,7 @@ class Filter:
         model, most = self._open_model(), min(room, self.answer_tokens)
         words = max(most // _TOKENS_A_WORD, 10)
         asked = Asked(self._char, words, request.utterance, passages, people)
-        done = await ask_aside(request, NAME, model, first_messages(asked))
+        done = await ask_side_model(request, NAME, model, first_messages(asked))
         reply = read_reply(done.text, is_cut=done.finish_reason == "length")
         sources, searched = [passage.rel_path for passage in passages], ""
         if reply.kind == "escalate":
@@ -129,7 +129,7 @@ class Filter:
             found, searched = await in_thread(partial(self._grep, reply.pattern, sight, hidden))
             lines = "\n".join(f"{path}:{line}: {text}" for path, line, text in found)
             told = second_messages(asked, lines or f"(nothing: {searched})")
-            done = await ask_aside(request, NAME, model, told)
+            done = await ask_side_model(request, NAME, model, told)
             reply = read_reply(done.text, is_cut=done.finish_reason == "length", forced=True)
             sources += [path for path, _, _ in found]
         return self._chosen(reply, passages, tuple(dict.fromkeys(sources)), searched, most)

@@ -10,10 +10,10 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.clock import now
-from familiar_cli.context.past import CLAIM_S, Past
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.summarising import Limits, Summariser
+from familiar_cli.context.summary_keeper import CLAIM_S, SummaryKeeper
 from familiar_cli.context.trace import make_trace
 from familiar_cli.errors import ModelError
 from familiar_cli.history import HistoryStore
@@ -34,7 +34,7 @@ def talk(store, count, channel="cli") -> None:
         store.append(channel, "user", f"turn {number}", author=ANNA)
 
 
-def past(store, *replies, every=10, private=()) -> tuple[Past, Jobs]:
+def past(store, *replies, every=10, private=()) -> tuple[SummaryKeeper, Jobs]:
     jobs, summaries = Jobs(), Summaries(store)
     summariser = Summariser(
         summaries,
@@ -44,7 +44,8 @@ def past(store, *replies, every=10, private=()) -> tuple[Past, Jobs]:
         name="Aria",
         label=str,
     )
-    return Past(summaries, lambda: frozenset(private), every, lambda: summariser, jobs), jobs
+    keeper = SummaryKeeper(summaries, lambda: frozenset(private), every, lambda: summariser, jobs)
+    return keeper, jobs
 
 
 def trace(store, *, recent=8, channel="cli"):

@@ -1,4 +1,4 @@
-"""`Past`: when turns have left the prompt, sees to it that they are summarised after the reply."""
+"""`SummaryKeeper`: has the turns that left the prompt summarised, after the reply."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Due:
         return f"{SLOT}:{self.scope}"
 
 
-class Past:
+class SummaryKeeper:
     """Keeps the summaries up with the conversation.
 
     Args:

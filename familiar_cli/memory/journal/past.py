@@ -1,4 +1,4 @@
-"""`Chronicle`: what the commands ask the journal, each answer in one call."""
+"""`Past`: what the commands ask the journal, each answer in one call."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Difference:
     files: tuple[FileDiff, ...]
 
 
-class Chronicle:
+class Past:
     """The past of one memory.
 
     What people changed by hand is committed before anything is answered, so that it is part of the

@@ -1,4 +1,4 @@
-"""Take a turn: ask the model for a reply, and give account of it, whatever comes of it.
+"""Run a turn: ask the model for a reply, and give account of it, whatever comes of it.
 
 What of a turn is kept, and where, is for the subclasses to say.
 """
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A turn that was taken.
+class TurnResult:
+    """What came of a turn.
 
     Args:
         turn: What the person said, as it is kept; None off the record.
@@ -63,8 +63,8 @@ class Taken:
         }
 
 
-class Taking(ABC):
-    """Takes one turn.
+class TurnRunner(ABC):
+    """Runs one turn.
 
     Args:
         pipeline: What makes the prompt.
@@ -80,28 +80,28 @@ class Taking(ABC):
         self._side_calls: list[SideCall] = []
         self._trace: Trace | None = None
         self.notices = [notice] if notice else []
-        self.interrupted: Taken | None = None
+        self.interrupted: TurnResult | None = None
 
     @abstractmethod
     def _begin(self, request: ContextRequest, trace: Trace) -> None:
         """Keep what was said; it is about to be sent."""
 
     @abstractmethod
-    def _end(self, text: str, trace: Trace, *, partial: bool) -> Taken:
+    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         """Keep what came of the reply."""
 
     @abstractmethod
-    def _what_is_kept(self, taken: Taken) -> str:
+    def _what_is_kept(self, result: TurnResult) -> str:
         """Return what stays of a turn that failed, in words."""
 
-    async def take(
+    async def run(
         self,
         request: ContextRequest,
         model: ChatModel,
         on_text: Callable[[str], None] | None = None,
         *,
         stream: bool = True,
-    ) -> Taken:
+    ) -> TurnResult:
         """Ask the model and return what it says.
 
         Args:
@@ -125,8 +125,8 @@ class Taking(ABC):
             )
         except asyncio.CancelledError:
             if self._trace is not None:
-                taken = self._ended(listener.text, error="interrupted", partial=True)
-                self.interrupted = replace(taken, interrupted=True)
+                result = self._ended(listener.text, error="interrupted", partial=True)
+                self.interrupted = replace(result, interrupted=True)
             raise
         except FamiliarError as error:
             raise self._failed(error, listener.text) from error
@@ -134,10 +134,10 @@ class Taking(ABC):
             raise self._failed(no_words(model.name, replied), "")
         if on_text and not listener.passed_on:
             on_text(replied.text)
-        taken = self._whole(replied, model)
+        result = self._whole(replied, model)
         if listener.gone is not None:
             raise listener.gone
-        return taken
+        return result
 
     def _sending(self, assembled: Assembled, sent: PreparedRequest) -> None:
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
@@ -146,7 +146,7 @@ class Taking(ABC):
         self._begin(assembled.request, trace)
         self._trace = trace
 
-    def _whole(self, replied: Replied, model: ChatModel) -> Taken:
+    def _whole(self, replied: Replied, model: ChatModel) -> TurnResult:
         assert self._trace is not None
         completion = replied.completion
         self.notices += [*reported(replied.processors), *why_stopped(replied, model)]
@@ -166,12 +166,12 @@ class Taking(ABC):
         if self._trace is None:
             return error
         why = str(error)
-        taken = self._ended(came, error=why, partial=True)
-        error.args = (f"{why}; {self._what_is_kept(taken)}",)
-        error.data = taken.to_json()
+        result = self._ended(came, error=why, partial=True)
+        error.args = (f"{why}; {self._what_is_kept(result)}",)
+        error.data = result.to_json()
         return error
 
-    def _ended(self, text: str, *, error: str = "", partial: bool) -> Taken:
+    def _ended(self, text: str, *, error: str = "", partial: bool) -> TurnResult:
         assert self._trace is not None
         calls = traced_side_calls(self._side_calls)
         return self._end(text, replace(self._trace, error=error, side_calls=calls), partial=partial)

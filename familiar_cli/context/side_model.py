@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     OpenModel = Callable[[], ChatModel]
 
 
-class Adviser:
+class SideModel:
     """A processor that asks another model.
 
     Args:
@@ -37,7 +37,7 @@ class Adviser:
         self._char = char
 
 
-async def ask_aside(
+async def ask_side_model(
     request: ContextRequest, name: str, model: ChatModel, messages: Sequence[Message]
 ) -> Completion:
     """Return what `model` says; `request.side_calls` keeps the call, also one that failed.

@@ -1,0 +1,109 @@
+"""A turn that is kept: what is said, the reply, and the record of both.
+
+What a person said is kept before the model is asked, so that no failure loses it; of a reply that
+broke off, the part that came is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.turn_runner import TurnResult, TurnRunner
+from familiar_cli.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.context.pipeline import ContextPipeline
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+
+
+class OnRecord(TurnRunner):
+    """Runs one turn and keeps it: what was said, what came of the reply, and the record.
+
+    Args:
+        history: Where turns are kept.
+        pipeline: What makes the prompt.
+        traces_dir: Where the record goes.
+        keep_traces: How many records are kept; 0: all.
+        notice: What the person should know in any case.
+        source: Through what turns come.
+    """
+
+    def __init__(
+        self,
+        history: HistoryStore,
+        pipeline: ContextPipeline,
+        traces_dir: Path,
+        *,
+        keep_traces: int = 0,
+        notice: str = "",
+        source: str = "cli",
+    ) -> None:
+        super().__init__(pipeline, notice=notice)
+        self._history = history
+        self._traces_dir = traces_dir
+        self._keep_traces = keep_traces
+        self._question: Turn | None = None
+        self._source = source
+
+    def _begin(self, request: ContextRequest, trace: Trace) -> None:
+        if request.opening:
+            self._history.begin(
+                request.channel_id, request.opening, at=request.at, modality=request.modality
+            )
+        self._question = self._history.append(
+            request.channel_id,
+            "user",
+            request.utterance,
+            author=request.author,
+            at=request.at,
+            modality=request.modality,
+            source=self._source,
+        )
+        self._record(replace(trace, turn=self._question.id))
+
+    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
+        """Keep the reply, if there is one, and write the record."""
+        assert self._question is not None
+        reply = None
+        if text.strip():
+            reply = self._kept_reply(self._question, text, partial=partial)
+        trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
+        trace = self._record(trace, keep=self._keep_traces)
+        return TurnResult(self._question, reply, text, trace, tuple(self.notices))
+
+    def _what_is_kept(self, result: TurnResult) -> str:
+        assert result.turn is not None
+        kept = f"what you said is kept as turn {result.turn.id}"
+        return f"{kept}, what came of the reply as turn {result.reply.id}" if result.reply else kept
+
+    def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
+        try:
+            return self._history.append(
+                question.channel_id,
+                "assistant",
+                text,
+                modality=question.modality,
+                source=question.source,
+                partial=partial,
+            )
+        except FamiliarError as error:
+            error.args = (f"The reply could not be kept. {error}",)
+            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
+            raise
+
+    def _record(self, trace: Trace, *, keep: int = 0) -> Trace:
+        """Write the record and return it; a turn is not lost because that could not be done."""
+        trace = replace(trace, notices=tuple(self.notices))
+        try:
+            write_trace(self._traces_dir, trace, keep=keep)
+        except FamiliarError as error:
+            if str(error) not in self.notices:
+                self.notices.append(str(error))
+        return trace
