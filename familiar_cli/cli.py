@@ -58,6 +58,9 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "model": ("model", "Fetch, list, test and remove model files."),
     },
 }
+COMMAND_NAMES = ("familiar", "familiar-memory")
+"""What the program is installed as; the second is for where another one is called `familiar`."""
+
 _MODULES = {name: entry for section in CONTENTS.values() for name, entry in section.items()}
 _USAGE_ERROR: Any = typer.BadParameter.__base__
 _WORDS = {
@@ -248,6 +251,9 @@ def _interrupt_soon() -> None:
 
 
 def main() -> None:
-    """Run `familiar`."""
+    """Run `familiar`, under the name that it was started by."""
+    from pathlib import PurePath
+
     sys.unraisablehook = interrupt_again
-    app(prog_name="familiar")
+    name = PurePath(sys.argv[0]).name.removesuffix(".exe")
+    app(prog_name=name if name in COMMAND_NAMES else COMMAND_NAMES[0])

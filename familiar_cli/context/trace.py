@@ -178,7 +178,7 @@ class Trace:
         if record["trace"] > TRACE_VERSION:
             raise RefusedError(
                 f"The trace {origin!r} was written by a newer familiar; it stays as it is",
-                hint="Update this program: `pip install --upgrade familiar-cli`.",
+                hint="Update this program: `pip install --upgrade familiar-memory`.",
             )
         try:
             return decode(cls, complete(record))

@@ -171,7 +171,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
         raise RefusedError(
             f"The history {str(path)!r} has schema {version}, and this program knows "
             f"{len(MIGRATIONS)}; it stays as it is",
-            hint="Update this program: `pip install --upgrade familiar-cli`.",
+            hint="Update this program: `pip install --upgrade familiar-memory`.",
         )
     if legacy.find_turns(connection) or not (version or legacy.tables(connection)):
         return 0

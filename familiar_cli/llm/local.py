@@ -120,7 +120,7 @@ def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # 
     except ImportError as error:
         raise ModelError(
             f"The part that runs a model inside the program is not installed: {error}",
-            hint="Run `pip install 'familiar-cli[local]'`, or choose a server: "
+            hint="Run `pip install 'familiar-memory[local]'`, or choose a server: "
             "`familiar config set llm.preset ollama`.",
         ) from error
     settings = xllamacpp.CommonParams()

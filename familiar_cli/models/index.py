@@ -100,7 +100,7 @@ def _pip_version() -> tuple[int, ...]:
     except importlib.metadata.PackageNotFoundError:
         raise FetchError(
             "the package index needs pip, which is not installed here "
-            "(`pip install 'familiar-cli[local]'` brings it)"
+            "(`pip install 'familiar-memory[local]'` brings it)"
         ) from None
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 

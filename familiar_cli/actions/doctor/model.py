@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.doctor.types import Patient
     from familiar_cli.llm.slots import ResolvedSlot
 
-_EXTRA = '`pip install "familiar-cli[local]"`'
+_EXTRA = '`pip install "familiar-memory[local]"`'
 
 
 def tokenizer(patient: Patient) -> Iterator[Check]:
