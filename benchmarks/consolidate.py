@@ -19,7 +19,7 @@ from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.standing import Today
+from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
@@ -80,9 +80,9 @@ class Life:
         composer = Composer(model, tokens.heuristic().count, Who("Aria"), Asking(), Path)
         started = time.perf_counter()
         now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
-        standings = survey(self.store, Today(now, UTC), "bench", self.cache)
+        states = survey(self.store, Today(now, UTC), "bench", self.cache)
         engine = Engine(self.store, lambda: composer, lambda *_: "")
-        report = asyncio.run(Consolidator(standings, engine).run())
+        report = asyncio.run(Consolidator(states, engine).run())
         seconds = time.perf_counter() - started
         return Cost(seconds, composer.prompt_tokens, len(report.done))
 

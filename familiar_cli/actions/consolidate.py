@@ -16,10 +16,10 @@ from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
+from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.review_plans import plan_for, plans_of, take_back
-from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.passes.lapses import CONSOLIDATING, DISTILLING
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import DistillSettings
     from familiar_cli.consolidation.calendar import Report
     from familiar_cli.consolidation.digests import Distilled, Name
+    from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.consolidation.standing import Standings
     from familiar_cli.consolidation.types import Change, Why
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
@@ -111,12 +111,12 @@ class Consolidating:
         """
 
         async def run() -> Report:
-            standings = self._standings(only, everything=again and only is None)
+            states = self._states(only, everything=again and only is None)
             if again:
-                named = [only] if only else [p for tier in tiers for p in standings.periods(tier)]
-                standings.make_again(named)
+                named = [only] if only else [p for tier in tiers for p in states.periods(tier)]
+                states.make_again(named)
             consolidator = Consolidator(
-                standings,
+                states,
                 self._engine(SLOT, how),
                 chats_of=self._chats_of,
                 plans=plans_of(self._familiar.memory, again=again),
@@ -166,13 +166,13 @@ class Consolidating:
         """
         found: list[str] = []
         if self._familiar.config.consolidation.auto == "on":
-            standings = self._standings()
+            states = self._states()
             plans = plans_of(self._familiar.memory)
             found += [
                 period.name
                 for tier in TIERS
-                for period in standings.periods(tier)
-                if (standing := standings.of(period)).wants_work and not plans.hold_back(standing)
+                for period in states.periods(tier)
+                if (one := states.of(period)).wants_work and not plans.hold_back(one)
             ]
         if self._familiar.config.distill.auto == "on":
             found += self.distiller().due()
@@ -217,7 +217,7 @@ class Consolidating:
         finally:
             work.close()
 
-    def _standings(self, only: Period | None = None, *, everything: bool = False) -> Standings:
+    def _states(self, only: Period | None = None, *, everything: bool = False) -> PeriodStates:
         return survey(
             self._familiar.memory,
             self.today,

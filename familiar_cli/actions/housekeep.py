@@ -129,7 +129,7 @@ def tidy_up(
     options = Options(
         today=now().astimezone(familiar.zone).date(),
         stale_days=set_to.housekeeping.stale_days,
-        likeness=set_to.housekeeping.likeness,
+        similarity=set_to.housekeeping.likeness,
         max_file_bytes=set_to.memory.max_file_bytes,
         day_of_turn=days.of_turn,
     )

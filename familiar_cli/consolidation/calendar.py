@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.bullets import Bullet
     from familiar_cli.consolidation.engine import Engine
     from familiar_cli.consolidation.library import File
+    from familiar_cli.consolidation.period_states import PeriodState, PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.consolidation.standing import Standing, Standings
     from familiar_cli.consolidation.types import Made, Refused
 
 BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
@@ -130,7 +130,7 @@ class Consolidator:
     """Makes what is due.
 
     Args:
-        standings: How the periods stand.
+        states: How the periods stand.
         engine: Makes files.
         chats_of: Gives the channels that turns were said in, for a session and its turns.
         plans: What a person was asked already.
@@ -140,7 +140,7 @@ class Consolidator:
 
     def __init__(
         self,
-        standings: Standings,
+        states: PeriodStates,
         engine: Engine,
         *,
         chats_of: Callable[[str, Sequence[int]], tuple[str, ...]] = lambda *_: (),
@@ -148,7 +148,7 @@ class Consolidator:
         wanted_tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
     ) -> None:
-        self._standings = standings
+        self._states = states
         self._engine = engine
         self._chats_of = chats_of
         self._plans = plans or Plans()
@@ -170,43 +170,43 @@ class Consolidator:
         for tier in TIERS:
             if tier in self._tiers:
                 for period in self._periods(tier):
-                    await self._one(self._standings.of(period))
+                    await self._one(self._states.of(period))
                     on_step(self.report)
-        self.report.coverage = coverage(self._standings.library)
-        self.report.problems = list(self._standings.library.problems)
+        self.report.coverage = coverage(self._states.library)
+        self.report.problems = list(self._states.library.problems)
         return self.report
 
     def _periods(self, tier: Tier) -> list[Period]:
-        found = self._standings.periods(tier)
+        found = self._states.periods(tier)
         if self._only is None:
             return found
         return [self._only] if self._only.tier == tier else []
 
-    async def _one(self, standing: Standing) -> None:
-        name = standing.period.name
-        if standing.state == "waits":
-            self.report.waiting[name] = standing.reason
+    async def _one(self, period_state: PeriodState) -> None:
+        name = period_state.period.name
+        if period_state.state == "waits":
+            self.report.waiting[name] = period_state.reason
             return
-        if standing.state == "by_hand" and self._only is not None:
+        if period_state.state == "by_hand" and self._only is not None:
             self.report.waiting[name] = "its file was not made by this program, so it stays"
-        if not standing.wants_work:
+        if not period_state.wants_work:
             return
-        by_model = standing.period.tier != "daily"
-        reason = self._plans.hold_back(standing)
+        by_model = period_state.period.tier != "daily"
+        reason = self._plans.hold_back(period_state)
         reason = reason or (self._stopped if by_model else "")
         if not reason:
-            reason = await self._make(standing)
+            reason = await self._make(period_state)
         if reason:
             self.report.waiting[name] = reason
-            if standing.state == "stale":
+            if period_state.state == "stale":
                 self.report.stale.append(name)
 
-    async def _make(self, standing: Standing) -> str:
+    async def _make(self, period_state: PeriodState) -> str:
         """Make one file; return why it was not made, or an empty string."""
         try:
-            wanted = self._wanted(standing)
+            wanted = self._wanted(period_state)
             if self._engine.dry_run and wanted.body is None:
-                self._note(standing, wanted, None)
+                self._note(period_state, wanted, None)
                 return ""
             made = await self._engine.make(wanted)
         except ConfigError as error:  # no model, or none that will do: the others wait, too
@@ -225,15 +225,15 @@ class Consolidator:
         if made.held:
             self.report.held[wanted.name] = made.held
             return f"a plan for it waits: `familiar review show {made.held}`"
-        self._note(standing, wanted, made)
+        self._note(period_state, wanted, made)
         return ""
 
-    def _note(self, standing: Standing, wanted: Wanted, made: Made | None) -> None:
+    def _note(self, period_state: PeriodState, wanted: Wanted, made: Made | None) -> None:
         """Put what was made into the report, and into the library that later tiers are made of."""
         before, after = (made.change.before, made.change.after) if made else (None, None)
         old = read_page(before).digest if before is not None else ""
         changed = after is None or read_page(after).digest != old
-        again = standing.state == "stale"
+        again = period_state.state == "stale"
         sources = tuple(sorted(wanted.sources))
         self.report.done.append(
             Done(wanted.name, wanted.rel_path, sources, again, changed, before, after)
@@ -241,16 +241,16 @@ class Consolidator:
         text = after if after is not None else _stand_in(wanted)
         if self._engine.dry_run:
             self._drafts[wanted.rel_path] = text
-        instance = self._standings.instance if standing.period.tier == "daily" else ""
+        instance = self._states.instance if period_state.period.tier == "daily" else ""
         file = facts_of(wanted.rel_path, text, instance)
-        self._standings.library.put(standing.period, file)
-        self._standings.forget(standing.period)
+        self._states.library.put(period_state.period, file)
+        self._states.forget(period_state.period)
 
-    def _wanted(self, standing: Standing) -> Wanted:
-        period = standing.period
+    def _wanted(self, period_state: PeriodState) -> Wanted:
+        period = period_state.period
         if period.tier == "daily":
-            return self._daily(period, standing.sources)
-        texts = {file.rel_path: self._text(file) for file in standing.sources}
+            return self._daily(period, period_state.sources)
+        texts = {file.rel_path: self._text(file) for file in period_state.sources}
         return Wanted(
             period.name,
             f"{period.tier}/{period.name}.md",
@@ -262,7 +262,7 @@ class Consolidator:
         )
 
     def _daily(self, day: Period, sessions: Sequence[File]) -> Wanted:
-        instance = self._standings.instance
+        instance = self._states.instance
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
         found = merged(
             bullets_from_session(page.body, _stem(path), instance, self._chats(path))
@@ -285,8 +285,8 @@ class Consolidator:
 
         Only those: if each instance left out what the other has, nobody would have it.
         """
-        files = self._standings.library.daily.get(day, ())
-        before = [f for f in files if f.instance < self._standings.instance and not f.problem]
+        files = self._states.library.daily.get(day, ())
+        before = [f for f in files if f.instance < self._states.instance and not f.problem]
         return [b for f in before for b in bullets_of(read_page(self._text(f)).body)]
 
     def _labelled(self, period: Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.schedule import Schedule
     from familiar_cli.consolidation.engine import Engine
-    from familiar_cli.consolidation.standing import Today
+    from familiar_cli.consolidation.period_states import Today
     from familiar_cli.consolidation.types import Made, Refused
 
 Name = Literal["short", "mid", "long"]

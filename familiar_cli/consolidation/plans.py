@@ -10,7 +10,7 @@ from familiar_cli.consolidation.pages import Record
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.consolidation.standing import Standing
+    from familiar_cli.consolidation.period_states import PeriodState
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Plans:
         """
         return bool(sources) and self.rejected.get(name) == Record(sources).input_hash
 
-    def hold_back(self, standing: Standing) -> str:
+    def hold_back(self, period_state: PeriodState) -> str:
         """Return why a period is not made now, or an empty string."""
-        name = standing.period.name
-        if standing.period.tier == "daily":
+        name = period_state.period.name
+        if period_state.period.tier == "daily":
             return ""
         if name in self.waiting:
             return f"a plan for it waits: `familiar review show {self.waiting[name]}`"
-        sources = {file.rel_path: file.digest for file in standing.sources}
+        sources = {file.rel_path: file.digest for file in period_state.sources}
         if not self.is_rejected(name, sources):
             return ""
         return (

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from familiar_cli.consolidation.cache import Cache, Settled
 from familiar_cli.consolidation.coverage import coverage_by_year
 from familiar_cli.consolidation.library import look
+from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import year_of
-from familiar_cli.consolidation.standing import Standings
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import date
     from pathlib import Path
 
+    from familiar_cli.consolidation.period_states import Today
     from familiar_cli.consolidation.periods import Period
-    from familiar_cli.consolidation.standing import Today
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -29,7 +29,7 @@ def survey(
     unwritten: Collection[date] = frozenset(),
     only: Period | None = None,
     everything: bool = False,
-) -> Standings:
+) -> PeriodStates:
     """Return how the periods stand.
 
     A year in which nothing was left to do at the last look is left out, unless a file in it has
@@ -52,9 +52,9 @@ def survey(
         awake.add(year_of(only.first).name)
     cache = Cache.read(cache_path, f"{instance} {today.cutoff_hour} {today.zone}")
     library = look(store, today.cutoff_hour, cache, awake=None if everything else awake)
-    standings = Standings(library, today, instance, unwritten)
+    states = PeriodStates(library, today, instance, unwritten)
     coverage = coverage_by_year(library)
-    for year in standings.settled() & coverage.keys():
+    for year in states.settled() & coverage.keys():
         cache.settled[year] = Settled(library.stamps[year], coverage[year])
     cache.write()
-    return standings
+    return states

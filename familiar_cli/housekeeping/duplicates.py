@@ -28,7 +28,7 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield what stands in the memory more than once."""
     notes = {note.rel_path: note for note in corpus.notes if _counts(note)}
     said: dict[bytes, list[str]] = defaultdict(list)
-    sketches = Sketches(options.likeness)
+    sketches = Sketches(options.similarity)
     for path, note in notes.items():
         words = words_of(note.folded)
         if len(words) >= _LEAST_WORDS:

@@ -95,14 +95,14 @@ class Options:
     Args:
         today: The day in the familiar's timezone.
         stale_days: How old a dated statement may be.
-        likeness: From which share of common word runs two files are near duplicates, 0 to 1.
+        similarity: From which share of common word runs two files are near duplicates, 0 to 1.
         max_file_bytes: The largest file that may be written.
         day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
     """
 
     today: date
     stale_days: int = 365
-    likeness: float = 0.8
+    similarity: float = 0.8
     max_file_bytes: int = 256 * 1024
     day_of_turn: Callable[[int], date | None] = lambda _: None
 

@@ -126,7 +126,7 @@ class Contributions:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = options.max_width >= _WITH_LINES
-        alike = groupby(self._pieces, key=likeness)
+        alike = groupby(self._pieces, key=row_key)
         rows = [_row(list(same), lines=lines) for _, same in alike]
         header = ["layer", "source", "from", "prio", "score", "tokens", ""]
         if all(piece.score is None for piece in self._pieces):
@@ -135,7 +135,7 @@ class Contributions:
         yield _table(rows, header, right=range(3, len(header) - 1)) or ""
 
 
-def likeness(piece: TracedContribution) -> object:
+def row_key(piece: TracedContribution) -> object:
     """Return what must be equal for neighbours to share a row: turns of the chat do."""
     own = id(piece) if piece.turn_id is None else None
     return (piece.layer, piece.source, state_of(piece), own)
@@ -173,7 +173,7 @@ def _span(numbers: list[int]) -> str:
 def _cuts(pieces: Sequence[TracedContribution]) -> RenderableType | None:
     cut = [piece for piece in pieces if piece.reason]
     rows: list[list[RenderableType]] = []
-    for _, group in groupby(cut, key=lambda piece: (likeness(piece), piece.reason)):
+    for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
         same = list(group)
         offered, sent = _total(same)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"

@@ -51,7 +51,7 @@ class Judged:
     refused: tuple[Refusal, ...]
 
 
-class _NoError(Exception):
+class _RefusedError(Exception):
     """A rule says no to a whole operation."""
 
     def __init__(self, rail: str, reason: str) -> None:
@@ -67,7 +67,7 @@ def judge(operations: Sequence[Operation], grounds: Grounds) -> Judged:
         try:
             operation = _placed(_named(proposed, grounds), grounds)
             kept, lost = _lines(operation, grounds, accepted)
-        except _NoError as no:
+        except _RefusedError as no:
             refused.append(_refusal(proposed, no.rail, str(no)))
             continue
         refused += lost
@@ -81,35 +81,35 @@ def _named(operation: Operation, grounds: Grounds) -> Operation:
     rel_path = operation.rel_path
     directory, _, rest = rel_path.partition("/")
     if f"{directory}/" not in _DEFAULT_SECTION or not rest:
-        raise _NoError("path", "only files in people/, topics/ and sessions/ are written")
+        raise _RefusedError("path", "only files in people/, topics/ and sessions/ are written")
     if directory == TOPICS_DIR:
         stem = slugify(rest.removesuffix(".md"))
         if not _PLAIN.fullmatch(rest) or not stem:
-            raise _NoError("path", "that is no name of a topic")
+            raise _RefusedError("path", "that is no name of a topic")
         _no_private(grounds)
         return replace(operation, rel_path=f"{_TOPICS}{stem}.md")
     if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
-        raise _NoError("path", "that is no file of a person or a session")
+        raise _RefusedError("path", "that is no file of a person or a session")
     if rel_path.startswith(_PEOPLE) and grounds.roster.at(rel_path) is None:
-        raise _NoError("unknown_person", "nobody with that id took part in these turns")
+        raise _RefusedError("unknown_person", "nobody with that id took part in these turns")
     if rel_path.startswith(_SESSIONS):
         _no_private(grounds)
         if rel_path not in grounds.sessions:
-            raise _NoError("session_slot", "none of these turns was said in that session")
+            raise _RefusedError("session_slot", "none of these turns was said in that session")
     return operation
 
 
 def _no_private(grounds: Grounds) -> None:
     if grounds.batch.private is not None:
-        raise _NoError("private", "what was said in private is kept with the person alone")
+        raise _RefusedError("private", "what was said in private is kept with the person alone")
 
 
 def _placed(operation: Operation, grounds: Grounds) -> Operation:
     """Return the operation as it would be made: which section, and whether it may rewrite."""
     if not any(line.text.strip() for line in operation.lines):
-        raise _NoError("blank", "there is nothing in it")
+        raise _RefusedError("blank", "there is nothing in it")
     if len(operation.lines) > MOST_LINES:
-        raise _NoError("size", f"it has more than {MOST_LINES} lines")
+        raise _RefusedError("size", f"it has more than {MOST_LINES} lines")
     if grounds.batch.private is not None:
         return _in_private(operation)
     shown = grounds.shown.get(operation.rel_path)
@@ -119,7 +119,7 @@ def _placed(operation: Operation, grounds: Grounds) -> Operation:
         return _of_a_person(operation)
     section = "" if operation.op == "set_summary" else _section(operation)
     if operation.op in REWRITES and shown is not None and not shown.whole:
-        raise _NoError(
+        raise _RefusedError(
             "not_shown", "the model had not seen the whole file that it wants to rewrite"
         )
     return replace(operation, section=section)
@@ -128,13 +128,13 @@ def _placed(operation: Operation, grounds: Grounds) -> Operation:
 def _in_private(operation: Operation) -> Operation:
     """Return the operation as an addition to the person's private section, or refuse it."""
     if operation.op in {"add_aliases", "replace_section"}:
-        raise _NoError("private", "only additions are learned from a private channel")
+        raise _RefusedError("private", "only additions are learned from a private channel")
     return replace(operation, op="add_bullets", section="", title="")
 
 
 def _of_a_person(operation: Operation) -> Operation:
     if not operation.rel_path.startswith(_PEOPLE):
-        raise _NoError("form", "only people have aliases")
+        raise _RefusedError("form", "only people have aliases")
     return operation
 
 
@@ -152,10 +152,10 @@ def _lines(
     kept: list[Line] = []
     refused: list[Refusal] = []
     for line in operation.lines:
-        tidy = replace(line, text=as_line(line.text))
+        clean = replace(line, text=as_line(line.text))
         try:
-            kept.append(_checked(tidy, operation, grounds, [*kept, *_same(operation, before)]))
-        except _NoError as no:
+            kept.append(_checked(clean, operation, grounds, [*kept, *_same(operation, before)]))
+        except _RefusedError as no:
             if operation.op in REWRITES:
                 raise
             refused.append(_refusal(operation, no.rail, str(no), line))
@@ -172,7 +172,7 @@ def _checked(line: Line, operation: Operation, grounds: Grounds, before: Sequenc
     """Return a line as it is to be written.
 
     Raises:
-        _NoError: A rule says no.
+        _RefusedError: A rule says no.
     """
     line = _with_evidence(line, grounds)
     if operation.op == "add_aliases":
@@ -188,39 +188,39 @@ def _with_evidence(line: Line, grounds: Grounds) -> Line:
     known = tuple(n for n in line.turns if n in grounds.turns)
     if not known:
         why = "none of the turns it names is in this batch" if line.turns else "it names no turn"
-        raise _NoError("evidence", why)
+        raise _RefusedError("evidence", why)
     return replace(line, turns=known)
 
 
 def _not_blank(line: Line, operation: Operation, grounds: Grounds) -> None:
     del operation, grounds
     if not normal(line.text):
-        raise _NoError("blank", "there is nothing in it")
+        raise _RefusedError("blank", "there is nothing in it")
 
 
 def _not_too_long(line: Line, operation: Operation, grounds: Grounds) -> None:
     del grounds
     most = MOST_SUMMARY_CHARS if operation.op == "set_summary" else MOST_LINE_CHARS
     if len(line.text) > most:
-        raise _NoError("size", f"a line has more than {most} characters")
+        raise _RefusedError("size", f"a line has more than {most} characters")
 
 
 def _in_their_language(line: Line, operation: Operation, grounds: Grounds) -> None:
     del operation
     script = main_script(line.text)
     if script is not None and script not in grounds.scripts:
-        raise _NoError("language", f"nobody here writes in {script.capitalize()} letters")
+        raise _RefusedError("language", f"nobody here writes in {script.capitalize()} letters")
 
 
 def _not_the_prompt(line: Line, operation: Operation, grounds: Grounds) -> None:
     del operation
     if _TAG.search(line.text) or grounds.instructions.has(line.text):
-        raise _NoError("instructions", "it repeats what the prompt says, which nobody said")
+        raise _RefusedError("instructions", "it repeats what the prompt says, which nobody said")
 
 
 def _not_recalled(line: Line, operation: Operation, grounds: Grounds) -> None:
     if operation.op not in REWRITES and grounds.recalled(operation.rel_path).has(line.text):
-        raise _NoError("recalled", "it repeats what memory says elsewhere")
+        raise _RefusedError("recalled", "it repeats what memory says elsewhere")
 
 
 def _said_in_their_words(line: Line, operation: Operation, grounds: Grounds) -> None:
@@ -235,10 +235,10 @@ def _said_in_their_words(line: Line, operation: Operation, grounds: Grounds) -> 
     }
     words = {w for w in normal(line.text).split() if not w.isdigit() and w not in names}
     if not words:
-        raise _NoError("blank", "there is nothing in it but names and numbers")
+        raise _RefusedError("blank", "there is nothing in it but names and numbers")
     long = [word for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()]
     if not any(word[:_STEM_CHARS] in grounds.said for word in long):
-        raise _NoError("unsupported", "none of its words was said in these turns")
+        raise _RefusedError("unsupported", "none of its words was said in these turns")
 
 
 _RULES: Final[tuple[Callable[[Line, Operation, Grounds], None], ...]] = (
@@ -256,23 +256,23 @@ def _not_there_already(
 ) -> None:
     said = normal(line.text)
     if said in grounds.lines_of(operation.rel_path) or said in {normal(k.text) for k in before}:
-        raise _NoError("duplicate", "the file says so already")
+        raise _RefusedError("duplicate", "the file says so already")
 
 
 def _attributed(line: Line, operation: Operation, grounds: Grounds) -> Line:
     """Return a line that says who says so. What is felt is the familiar's own.
 
     Raises:
-        _NoError: Nobody but the familiar said so about a person.
+        _RefusedError: Nobody but the familiar said so about a person.
     """
     subject = grounds.roster.at(operation.rel_path)
     speakers = grounds.roster.who_said(line.turns)
     if operation.kind == "felt":
         return line
     if subject and not speakers:
-        raise _NoError("claim", "no person said so in these turns, only the familiar")
+        raise _RefusedError("claim", "no person said so in these turns, only the familiar")
     if subject and operation.op == "set_summary" and subject not in speakers:
-        raise _NoError("claim", "who somebody is rests on their own words")
+        raise _RefusedError("claim", "who somebody is rests on their own words")
     text = _as_play(line.text) if operation.kind == "play" else line.text
     if operation.op in {*REWRITES, "create"} or any(_names(text, p.names) for p in speakers):
         return replace(line, text=text)
@@ -299,23 +299,25 @@ def _alias(line: Line, operation: Operation, grounds: Grounds) -> Line:
     """Return a name that somebody goes by.
 
     Raises:
-        _NoError: It is no name, nobody said it, or it is another person's.
+        _RefusedError: It is no name, nobody said it, or it is another person's.
     """
     person = grounds.roster.at(operation.rel_path)
     assert person is not None
     try:
         name = checked(line.text)
     except UsageError as error:
-        raise _NoError("form", "it can be no name") from error
+        raise _RefusedError("form", "it can be no name") from error
     key = key_of(name)
     if key in {key_of(known) for known in person.names}:
-        raise _NoError("duplicate", "the file says so already")
+        raise _RefusedError("duplicate", "the file says so already")
     others = [p.slug for p in grounds.roster.people if p != person and _goes_by(p.names, key)]
     others += [slug for slug in grounds.others(name) if slug != person.slug]
     if others or key == key_of(grounds.name):
-        raise _NoError("identity", "somebody else goes by that name; only an id tells who is who")
+        raise _RefusedError(
+            "identity", "somebody else goes by that name; only an id tells who is who"
+        )
     if not any(key in fold(words) for words in grounds.words_of(line.turns)):
-        raise _NoError("evidence", "that name was not said in the turns it names")
+        raise _RefusedError("evidence", "that name was not said in the turns it names")
     return replace(line, text=name)
 
 

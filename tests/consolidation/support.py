@@ -12,9 +12,9 @@ from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.consolidation.plans import Plans
-from familiar_cli.consolidation.standing import Today
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.identity import Who
@@ -118,7 +118,7 @@ class Life:
         tx.write(f"sessions/.pending/consolidate-{change.name}.json", "{}")
         return f"consolidate-{change.name}"
 
-    def standings(self, now=LATER, again=(), cutoff_hour=5):
+    def states(self, now=LATER, again=(), cutoff_hour=5):
         today = Today(now, self.zone, cutoff_hour)
         found = survey(
             self.store,
@@ -135,7 +135,7 @@ class Life:
         self, now=LATER, *, tiers=TIERS, only=None, again=(), cutoff_hour=5, chats=None, **more
     ):
         consolidator = Consolidator(
-            self.standings(now, again, cutoff_hour),
+            self.states(now, again, cutoff_hour),
             self.engine(**more),
             chats_of=chats or (lambda *_: ("cli",)),
             plans=Plans(self.waiting, self.rejected),

@@ -17,8 +17,8 @@ from familiar_cli.config.schedule import Schedule, read_schedule
 from familiar_cli.consolidation.digests import Digest, Distiller
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
+from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.plans import Plans
-from familiar_cli.consolidation.standing import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
 from familiar_cli.llm.scripted import ScriptedModel
 from tests.consolidation.support import DAY, MONDAY, Life, reply, sources_in, week_of_sessions

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from familiar_cli.consolidation.bullets import Bullet, bullets_of, merged
+from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import month_of, parse_period
-from familiar_cli.consolidation.standing import Standings
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
@@ -349,8 +349,8 @@ def test_a_period_is_made_again_when_asked(life) -> None:
     assert names(life.run(only=week, again=(week,))) == ["2026-W15"]
 
 
-def test_standings_are_pure(life) -> None:
+def test_period_states_are_pure(life) -> None:
     week_of_sessions(life)
-    standings = life.standings()
-    assert isinstance(standings, Standings)
-    assert standings.of(parse_period("2026-W15")).state == "waits"
+    states = life.states()
+    assert isinstance(states, PeriodStates)
+    assert states.of(parse_period("2026-W15")).state == "waits"

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def match(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> list[str | None]:
     """Return for each entry of `new` the id of the old entry that it is, or None.
 
-    The surest likeness decides first: the same text and number, the same text, the same number and
-    title, the same title, and the same number with a key or the content in common. A likeness
+    The surest criterion decides first: the same text and number, the same text, the same number and
+    title, the same title, and the same number with a key or the content in common. A criterion
     counts only between one new and one old entry; equal twins are paired in their order.
     """
     found: list[str | None] = [None] * len(new)
@@ -32,19 +32,19 @@ def _pair(
     new: Sequence[LoreEntry],
     found: list[str | None],
     free: dict[str, LoreEntry],
-    likeness: Callable[[LoreEntry], Hashable],
+    criterion: Callable[[LoreEntry], Hashable],
     *,
     twins: bool = False,
     also: Callable[[LoreEntry, LoreEntry], bool] = lambda _new, _old: True,
 ) -> None:
-    """Pair what is left over on both sides and has the same `likeness`; None is like nothing."""
+    """Pair what is left over on both sides and has the same `criterion`; None equals nothing."""
     olds: dict[Hashable, list[str]] = defaultdict(list)
     for key, entry in free.items():
-        olds[likeness(entry)].append(key)
+        olds[criterion(entry)].append(key)
     news: dict[Hashable, list[int]] = defaultdict(list)
     for n, entry in enumerate(new):
         if found[n] is None:
-            news[likeness(entry)].append(n)
+            news[criterion(entry)].append(n)
     for like, places in news.items():
         keys = olds.get(like, []) if like is not None else []
         if not twins and (len(places) > 1 or len(keys) > 1):

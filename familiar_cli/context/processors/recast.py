@@ -45,7 +45,7 @@ class RecastPostProcessor(SideModel):
         if done.finish_reason == "length":
             raise BadReplyError(f"the result was cut at {model.max_tokens} tokens; {STANDS}")
         text = without_hidden(done.text).strip()
-        _check_likeness(reply.strip(), text)
+        _check_length(reply.strip(), text)
         return text
 
     def _check_fits(self, model: ChatModel, messages: list[Message], reply: str) -> None:
@@ -56,7 +56,7 @@ class RecastPostProcessor(SideModel):
             raise LimitError(f"{model.name!r} has no room for a reply of {result} tokens; {STANDS}")
 
 
-def _check_likeness(reply: str, text: str) -> None:
+def _check_length(reply: str, text: str) -> None:
     if not text:
         raise BadReplyError(f"the result is blank; {STANDS}")
     if len(text) > MOST_TIMES * len(reply) + LITTLE_CHARS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.store.staged_tree import Paper
+from familiar_cli.memory.store.staged_tree import StagedTree
 from familiar_cli.memory.store.types import Applied, Change
 
 if TYPE_CHECKING:
@@ -34,23 +34,23 @@ class Plan:
 
 
 def make_plan(tree: Tree, limits: Limits, steps: Iterable[Step]) -> Plan:
-    """Follow `steps` on paper.
+    """Follow `steps` on staged.
 
     Raises:
         RefusedError: A path, a limit, an expectation or a rule forbids one of them.
         NotFoundError: A file to delete or move is not there.
         FamiliarError: A file that is to change cannot be read.
     """
-    paper = Paper(tree, limits)
+    staged = StagedTree(tree, limits)
     for step in steps:
-        paper.follow(step)
-    touched = paper.changes()
+        staged.apply_step(step)
+    touched = staged.changes()
     result = Applied(
         tuple(c.rel_path for c in touched if c.after is not None and c.after != c.before),
         tuple(c.rel_path for c in touched if c.after is not None and c.after == c.before),
         tuple(c.rel_path for c in touched if c.before is not None and c.after is None),
     )
     if result.written or result.deleted:
-        paper.ignore_index()
-    changes = tuple(change for change in paper.changes() if change.before != change.after)
-    return Plan(changes, result, paper.seen, tuple(paper.leftovers))
+        staged.ignore_index()
+    changes = tuple(change for change in staged.changes() if change.before != change.after)
+    return Plan(changes, result, staged.seen, tuple(staged.leftovers))

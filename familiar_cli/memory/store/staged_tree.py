@@ -1,4 +1,4 @@
-"""The memory as it would be: follow a transaction's steps without touching a file."""
+"""The memory as it would be: apply a transaction's steps without touching a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _IGNORES_INDEX = {f"{a}{paths.INDEX_DIR}{b}".encode() for a in ("", "/") for b i
 
 
 class _Names:
-    """The names in one directory, on disk and on paper."""
+    """The names in one directory, on disk and staged."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.all = set(names)
@@ -64,8 +64,8 @@ class _Names:
         self.all.discard(name)
 
 
-class Paper:
-    """The memory as it would be after the steps followed so far."""
+class StagedTree:
+    """The memory as it would be after the steps applied so far."""
 
     def __init__(self, tree: Tree, limits: Limits) -> None:
         self._tree = tree
@@ -78,8 +78,8 @@ class Paper:
         self.leftovers: list[str] = []
         self.seen: dict[str, Signature | None] = {}
 
-    def follow(self, step: Step) -> None:
-        """Make one step on paper, or refuse it."""
+    def apply_step(self, step: Step) -> None:
+        """Apply one step, or refuse it."""
         old = self._load(step.rel_path)
         _check_expected(step, old)
         match step.kind:
@@ -135,7 +135,7 @@ class Paper:
         self._now[rel_path] = content
 
     def _make_room(self, rel_path: str) -> None:
-        """Put the names of a new file, and of its directories, on paper."""
+        """Put the names of a new file, and of its directories."""
         at = ""
         parts = rel_path.split("/")
         for depth, part in enumerate(parts, 1):

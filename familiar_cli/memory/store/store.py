@@ -81,7 +81,7 @@ class MemoryStore:
 
     def exists(self, rel_path: str) -> bool:
         """Tell whether a file is there."""
-        self._settle()
+        self._wait_for_pending()
         return self._tree.is_file(rel_path)
 
     def sha256(self, rel_path: str) -> str | None:
@@ -95,7 +95,7 @@ class MemoryStore:
             NotFoundError: No file is there.
             BadInputError: It is not UTF-8.
         """
-        self._settle()
+        self._wait_for_pending()
         return self._tree.read(rel_path)
 
     def read_file(self, rel_path: str) -> str:
@@ -111,7 +111,7 @@ class MemoryStore:
 
     def read_bytes(self, rel_path: str) -> bytes:
         """Return a file's bytes. Raises `NotFoundError` when no file is there."""
-        self._settle()
+        self._wait_for_pending()
         return self._tree.read_bytes(rel_path)
 
     def write_file(
@@ -236,7 +236,7 @@ class MemoryStore:
         tx = Transaction(source, message, {"Run-Id": self.run_id, **(trailers or {})})
         yield tx
         if dry_run or not tx.steps:
-            self._settle()
+            self._wait_for_pending()
             tx.finish(self._plan(tx).result)
         else:
             self._commit(tx)
@@ -254,19 +254,19 @@ class MemoryStore:
             with held(self.lock_path, self.lock_timeout_s):
                 self._journal.begin(look=True)
 
-    def _settle(self) -> None:
+    def _wait_for_pending(self) -> None:
         """Wait until no change is half on disk; finish one that a crash cut short."""
         if self._journal and self._journal.pending():
-            from familiar_cli.memory.store.wait_for_pending import settle
+            from familiar_cli.memory.store.wait_for_pending import wait_for_pending
 
-            settle(self._journal, self.lock_path, self.lock_timeout_s)
+            wait_for_pending(self._journal, self.lock_path, self.lock_timeout_s)
 
     def _steady(self, read: Callable[[], _T]) -> _T:
         """Return what `read` gives when no transaction ends while it reads several files."""
         if not self._journal:
             return read()
         for _ in range(_TRIES):
-            self._settle()
+            self._wait_for_pending()
             before = self._journal.state()
             found = read()
             if self._journal.state() == before and not self._journal.pending():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is done
 
 
-def settle(journal: Journal, lock_path: Path, timeout_s: float) -> None:
+def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> None:
     """Return when every decided change is on disk; finish one whose writer is gone.
 
     Raises:

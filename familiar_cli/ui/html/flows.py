@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.ui.context_page import likeness, origin_of, state_of
+from familiar_cli.ui.context_page import origin_of, row_key, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def flows(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
-    found = [_flow(list(alike)) for _, alike in groupby(pieces, key=likeness)]
+    found = [_flow(list(alike)) for _, alike in groupby(pieces, key=row_key)]
     return _fewer(found, most)
 
 

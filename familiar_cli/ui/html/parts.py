@@ -6,7 +6,7 @@ import hashlib
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from familiar_cli.ui.context_page import likeness, origin_of, state_of
+from familiar_cli.ui.context_page import origin_of, row_key, state_of
 from familiar_cli.ui.html.elements import Html, el, joined
 from familiar_cli.ui.html.flows import MARKS, flows
 from familiar_cli.ui.html.sankey import NARROW, WIDE, lay_out
@@ -58,7 +58,7 @@ def contributions(trace: Trace) -> Html:
     numbered = enumerate(trace.contributions, start=1)
     rows = [
         _contribution(list(alike), scored=scored)
-        for _, alike in groupby(numbered, key=lambda one: (likeness(one[1]), one[1].reason))
+        for _, alike in groupby(numbered, key=lambda one: (row_key(one[1]), one[1].reason))
     ]
     table = _table(names, rows, numbers={"priority", "tokens", "score"})
     return _section("What was offered", "offered", table)

@@ -35,7 +35,7 @@ _DONE = frozenset({"nothing", "made", "by_hand"})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PeriodState:
     """How one period stands.
 
     Args:
@@ -76,7 +76,7 @@ class Today:
 
 
 @dataclass(slots=True)
-class Standings:
+class PeriodStates:
     """How periods stand.
 
     Args:
@@ -91,7 +91,7 @@ class Standings:
     instance: str
     unwritten: Collection[date] = frozenset()
     _again: frozenset[Period] = frozenset()
-    _known: dict[Period, Standing] = field(default_factory=dict)
+    _known: dict[Period, PeriodState] = field(default_factory=dict)
 
     def make_again(self, periods: Iterable[Period]) -> None:
         """Take these periods as stale, however they stand."""
@@ -129,7 +129,7 @@ class Standings:
         years = (year for name in done if (year := read_period(name)) is not None)
         return frozenset(year.name for year in years if self.today.is_over(year))
 
-    def of(self, period: Period) -> Standing:
+    def of(self, period: Period) -> PeriodState:
         """Return how a period stands."""
         if period not in self._known:
             look = self._daily if period.tier == "daily" else self._above
@@ -141,22 +141,22 @@ class Standings:
         files = self.library.daily.get(day, ())
         return next((f for f in files if f.instance == self.instance), None)
 
-    def _daily(self, day: Period) -> Standing:
+    def _daily(self, day: Period) -> PeriodState:
         everything = self.library.sessions.get(day, ())
         sessions = tuple(file for file in everything if file.says)
         own = self.own_daily(day)
         broken = [f for f in (*everything, *self.library.daily.get(day, ())) if f.problem]
         if broken:
-            return Standing(day, "waits", sessions, broken[0].problem)
+            return PeriodState(day, "waits", sessions, broken[0].problem)
         if not sessions and own and self._went_elsewhere(day, own):
-            return Standing(day, "stale", (), "its sessions belong to another day now")
+            return PeriodState(day, "stale", (), "its sessions belong to another day now")
         if not sessions:
             is_there = any(file.says for file in self.library.daily.get(day, ()))
-            return Standing(day, "made" if is_there else "nothing")
+            return PeriodState(day, "made" if is_there else "nothing")
         state, reason = self._daily_state(day, sessions, own)
         if state in {"due", "stale"} and not self.today.is_over(day):
-            return Standing(day, "waits", sessions, "the day is not over yet")
-        return Standing(day, state, self.mine(day), reason)
+            return PeriodState(day, "waits", sessions, "the day is not over yet")
+        return PeriodState(day, state, self.mine(day), reason)
 
     def _daily_state(
         self, day: Period, sessions: Sequence[File], own: File | None
@@ -204,34 +204,34 @@ class Standings:
         made = [file.sources for file in self.library.daily.get(day, ()) if file.sources]
         return {sources[session] for sources in made if session in sources}
 
-    def _above(self, period: Period) -> Standing:
+    def _above(self, period: Period) -> PeriodState:
         below = [self.of(part) for part in parts(period)]
         sources = tuple(file for part in below for file in self._files(part.period) if file.says)
         there = self.library.above.get(period)
         if not sources and all(part.state in {"nothing", "made"} for part in below):
-            return Standing(period, "made" if there else "nothing")
+            return PeriodState(period, "made" if there else "nothing")
         if there is not None and there.sources is None and not there.problem:
-            return Standing(period, "by_hand", sources)
+            return PeriodState(period, "by_hand", sources)
         if not self.today.is_over(period):
-            return Standing(period, "waits", sources, _UNTIL[period.tier])
+            return PeriodState(period, "waits", sources, _UNTIL[period.tier])
         reason = self._waits_for(below, there)
         if reason:
-            return Standing(period, "waits", sources, reason)
+            return PeriodState(period, "waits", sources, reason)
         return self._made_or_not(period, sources, there)
 
     def _made_or_not(
         self, period: Period, sources: tuple[File, ...], there: File | None
-    ) -> Standing:
+    ) -> PeriodState:
         if there is None or there.sources is None:
-            return Standing(period, "due", sources)
+            return PeriodState(period, "due", sources)
         changed = _changed(there.sources, sources)
         if period in self._again:
-            return Standing(period, "stale", sources, "it is made again as you asked")
+            return PeriodState(period, "stale", sources, "it is made again as you asked")
         if changed:
-            return Standing(period, "stale", sources, _what_changed(changed))
-        return Standing(period, "made", sources)
+            return PeriodState(period, "stale", sources, _what_changed(changed))
+        return PeriodState(period, "made", sources)
 
-    def _waits_for(self, below: Sequence[Standing], there: File | None) -> str:
+    def _waits_for(self, below: Sequence[PeriodState], there: File | None) -> str:
         if there is not None and there.problem:
             return there.problem
         broken = [f for part in below for f in self._files(part.period) if f.problem]
