@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
 from familiar_cli.history.selection import Span, around
+from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -104,8 +105,7 @@ def catch_up(
 
 def _add_page(connection: sqlite3.Connection, last: int) -> int:
     """Add some turns; return the last turn that is in the table now."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         done = _prepared(connection)
         sql = "SELECT id, content FROM turns WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
         rows = connection.execute(sql, (done, last, _PAGE)).fetchall()
@@ -115,10 +115,6 @@ def _add_page(connection: sqlite3.Connection, last: int) -> int:
         done = max(done, rows[-1][0] if rows else last)
         sql = "INSERT OR REPLACE INTO watermarks (name, turn_id) VALUES (?, ?)"
         connection.execute(sql, (WATERMARK, done))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     return int(done)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +11,7 @@ from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row, unp
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from familiar_cli.history.store import HistoryStore
 
@@ -109,14 +108,15 @@ class Appender:
             ConflictError: Somebody else wrote to the channel since the last batch.
             FamiliarError: As `HistoryStore.append`.
         """
-        with self._history.use(create=True) as connection, _transaction(connection):
+        with self._history.change() as connection:
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             chat_id = _chat_id(connection, self._channel_id, self._origin)
             self._check_end(connection, chat_id, batch[0])
             self._tail = _insert(connection, chat_id, batch)
 
     def note_head(self) -> None:
         """Keep what the source says of the chat as a whole, though it has no new line."""
-        with self._history.use(create=True) as connection, _transaction(connection):
+        with self._history.change() as connection:
             _chat_id(connection, self._channel_id, self._origin)
 
     def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: Incoming) -> None:
@@ -190,15 +190,3 @@ def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incomi
 def _extras(number: int, chat_id: int, line: Incoming) -> tuple[Any, ...]:
     identity = identity_of(line.turn.channel_id, line.fingerprint)
     return (number, chat_id, identity, int(line.estimated), pack(line.raw))
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import extras, legacy, speakers, summaries
 from familiar_cli.history.rows import DamagedRowError
+from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
-_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_UNWRITABLE: Final = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
-_PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
 
 VERSION_1: Final = (
     """CREATE TABLE turns (
@@ -82,9 +79,7 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         OSError: The directory cannot be made, or the old file cannot be copied.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
-    )
+    connection = connect(path, busy_timeout_s)
     try:
         _bring_up_to_date(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -103,7 +98,7 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     try:
         return opened(path, busy_timeout_s)
     except sqlite3.Error as error:
-        if _code_of(error) not in _UNWRITABLE or _has_unmerged_turns(path):
+        if fault_of(error) is not Fault.read_only or _has_unmerged_turns(path):
             raise
     fixed = f"{path.absolute().as_uri()}?immutable=1"
     connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
@@ -147,18 +142,13 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
     newest = len(MIGRATIONS)
     if _checked_version(connection, path) == newest:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = _checked_version(connection, path)  # another process may have been faster
         if version < newest and legacy.tables(connection):
             legacy.keep_copy(path, version + 1)
         for step in MIGRATIONS[version:]:
             step(connection)
         connection.execute(f"PRAGMA user_version = {newest}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
@@ -185,20 +175,17 @@ _HINT = "Look at the permissions of the file and its directory, and at the room 
 
 
 def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
-    code = _code_of(error)
-    if code in _BUSY:
+    fault = fault_of(error)
+    if fault is Fault.locked:
         return LockedError(
             f"Another process is writing to {str(path)!r}; nothing was changed",
             hint="Try again when it is done.",
         )
-    # Python's own error, without a code of SQLite's, is for a text that is not UTF-8.
-    if code in _DAMAGED or "decode to UTF-8" in str(error):
+    if fault is Fault.damaged:
         return _damaged(path, error)
-    return FamiliarError(f"The history {str(path)!r} cannot be used: {error}", hint=_HINT)
-
-
-def _code_of(error: sqlite3.Error) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY
+    return FamiliarError(
+        f"The history {str(path)!r} cannot be used: {error}", hint=hint_for(fault, _HINT)
+    )
 
 
 def _damaged(path: Path, error: object) -> BadInputError:

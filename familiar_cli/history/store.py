@@ -234,6 +234,14 @@ class HistoryStore:
             return [make(row) for row in connection.execute(sql, values)] if connection else []
 
     @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for changes that are made all, or none."""
+        from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
+
+        with self.use(create=True) as connection, transaction(connection):
+            yield connection
+
+    @contextmanager
     def use(self, *, create: bool) -> Iterator[Any]:
         """Lend the connection; None when there is no file and none is to be made.
 

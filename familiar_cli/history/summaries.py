@@ -7,7 +7,6 @@ could be made from the turns again.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +24,7 @@ from familiar_cli.history.rows import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
@@ -156,7 +155,7 @@ class Summaries:
             pack(summary.model),
             int(summary.cut),
         )
-        with self._change() as connection:
+        with self._history.change() as connection:
             connection.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?, ?, ?)", values)
             connection.executemany(
                 "INSERT OR IGNORE INTO summary_channels VALUES (?, ?)",
@@ -169,7 +168,7 @@ class Summaries:
 
     def forget(self, scope: str) -> None:
         """Throw a scope's summaries away; they can be made again."""
-        with self._change() as connection:
+        with self._history.change() as connection:
             for table in ("summaries", "summary_channels"):
                 connection.execute(f"DELETE FROM {table} WHERE scope = ?", (pack(scope),))  # noqa: S608
 
@@ -187,7 +186,7 @@ class Summaries:
             "INSERT INTO summary_state (scope, wanted_id) VALUES (?, ?) ON CONFLICT (scope) "
             "DO UPDATE SET wanted_id = max(wanted_id, excluded.wanted_id)"
         )
-        with self._change() as connection:
+        with self._history.change() as connection:
             connection.execute(sql, (pack(scope), turn_id))
 
     def fail(self, scope: str, reason: str, at: datetime) -> None:
@@ -197,7 +196,7 @@ class Summaries:
             "ON CONFLICT (scope) DO UPDATE SET failure = excluded.failure, "
             "failed_at_ms = excluded.failed_at_ms"
         )
-        with self._change() as connection:
+        with self._history.change() as connection:
             connection.execute(sql, (pack(scope), pack(reason), in_ms(at)))
 
     def claim(self, name: str, holder: str, at: datetime, seconds: float) -> bool:
@@ -212,12 +211,12 @@ class Summaries:
         )
         now_ms = in_ms(at)
         values = (pack(name), holder, now_ms + int(1000 * seconds), now_ms)
-        with self._change() as connection:
+        with self._history.change() as connection:
             return bool(connection.execute(sql, values).rowcount)
 
     def release(self, name: str, holder: str) -> None:
         """Let go of a claim."""
-        with self._change() as connection:
+        with self._history.change() as connection:
             sql = "DELETE FROM claims WHERE name = ? AND holder = ?"
             connection.execute(sql, (pack(name), holder))
 
@@ -245,17 +244,6 @@ class Summaries:
     def _rows(self, sql: str, *values: Any) -> list[Row]:  # noqa: ANN401
         with self._history.use(create=False) as connection:
             return connection.execute(sql, values).fetchall() if connection else []
-
-    @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        with self._history.use(create=True) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
 
 
 def add(connection: sqlite3.Connection) -> None:

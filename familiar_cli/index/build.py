@@ -15,6 +15,7 @@ from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH
 from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -332,7 +333,7 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder) -> str:
     held = _signature(connection)
     if held == (embedder.model, str(embedder.dimension)):
         return ""
-    with schema.transaction(connection):
+    with transaction(connection):
         connection.execute(
             "UPDATE chunks SET vector = NULL, vector_seq = NULL WHERE vector_seq IS NOT NULL"
         )
@@ -383,7 +384,7 @@ def _embed_batch(
         for row, (_, ids) in zip(made, batch.values(), strict=True)
         for id_ in ids
     ]
-    with schema.transaction(connection):
+    with transaction(connection):
         first = rows.next_seq(connection, len(pairs))
         connection.executemany(
             "UPDATE chunks SET vector = ?, vector_seq = ? WHERE id = ? AND vector_seq IS NULL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import now
@@ -13,10 +13,11 @@ from familiar_cli.index import rank
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
 from familiar_cli.index.types import Hit, Signals
+from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from familiar_cli.index.rank import Scored, Weights
     from familiar_cli.index.types import Options
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _NAME_WORDS: Final = 4
 _ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
 _DAY_S: Final = 86_400
-_AT_ONCE: Final = 500  # values in one statement; SQLite may be built to take 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,10 @@ def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
     named = _named(connection, query)
     if not named:
         return set()
-    marks = ",".join("?" * len(named))
-    rows = connection.execute(
-        "SELECT t.id FROM links l JOIN documents t ON t.rel_path = l.target"  # noqa: S608
-        f" WHERE l.document_id IN ({marks})"
-        " UNION SELECT l.document_id FROM links l JOIN documents t ON t.rel_path = l.target"
-        f" WHERE t.id IN ({marks})",
-        (*named, *named),
+    joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"
+    rows = (
+        *rows_among(connection, f"SELECT t.id {joined} l.document_id IN", named),
+        *rows_among(connection, f"SELECT l.document_id {joined} t.id IN", named),
     )
     return named | {id_ for (id_,) in rows}
 
@@ -167,7 +164,7 @@ def _named(connection: sqlite3.Connection, query: str) -> set[int]:
         for start in range(len(asked) - count + 1)
         if telling.intersection(asked[start : start + count])
     }
-    rows = _in(connection, "SELECT document_id FROM names WHERE name IN", names)
+    rows = rows_among(connection, "SELECT document_id FROM names WHERE name IN", names)
     return {id_ for (id_,) in rows}
 
 
@@ -175,20 +172,10 @@ def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
     select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
     today = now()
     found: dict[int, _File] = {}
-    for id_, rel_path, title, day, instance, mtime_ns in _in(connection, select, ids):
+    for id_, rel_path, title, day, instance, mtime_ns in rows_among(connection, select, ids):
         age = age_days(day or last_day(rel_path), mtime_ns, today)
         found[id_] = _File(id_, rel_path, title, day, instance, age)
     return found
-
-
-def _in(
-    connection: sqlite3.Connection, select: str, values: Iterable[int | str]
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `select … IN` those values, some hundreds of them at a time."""
-    wanted = list(values)
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = wanted[start : start + _AT_ONCE]
-        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
 
 
 def _rank(
@@ -225,7 +212,7 @@ class _Writer:
     def read(self, ids: Iterable[int]) -> None:
         """Read passages and lines, all at once."""
         select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
-        for id_, start, end, heading, text in _in(self._connection, select, ids):
+        for id_, start, end, heading, text in rows_among(self._connection, select, ids):
             self._pieces[id_] = _Piece(Place(start, end), heading, text)
 
     def hit(self, ranked: _Ranked) -> Hit:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.index import chunking
-from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta, transaction
+from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
 from familiar_cli.memory.pages.links import NAMED_DIRS, targets
+from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3

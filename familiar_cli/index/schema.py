@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.fts import TOKENIZER
 from familiar_cli.index import chunking
+from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def using(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     except (sqlite3.Error, _DamagedError) as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
-            hint="Try again, or delete it: `familiar index clear`.",
+            hint=hint_for(fault_of(error), "Try again, or delete it: `familiar index clear`."),
         ) from error
     except OSError as error:
         raise IndexUnusableError(
@@ -116,25 +116,13 @@ def _attempt(directory: Path, action: Callable[[sqlite3.Connection], T], reason:
     try:
         return action(connection)
     except sqlite3.DatabaseError as error:
-        if not _is_broken(error):
+        if fault_of(error) is not Fault.damaged:
             raise
         connection.close()
         _forget(directory)
         raise _DamagedError(str(error)) from error
     finally:
         connection.close()
-
-
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Make all changes inside, or none."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.rollback()
-        raise
-    connection.commit()
 
 
 def meta(connection: sqlite3.Connection, key: str) -> str:
@@ -199,7 +187,7 @@ def _checked(path: Path) -> sqlite3.Connection | str:
             connection.close()
         if isinstance(error, sqlite3.OperationalError) and "no such table" not in str(error):
             raise
-        broken = _is_broken(error)
+        broken = fault_of(error) is Fault.damaged
         return "it was damaged" if broken else "it was no index of this program"
     reason = _why_old(found)
     if reason:
@@ -216,7 +204,7 @@ def _why_old(found: dict[str, str]) -> str:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    connection = connect(path, BUSY_S)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
@@ -224,19 +212,18 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _create(connection: sqlite3.Connection, reason: str) -> None:
     connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in _statements():
-        connection.execute(statement)
-    set_meta(
-        connection,
-        schema=VERSION,
-        chunker=chunking.VERSION,
-        tokenizer=TOKENIZER,
-        model="",
-        dimension="0",
-        rebuilt=reason,
-    )
-    connection.commit()
+    with transaction(connection):
+        for statement in _statements():
+            connection.execute(statement)
+        set_meta(
+            connection,
+            schema=VERSION,
+            chunker=chunking.VERSION,
+            tokenizer=TOKENIZER,
+            model="",
+            dimension="0",
+            rebuilt=reason,
+        )
 
 
 def _statements() -> Iterator[str]:
@@ -246,11 +233,6 @@ def _statements() -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _is_broken(error: sqlite3.DatabaseError) -> bool:
-    name = getattr(error, "sqlite_errorname", "")
-    return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "malformed" in str(error)
 
 
 def _forget(directory: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
@@ -14,6 +14,7 @@ from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.types import Options, SearchResult
+from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
@@ -271,21 +272,10 @@ def is_wanted(rel_path: str, day: str, options: Options) -> bool:
     return options.since is None or day >= options.since.isoformat()
 
 
-def _chunks(
-    connection: sqlite3.Connection, ids: Iterable[int]
-) -> list[tuple[int, int, int, str, int, int]]:
+def _chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """Return level, id, document, speaker, first part, last part, of those that are there."""
-    wanted = sorted(ids)
-    found: list[tuple[int, int, int, str, int, int]] = []
-    for start in range(0, len(wanted), 500):
-        some = wanted[start : start + 500]
-        marks = ",".join("?" * len(some))
-        found += connection.execute(
-            "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"  # noqa: S608
-            f" WHERE id IN ({marks})",
-            some,
-        )
-    return found
+    select = "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks WHERE id IN"
+    return list(rows_among(connection, select, sorted(ids)))
 
 
 def _check_within(index: EmbeddingIndex, within: str) -> None:

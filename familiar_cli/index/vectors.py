@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.index.schema import meta, set_meta, transaction
+from familiar_cli.index.schema import meta, set_meta
+from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3

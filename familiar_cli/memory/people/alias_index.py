@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.memory.people.mentions import Head, head_of, key_of
+from familiar_cli.sqlite import Fault, connect, fault_of, rows_among, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 VERSION: Final = 1
-_VARIABLES: Final = 500  # of one statement; every build of SQLite takes so many
 _BUSY_S: Final = 0.5
-_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
 _TABLES: Final = (
     "CREATE TABLE people (slug TEXT PRIMARY KEY, signature TEXT, names TEXT, problem TEXT)",
     "CREATE TABLE names (key TEXT, slug TEXT, PRIMARY KEY (key, slug)) WITHOUT ROWID",
@@ -74,23 +71,23 @@ class AliasIndex:
 
     def heads(self, heads: Collection[str]) -> dict[str, Head]:
         """Return those of `heads` with which a name begins, and how long such names are."""
-        rows = self._among("SELECT head, words, chars FROM heads WHERE head IN ", heads)
+        rows = self._among("SELECT head, words, chars FROM heads WHERE head IN", heads)
         return {head: Head(words, chars) for head, words, chars in rows}
 
     def known(self, keys: Collection[str]) -> set[str]:
         """Return those of `keys` that are names."""
-        return {key for (key,) in self._among("SELECT key FROM names WHERE key IN ", keys)}
+        return {key for (key,) in self._among("SELECT key FROM names WHERE key IN", keys)}
 
     def slugs(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return everyone who is called so, by key; sorted."""
         found: dict[str, list[str]] = {}
-        for key, slug in self._among("SELECT key, slug FROM names WHERE key IN ", keys):
+        for key, slug in self._among("SELECT key, slug FROM names WHERE key IN", keys):
             found.setdefault(key, []).append(slug)
         return {key: tuple(sorted(slugs)) for key, slugs in found.items()}
 
     def there(self, slugs: Collection[str]) -> set[str]:
         """Return those of `slugs` who have a file."""
-        return {slug for (slug,) in self._among("SELECT slug FROM people WHERE slug IN ", slugs)}
+        return {slug for (slug,) in self._among("SELECT slug FROM people WHERE slug IN", slugs)}
 
     def people(self) -> list[Person]:
         """Return everyone who has a file, sorted by slug."""
@@ -126,36 +123,29 @@ class AliasIndex:
                 _insert(database, person)
             database.execute("INSERT OR REPLACE INTO state VALUES ('changed', '1')")
 
-    def _among(self, sql: str, values: Collection[str]) -> Iterator[tuple[Any, ...]]:
-        listed = list(values)
-        for at in range(0, len(listed), _VARIABLES):
-            part = listed[at : at + _VARIABLES]
-            yield from self._rows(f"{sql}({', '.join('?' * len(part))})", part)
-
-    def _rows(self, sql: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    def _among(self, select: str, values: Collection[str]) -> list[tuple[Any, ...]]:
         if not self.exists():
             return []
         with self._translated():
-            return self._opened().execute(sql, values).fetchall()
+            return list(rows_among(self._opened(), select, values))
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if not self.exists():
+            return []
+        with self._translated():
+            return self._opened().execute(sql).fetchall()
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._translated():
-            database = self._opened()
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-                database.execute("COMMIT")
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
+        with self._translated(), transaction(self._opened()) as database:
+            yield database
 
     def _opened(self) -> sqlite3.Connection:
         if self._database is None:
             try:
                 self._database = self._open(self._path)
             except sqlite3.DatabaseError as error:
-                if _code(error) in _BUSY:
+                if fault_of(error) is Fault.locked:
                     raise
                 self._database = self._made_anew()
         return self._database
@@ -171,9 +161,7 @@ class AliasIndex:
         if path != ":memory:":
             with suppress(OSError):  # SQLite says it better
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-        database = sqlite3.connect(
-            path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-        )
+        database = connect(path, _BUSY_S)
         try:
             _prepare(database)
         except BaseException:
@@ -191,12 +179,13 @@ class AliasIndex:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if _code(error) in _BUSY:
+            fault = fault_of(error)
+            if fault is Fault.locked:
                 raise LockedError(
                     "The index of names is held by another process; nothing was changed",
                     hint="Wait for it and try again.",
                 ) from error
-            if _code(error) in _DAMAGED:
+            if fault is Fault.damaged:
                 self.close()
                 with suppress(OSError):
                     self._remove()  # the next use makes it anew
@@ -211,9 +200,10 @@ def _prepare(database: sqlite3.Connection) -> None:
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version == VERSION:
         return
-    database.execute("BEGIN IMMEDIATE")
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version != VERSION:
+    with transaction(database):
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version == VERSION:
+            return  # another process was quicker
         for (name,) in database.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         ).fetchall():
@@ -221,7 +211,6 @@ def _prepare(database: sqlite3.Connection) -> None:
             database.execute(f'DROP TABLE "{quoted}"')
         for statement in _TABLES:
             database.execute(statement)
-    database.execute("COMMIT")
 
 
 def _insert(database: sqlite3.Connection, person: Person) -> None:
@@ -238,7 +227,3 @@ def _insert(database: sqlite3.Connection, person: Person) -> None:
             " words = max(words, excluded.words), chars = max(chars, excluded.chars)",
             (head, *length),
         )
-
-
-def _code(error: sqlite3.DatabaseError) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY

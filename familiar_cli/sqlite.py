@@ -1,0 +1,90 @@
+"""What every SQLite file here needs: transactions, long `IN` lists, and what an error means.
+
+It loads `sqlite3`, so modules that may never open a database import it late.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
+_VALUES: Final = 500  # in one statement; SQLite may be built to take 999
+
+
+class Fault(Enum):
+    """Why SQLite failed, as far as it matters to a person."""
+
+    locked = "locked"
+    damaged = "damaged"
+    full = "full"
+    read_only = "read-only"
+    other = "other"
+
+
+_FAULTS: Final = {
+    sqlite3.SQLITE_BUSY: Fault.locked,
+    sqlite3.SQLITE_LOCKED: Fault.locked,
+    sqlite3.SQLITE_CORRUPT: Fault.damaged,
+    sqlite3.SQLITE_NOTADB: Fault.damaged,
+    sqlite3.SQLITE_FULL: Fault.full,
+    sqlite3.SQLITE_CANTOPEN: Fault.read_only,
+    sqlite3.SQLITE_READONLY: Fault.read_only,
+}
+_HINTS: Final = {
+    Fault.locked: "Try again when the other process is done.",
+    Fault.full: "Free some space on the disk and try again.",
+    Fault.read_only: "Check the permissions of the file and its directory.",
+}
+
+
+def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
+    """Return a connection for any thread, on which only `transaction` begins a transaction.
+
+    Args:
+        path: The file, which is made if there is none, or `:memory:`.
+        busy_timeout_s: How long to wait for another process that writes.
+    """
+    return sqlite3.connect(
+        path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+    )
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Make all changes inside, or none. The lock is taken at once, so no change meets another."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.commit()
+    except BaseException:
+        connection.rollback()  # SQLite may have done so already, as on a full disk
+        raise
+
+
+def rows_among(
+    connection: sqlite3.Connection, select: str, values: Iterable[int | str]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `select`, which ends in `IN`, for any number of values."""
+    wanted = list(values)
+    for start in range(0, len(wanted), _VALUES):
+        some = wanted[start : start + _VALUES]
+        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Return why SQLite failed."""
+    if "decode to UTF-8" in str(error):  # Python's own error, without a code of SQLite's
+        return Fault.damaged
+    return _FAULTS.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, Fault.other)
+
+
+def hint_for(fault: Fault, otherwise: str) -> str:
+    """Return what to do about `fault`; `otherwise` where only the caller knows."""
+    return _HINTS.get(fault, otherwise)
