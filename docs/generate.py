@@ -10,8 +10,8 @@ import typer
 from familiar_cli import cli
 from familiar_cli.bootstrap import bounds, json_text
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES
-from familiar_cli.config import bounds as config_bounds
-from familiar_cli.config.modes import MODES
+from familiar_cli.config import toml_text
+from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.settings import all_settings
 from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
@@ -114,8 +114,8 @@ def limits() -> str:
         ("lists and objects in JSON", f"{json_text.MAX_CONTAINERS:,}", "refused"),
         ("digits of a number in JSON", f"{json_text.MAX_DIGITS:,}", "refused"),
         ("entries of a lorebook", f"{MAX_ENTRIES:,}", "refused"),
-        ("`character.toml`", _size(config_bounds.MAX_CONFIG_BYTES), "not read"),
-        ("parts of a key in it", f"{config_bounds.MAX_KEY_PARTS}", "not read"),
+        ("`character.toml`", _size(toml_text.MAX_CONFIG_BYTES), "not read"),
+        ("parts of a key in it", f"{toml_text.MAX_KEY_PARTS}", "not read"),
         ("a memory file that is written", _size(kept.max_file_bytes), "`memory.max_file_bytes`"),
         ("a memory file that is read", _size(MAX_READ_BYTES), "named, and left out of searches"),
         ("files in one memory directory", f"{kept.max_dir_files:,}", "`memory.max_dir_files`"),

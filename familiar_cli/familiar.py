@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from familiar_cli.config.modes import OF_MODALITY
+from familiar_cli.config.channel_kinds import OF_MODALITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.config.channel import ChannelConfigs
+    from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.load import Written
-    from familiar_cli.config.modes import ChannelMode
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.limits import Allowance
@@ -130,7 +130,7 @@ class Familiar:
 
     def channel_label(self, channel_id: str) -> str:
         """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
-        from familiar_cli.config.channel_context import ChannelContext
+        from familiar_cli.config.channel_kinds import ChannelContext
         from familiar_cli.errors import ConfigError
 
         try:
@@ -176,7 +176,7 @@ class Familiar:
         self, query: str, options: Options, progress: Callable[[str, int, int], None] | None = None
     ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
-        from familiar_cli.config.instance import instance_id
+        from familiar_cli.config.machine import instance_id
         from familiar_cli.index.search import search
 
         options = replace(options, instance=instance_id(self.config.instance.id))
@@ -359,7 +359,7 @@ class Familiar:
         await in_thread(forward)
 
     def _summariser(self) -> Summariser:
-        from familiar_cli.config.zone import zone_of
+        from familiar_cli.config.machine import zone_of
         from familiar_cli.context.summarising import LOCAL_STEPS, MOST_STEPS, Limits, Summariser
         from familiar_cli.context.summary_keeper import SLOT
         from familiar_cli.llm.slots import check_usable

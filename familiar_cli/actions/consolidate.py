@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now as clock_now
-from familiar_cli.config.instance import instance_id
+from familiar_cli.config.machine import instance_id
 from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Asking, Composer

@@ -52,7 +52,7 @@ def said_as(
     Raises:
         UsageError: `as_` names nobody.
     """
-    from familiar_cli.config.speaker import who_speaks
+    from familiar_cli.config.machine import who_speaks
     from familiar_cli.context.types import Modality, Said
 
     return Said(

@@ -160,7 +160,7 @@ def _personas(
 
     from familiar_cli.bootstrap.create_from_persona import read_personas, template_persona
     from familiar_cli.bootstrap.personas import find_personas
-    from familiar_cli.config.speaker import who_speaks
+    from familiar_cli.config.machine import who_speaks
 
     about = who_speaks(user)
     if directory:

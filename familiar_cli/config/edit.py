@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.check import wrong
-from familiar_cli.config.load import build, parse, read_text
+from familiar_cli.config.fields import wrong
+from familiar_cli.config.load import build
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
+from familiar_cli.config.toml_text import parse, read_text
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
 from familiar_cli.files import read_plain
 

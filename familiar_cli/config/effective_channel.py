@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.config.channel_context import ChannelContext
-from familiar_cli.config.modes import MODES, OF_MODALITY, ChannelMode
+from familiar_cli.config.channel_kinds import MODES, OF_MODALITY, ChannelContext, ChannelMode
 from familiar_cli.config.schema import (
     BudgetSettings,
     ChannelConfig,

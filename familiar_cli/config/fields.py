@@ -1,13 +1,19 @@
-"""What a setting is: a field of a frozen dataclass that knows its meaning and its bounds.
+"""What a setting is: a field that knows its meaning and its bounds, and whether a value fits it.
 
-Its metadata holds `doc`, and `choices`, `minimum`, `maximum`, `rule` (see `config.check`) or `env`
+Its metadata holds `doc`, and `choices`, `minimum`, `maximum`, `rule` (one of `_RULES`) or `env`
 (the variable that overrides it) where they apply.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from familiar_cli.config.settings import Setting
 
 
 def setting(
@@ -23,3 +29,128 @@ def setting(
     """Return a field that is a setting, with its default and its meaning."""
     about = {"doc": doc, "choices": choices, "minimum": minimum, "rule": rule, "env": env}
     return field(default=default, metadata={**about, "maximum": maximum})
+
+
+# The words that settings may be set to, and the names of slots.
+PRESETS = ("local", "openrouter", "openai", "ollama", "lmstudio", "llamacpp", "custom")
+SLOTS = (
+    "main",
+    "history_summary",
+    "memory_writer",
+    "content_filter",
+    "stepped_thinking",
+    "recast",
+    "consolidation",
+)
+EMBEDDERS = ("auto", "none", "bge-small-en-v1.5", "bge-base-en-v1.5", "minilm-l6-v2")
+ROLES = ("system", "user", "assistant")
+NOTE_PLACES = ("depth", "scenario")
+SWITCH = ("auto", "on", "off")
+TIME_PLACES = ("chat", "start")
+ON_OFF = ("on", "off")
+PRIVACY = ("private", "share")
+# What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
+# server never reaches another.
+OF_PRESET = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
+
+TIERS: Final = (1, 2, 3, 4)
+DEFAULT_TIER: Final = 2
+"""The usual one: a whole character, who takes part, and digests of what was."""
+
+ANY_NAME = "NAME"
+"""Stands in a dotted key for the name that a person gives a table."""
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def wrong(setting: Setting, value: object) -> str | None:
+    """Return what is wrong with `value` for `setting`, in words, or None.
+
+    A value that may hold a secret is never quoted.
+    """
+    if not _fits(setting, value):
+        return f"is {_named(value)}, but must be {setting.allowed}"
+    if setting.choices and value not in setting.choices:
+        return f"is {value!r}, but must be {setting.allowed}"
+    if isinstance(value, int | float) and not _within(setting, value):
+        return f"is {value!r}, but must be {setting.allowed}"
+    return _RULES[setting.rule](value) if setting.rule and value != "" else None
+
+
+def _within(setting: Setting, value: float) -> bool:
+    below = setting.minimum is not None and value < setting.minimum
+    return not below and (setting.maximum is None or value <= setting.maximum)
+
+
+def shown(setting: Setting, value: object) -> str:
+    """Return `value` as it may be shown: a password in an address is left out."""
+    text = str(value)
+    return re.sub(r"(?<=//)[^/@]*@", "***@", text) if setting.rule == "url" else text
+
+
+def _fits(setting: Setting, value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(setting.default, float):
+        return isinstance(value, int | float) and math.isfinite(value)
+    if isinstance(setting.default, tuple):
+        return isinstance(value, list | tuple) and all(isinstance(part, str) for part in value)
+    return isinstance(value, type(setting.default))
+
+
+def _named(value: object) -> str:
+    kinds = {bool: "true or false", dict: "a table", list: "a list", str: "text"}
+    return kinds.get(type(value), repr(value))
+
+
+def _url(value: Any) -> str | None:  # noqa: ANN401
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return "is no address such as http://127.0.0.1:8080/v1"
+    if not good:
+        return "is no address such as http://127.0.0.1:8080/v1"
+    # The address stands in traces and errors, so a password in it would, too; not quoted here.
+    return "may hold no user or password" if "@" in parts.netloc else None
+
+
+def _variable(value: Any) -> str | None:  # noqa: ANN401
+    # The value is not quoted: people put the key itself here.
+    if _VARIABLE.fullmatch(value):
+        return None
+    return "must be the name of an environment variable such as OPENAI_API_KEY, not the key itself"
+
+
+def _timezone(value: Any) -> str | None:  # noqa: ANN401
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who sets one pays for it
+
+    try:
+        ZoneInfo(value)
+    except (ValueError, OSError, KeyError):
+        return f"is {value!r}, which is no timezone such as Europe/Oslo"
+    return None
+
+
+def _slug(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.text import slugify  # noqa: PLC0415  # only who sets one pays for it
+
+    fits = slugify(value) == value
+    return None if fits else f"is {value!r}, but must be lower case letters and digits, '-' between"
+
+
+def _schedule(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.config.schedule import parse_schedule  # noqa: PLC0415  # as above
+
+    fits = parse_schedule(value) is not None
+    return None if fits else f"is {value!r}, but must be as `daily 03:00`, `weekly sun 03:30`"
+
+
+_RULES = {
+    "schedule": _schedule,
+    "slug": _slug,
+    "url": _url,
+    "variable": _variable,
+    "timezone": _timezone,
+}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from familiar_cli.config.bounds import check_bounds
-from familiar_cli.config.check import wrong
-from familiar_cli.config.choices import OF_PRESET
+from familiar_cli.config.fields import OF_PRESET, wrong
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import did_you_mean, is_name, setting_of
+from familiar_cli.config.toml_text import HINT, line_of, parse, read_text
 from familiar_cli.errors import ConfigError
-from familiar_cli.files import read_plain
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -20,11 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
-_HINT = (
-    "`familiar config path` prints where the file is; `familiar config show` lists all settings."
-)
-
-
 _UNKNOWN_TABLE = "is no known table"
 _UNKNOWN_SETTING = "is no known setting"
 
@@ -35,7 +27,7 @@ class Problem:
 
     key: tuple[str, ...]
     message: str
-    hint: str = _HINT
+    hint: str = HINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,46 +68,6 @@ def load_written(path: Path, root: type[T]) -> Written[T]:
     if not problems:
         return Written(config, tables)
     raise _error(path, text, problems)
-
-
-def read_text(path: Path) -> str:
-    """Return the text of the file at `path`; empty when there is no such file.
-
-    Raises:
-        ConfigError: It cannot be read, or is not UTF-8.
-    """
-    try:
-        raw = read_plain(path)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(f"{str(path)!r} cannot be read: {reason}", hint=_HINT) from error
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            f"{str(path)!r}, line {line}: this is not UTF-8 text",
-            hint="Save the file as UTF-8 in your editor.",
-        ) from error
-
-
-def parse(text: str, path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML text.
-
-    Raises:
-        ConfigError: It is no TOML; the message names `path` and the line.
-    """
-    check_bounds(text, path)
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        what = "nested too deeply"
-        if isinstance(error, ValueError):
-            is_toml = isinstance(error, tomllib.TOMLDecodeError)
-            what = str(error) if is_toml else "a number in it has too many digits"
-        raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=_HINT) from error
 
 
 def build(data: dict[str, Any], root: type[T]) -> tuple[T, list[Problem]]:
@@ -199,7 +151,7 @@ def _inherited(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> 
 def _unknown(at: tuple[str, ...], value: object) -> Problem:
     # The value is never quoted: it may be an API key under a name of the user's own.
     what = _UNKNOWN_TABLE if isinstance(value, dict) else _UNKNOWN_SETTING
-    hint = _HINT
+    hint = HINT
     if at[-1] in {"api_key", "key", "token"}:
         hint = (
             "Keys stay out of this file: put it in an environment variable and set "
@@ -215,8 +167,6 @@ def _with_guess(problem: Problem, root: type[Any]) -> Problem:
 
 
 def _error(path: Path, text: str, problems: list[Problem]) -> ConfigError:
-    from familiar_cli.config.locate import line_of  # noqa: PLC0415  # only errors need it
-
     first = problems[0]
     line = line_of(text, first.key)
     where = f"{str(path)!r}, line {line}" if line else repr(str(path))

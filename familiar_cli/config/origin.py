@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.check import shown
-from familiar_cli.config.choices import ANY_NAME
-from familiar_cli.config.load import load_config, parse, read_text
+from familiar_cli.config.fields import ANY_NAME, shown
+from familiar_cli.config.load import load_config
 from familiar_cli.config.settings import Setting, Value, all_settings, find_setting
+from familiar_cli.config.toml_text import parse, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path

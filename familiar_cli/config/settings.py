@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.choices import ANY_NAME
+from familiar_cli.config.fields import ANY_NAME
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.errors import ConfigError
 from familiar_cli.text import nearest
@@ -32,7 +32,7 @@ class Setting:
         choices: The only values allowed, if there are such.
         minimum: The least value allowed, if there is one.
         maximum: The greatest value allowed, if there is one.
-        rule: The name of a further rule, see `config.check`.
+        rule: The name of a further rule, see `config.fields`.
         env: The environment variable that overrides it, or an empty string.
     """
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.load import read_text
+from familiar_cli.config.toml_text import read_text
 from familiar_cli.errors import ConfigError, LockedError
 
 if TYPE_CHECKING:

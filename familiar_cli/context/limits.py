@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.modes import MODES
+from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
 
 if TYPE_CHECKING:
-    from familiar_cli.config.modes import ChannelMode
+    from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import BudgetSettings
 
 LOCAL_TOKENS: Final = 1500

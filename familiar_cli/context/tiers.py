@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from familiar_cli.config.tiers import TIERS
+from familiar_cli.config.fields import TIERS
 from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.pages.self_files import CARD_JSON, SELF_DIR, TIERS_NOTE
 from familiar_cli.memory.people.aliases import PEOPLE_DIR

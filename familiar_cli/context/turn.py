@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.tiers import DEFAULT_TIER
+from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.context.telling import notices
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest

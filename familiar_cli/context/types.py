@@ -7,7 +7,7 @@ from datetime import datetime  # noqa: TC003  # the trace's reader resolves thes
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.config.tiers import DEFAULT_TIER
+from familiar_cli.config.fields import DEFAULT_TIER
 
 if TYPE_CHECKING:
     from familiar_cli.history.types import Turn

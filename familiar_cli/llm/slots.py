@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from familiar_cli.config import environment
-from familiar_cli.config.choices import SLOTS
+from familiar_cli.config.fields import SLOTS
 from familiar_cli.errors import ConfigError
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.text import nearest, one_line

@@ -7,10 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.config.channel import ChannelConfigs, file_stem
-from familiar_cli.config.channel_context import KINDS, ChannelContext
+from familiar_cli.config.channel_kinds import KINDS, MODES, ChannelContext, ChannelMode
 from familiar_cli.config.effective_channel import effective_channel
 from familiar_cli.config.load import load_written
-from familiar_cli.config.modes import MODES, ChannelMode
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.errors import ConfigError, NotFoundError, UsageError
 

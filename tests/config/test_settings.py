@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.config.check import wrong
-from familiar_cli.config.locate import line_of
+from familiar_cli.config.fields import wrong
 from familiar_cli.config.origin import effective, effective_value
 from familiar_cli.config.settings import all_settings, nearest_key
+from familiar_cli.config.toml_text import line_of
 
 SETTINGS = all_settings().values()
 

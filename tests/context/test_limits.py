@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.config.modes import ChannelMode
+from familiar_cli.config.channel_kinds import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.limits import PERCENT, allowance
 from familiar_cli.context.types import Layer

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from familiar_cli.config.choices import PRESETS as PRESET_NAMES
+from familiar_cli.config.fields import PRESETS as PRESET_NAMES
 from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import LLMSettings, SlotSettings
 from familiar_cli.errors import ConfigError

@@ -1,11 +1,17 @@
-"""Who speaks at a terminal, when nobody says."""
+"""What the machine knows: who is logged in, what it is called, and the timezones."""
 
 from __future__ import annotations
 
 import getpass
-from typing import Final
+import platform
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.identity import Author, parse_author
+from familiar_cli.text import slugify
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
 
 PLATFORM: Final = "cli"
 
@@ -31,3 +37,20 @@ def _login() -> str:
         return getpass.getuser().strip() or "user"
     except (OSError, KeyError, ImportError):  # a container's user may have no name
         return "user"
+
+
+_NAMELESS: Final = "here"
+
+
+def instance_id(chosen: str) -> str:
+    """Return the name in the settings, else the machine's own as a slug."""
+    return chosen or slugify(platform.node().partition(".")[0]) or _NAMELESS
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """Return the timezone of that name; None, which stands for the system's, when it is empty."""
+    if not name:
+        return None
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who has one pays for it
+
+    return ZoneInfo(name)

@@ -1,12 +1,26 @@
-"""Find the line of a setting in a TOML text. Slow and exact; used only to word an error."""
+"""TOML text: read within bounds, parsed, and the line that a setting stands in."""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import ConfigError
+from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+
+HINT = "`familiar config path` prints where the file is; `familiar config show` lists all settings."
+MAX_CONFIG_BYTES: Final = 1024 * 1024
+MAX_KEY_PARTS: Final = 100  # the parser's time grows with the square of them
+
+# Possessive repeats, so that the search itself is soon done.
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS}}}")
 
 Key = tuple[str, ...]
 # A value over many lines is tried at each line that could end it; a file that is all such lines is
@@ -14,6 +28,64 @@ Key = tuple[str, ...]
 _MOST_TRIES = 1000
 _MOST_PARTS = 10
 _ENDS = ("]", "}", '"""', "'''")
+
+
+def check_bounds(text: str, path: Path) -> None:
+    """Refuse a text that would keep a TOML parser busy.
+
+    Raises:
+        ConfigError: It is larger than `MAX_CONFIG_BYTES`, or has a key of too many parts.
+    """
+    if len(text) > MAX_CONFIG_BYTES:
+        what = f"is larger than {MAX_CONFIG_BYTES:,} bytes"
+    elif _LONG_KEY.search(text):
+        what = f"has a key of more than {MAX_KEY_PARTS} parts"
+    else:
+        return
+    raise ConfigError(f"{str(path)!r} {what}; it was not read", hint="Look at it in an editor.")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of the file at `path`; empty when there is no such file.
+
+    Raises:
+        ConfigError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        raw = read_plain(path)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"{str(path)!r} cannot be read: {reason}", hint=HINT) from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{str(path)!r}, line {line}: this is not UTF-8 text",
+            hint="Save the file as UTF-8 in your editor.",
+        ) from error
+
+
+def parse(text: str, path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises:
+        ConfigError: It is no TOML; the message names `path` and the line.
+    """
+    check_bounds(text, path)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply"
+        if isinstance(error, ValueError):
+            is_toml = isinstance(error, tomllib.TOMLDecodeError)
+            what = str(error) if is_toml else "a number in it has too many digits"
+        raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=HINT) from error
+
+
+# Where a setting stands: slow and exact, used only to word an error.
 
 
 def line_of(text: str, key: Key) -> int | None:
