@@ -11,6 +11,7 @@ and one other person are named, and the prompt may have 6,000 tokens.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import random
@@ -93,7 +94,7 @@ def in_process_ms(home: Path, name: str) -> float:
     """Return how long one prompt takes, the familiar opened anew."""
     start = time.perf_counter()
     with Familiar.load_from_disk(home, name) as familiar:
-        trace = assemble(familiar, Said(QUESTION, ANNA))
+        trace = asyncio.run(assemble(familiar, Said(QUESTION, ANNA)))
     assert trace.messages[-1].content == QUESTION
     return (time.perf_counter() - start) * 1000
 

@@ -11,6 +11,7 @@ a thorough look at unchanged ones, which runs after the reply.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import statistics
@@ -84,7 +85,7 @@ def prompt_ms(home: Path, size: int) -> float:
     """Return how long the whole prompt takes."""
     start = time.perf_counter()
     with Familiar.load_from_disk(home, f"f{size}") as familiar:
-        trace = assemble(familiar, Said(SAID, ANNA))
+        trace = asyncio.run(assemble(familiar, Said(SAID, ANNA)))
     kept = [piece for piece in trace.contributions if piece.source == "content_search.people"]
     assert len(kept) == 4
     return 1000 * (time.perf_counter() - start)

@@ -1,7 +1,7 @@
 """`Familiar`: the one place that builds stores, clients and models.
 
-What is done with them stands in the modules above: `prompting` puts the providers and processors
-of a prompt together, `talking` takes turns, `remembering` writes memory.
+What is done with them stands in `actions`: `prompt` puts the providers and processors of a prompt
+together, `talk` takes turns, `write_memory` writes memory.
 """
 
 from __future__ import annotations
@@ -54,7 +54,11 @@ _TITLE_TOKENS = 30  # what says that a summary is one
 
 
 class Familiar:
-    """One familiar's files, settings and working parts. Each part is built when first asked for."""
+    """One familiar's files, settings and working parts. Each part is built when first asked for.
+
+    `async with` ends it with `aclose`. A plain `with` is enough where no model is asked: for its
+    memory, its history and its settings.
+    """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
         """Take the familiar at `paths`; `tell` is told in words what a person should know."""
@@ -68,6 +72,12 @@ class Familiar:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     @classmethod
     def load_from_disk(
@@ -415,14 +425,25 @@ class Familiar:
 
         return Runs(self.paths.runs, self.paths.quarantine)
 
-    def close(self) -> None:
-        """End the models that were started and let go of the history."""
-        import asyncio
+    async def aclose(self) -> None:
+        """Break off the work after a reply, end the models, and let go of the history.
 
+        Work that shall be done first is waited for with `jobs.finish`.
+        """
+        from asyncio import to_thread
+
+        try:
+            if "jobs" in self.__dict__:
+                await to_thread(self.jobs.cancel)
+            while self._models:
+                _, model = self._models.popitem()
+                await model.aclose()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Break off the work after a reply and let go of the history; models end in `aclose`."""
         if "jobs" in self.__dict__:
             self.jobs.cancel()
-        while self._models:
-            _, model = self._models.popitem()
-            asyncio.run(model.aclose())
         if "history" in self.__dict__:
             self.history.close()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
 T = TypeVar("T")
-_STEP_S: Final = 0.1
+_STEP_S: Final = 0.02
 _TURN_S: Final = 0.001  # Python's own is 0.005, and a prompt needs several turns after its deadline
 _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to itself
 
@@ -109,21 +110,32 @@ class Drained:
     cancelled: tuple[str, ...] = ()
 
 
+def _both(first: Drained, then: Drained) -> Drained:
+    """Return what became of the work of both; of a job that ended twice, the latter."""
+    return Drained(
+        tuple(dict.fromkeys((*first.done, *then.done))),
+        tuple({**dict(first.failed), **dict(then.failed)}.items()),
+        tuple(dict.fromkeys((*first.cancelled, *then.cancelled))),
+    )
+
+
 class Jobs:
     """Work that may be done after a reply. It waits until `start`, and ends in `drain` or `cancel`.
 
-    The work runs in one thread, beside a person who types. A job is known by its name, and is not
-    taken on twice.
+    The work runs in one thread, beside a person who types or an event loop that goes on. A job is
+    known by its name, and is not taken on twice. What is taken on while others are under way
+    begins with the next `start`.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[str, Callable[[], Coroutine[object, object, object]]] = {}
         self._running: _Run | None = None
+        self._ended = Drained()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all jobs that are not done."""
-        running = self._running.names if self._running else ()
+        running = self._running.names if self._running and not self._running.has_ended else ()
         return (*running, *self._waiting)
 
     def add(self, name: str, start: Callable[[], Coroutine[object, object, object]]) -> bool:
@@ -135,6 +147,9 @@ class Jobs:
 
     def start(self) -> None:
         """Begin with whatever waits, if nothing is under way."""
+        if self._running and self._running.has_ended:
+            self._ended = _both(self._ended, self._running.end())
+            self._running = None
         if self._waiting and self._running is None:
             self._running = _Run(self._waiting)
             self._waiting = {}
@@ -148,20 +163,41 @@ class Jobs:
         Raises:
             KeyboardInterrupt: Ctrl-C came; nothing was broken off yet, see `cancel`.
         """
-        self.start()
-        if self._running is None:
-            return Drained()
-        self._running.wait(limit_s)
+        for run, step_s in self._steps(limit_s):
+            run.wait(step_s)
         return self.cancel()
 
+    async def finish(self, limit_s: float | None = None) -> Drained:
+        """Do as `drain` does, without holding up the event loop.
+
+        When the caller is cancelled, nothing is broken off yet.
+        """
+        for _, step_s in self._steps(limit_s):
+            await asyncio.sleep(step_s)
+        return await asyncio.to_thread(self.cancel)
+
     def cancel(self) -> Drained:
-        """Break off what is under way, forget what waits, and say what became of each."""
+        """Break off what is under way, forget what waits, and say what became of each.
+
+        What has ended since the last time is told, too.
+        """
+        ended, self._ended = self._ended, Drained()
+        if self._running is not None:
+            ended = _both(ended, self._running.end())
+            self._running = None
         waiting, self._waiting = tuple(self._waiting), {}
-        if self._running is None:
-            return Drained(cancelled=waiting)
-        ended = self._running.end()
-        self._running = None
-        return replace(ended, cancelled=(*ended.cancelled, *waiting))
+        return _both(ended, Drained(cancelled=waiting))
+
+    def _steps(self, limit_s: float | None) -> Iterator[tuple[_Run, float]]:
+        """Yield what to wait for and how long, until all is done or the time is up.
+
+        The steps are short, so that Ctrl-C is heard on every system.
+        """
+        until = math.inf if limit_s is None else stopwatch_s() + limit_s
+        self.start()
+        while self._running is not None and (left_s := until - stopwatch_s()) > 0:
+            yield self._running, min(_STEP_S, left_s)
+            self.start()
 
 
 class _Run:
@@ -177,11 +213,14 @@ class _Run:
         self._thread = threading.Thread(target=self._work, daemon=True, name="familiar-jobs")
         self._thread.start()
 
-    def wait(self, limit_s: float | None) -> None:
-        """Wait until all is done, in short steps: so Ctrl-C is heard on every system."""
-        until = None if limit_s is None else stopwatch_s() + limit_s
-        while self._thread.is_alive() and (until is None or stopwatch_s() < until):
-            self._thread.join(_STEP_S if until is None else min(_STEP_S, until - stopwatch_s()))
+    def wait(self, limit_s: float) -> None:
+        """Wait until all is done, but no longer than `limit_s`."""
+        self._thread.join(limit_s)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all is done."""
+        return not self._thread.is_alive()
 
     def end(self) -> Drained:
         """Cancel what is not done, wait a little for it to listen, and tell."""

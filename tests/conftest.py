@@ -7,9 +7,13 @@ fails at once. What tests need from the package index is fetched once, by the fi
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from tests.support.server import ChatServer
+from tests.support.writing import point_at
 
 _EDITORS = {"VISUAL", "EDITOR"}
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
@@ -51,3 +55,16 @@ def model_cache(request) -> Path:
                     pytest.skip(f"FAMILIAR_TEST_OFFLINE=1 and {name} is not on disk")
                 pytest.fail(f"{error}\nSet FAMILIAR_TEST_OFFLINE=1 to skip such tests.")
     return cache
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """Starts a scripted server, and has the familiar's model be there."""
+    with ExitStack() as running:
+
+        def start(*script) -> ChatServer:
+            server = running.enter_context(ChatServer(script))
+            point_at(server, monkeypatch)
+            return server
+
+        yield start

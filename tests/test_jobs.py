@@ -134,11 +134,16 @@ def test_jobs_are_done_by_the_time_they_are_drained() -> None:
 
 
 def test_a_job_is_taken_on_once() -> None:
-    jobs = Jobs()
-    assert jobs.add("a", nothing)
+    jobs, end = Jobs(), threading.Event()
+
+    async def work() -> None:
+        await asyncio.to_thread(end.wait, 10)
+
+    assert jobs.add("a", work)
     assert not jobs.add("a", nothing)
     jobs.start()
     assert not jobs.add("a", nothing)
+    end.set()
     assert jobs.drain().done == ("a",)
     assert jobs.add("a", nothing)
     assert jobs.cancel() == Drained(cancelled=("a",))
@@ -190,3 +195,49 @@ def test_jobs_can_be_broken_off_before_they_began() -> None:
         start = time.perf_counter()
         assert jobs.cancel() == Drained(cancelled=("a",))
         assert time.perf_counter() - start < 1
+
+
+async def test_jobs_are_finished_while_the_event_loop_goes_on() -> None:
+    jobs, ticks = Jobs(), []
+
+    async def tick() -> None:
+        while True:
+            ticks.append(1)
+            await asyncio.sleep(0.01)
+
+    ticking = asyncio.ensure_future(tick())
+    jobs.add("a", lambda: asyncio.sleep(0.2))
+    assert await jobs.finish() == Drained(done=("a",))
+    assert len(ticks) > 3
+    ticking.cancel()
+
+
+async def test_a_job_that_is_taken_on_while_another_is_under_way_is_done_too() -> None:
+    jobs = Jobs()
+    jobs.add("a", lambda: asyncio.sleep(0.1))
+    jobs.start()
+    jobs.add("b", nothing)
+
+    assert await jobs.finish() == Drained(done=("a", "b"))
+
+
+def test_a_job_can_be_taken_on_again_once_it_has_ended_by_itself() -> None:
+    async def fail() -> None:
+        raise FamiliarError("the disk is full")
+
+    jobs = Jobs()
+    for start in (fail, nothing):
+        assert jobs.add("a", start)
+        jobs.start()
+        until = time.monotonic() + 10
+        while jobs.names and time.monotonic() < until:
+            time.sleep(0.01)
+
+    assert jobs.drain() == Drained(done=("a",), failed=(("a", "the disk is full"),))
+
+
+async def test_what_takes_too_long_is_broken_off_in_a_running_loop_too() -> None:
+    jobs = Jobs()
+    jobs.add("slow", lambda: asyncio.sleep(30))
+
+    assert await jobs.finish(0.1) == Drained(cancelled=("slow",))

@@ -13,6 +13,7 @@ from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.housekeeping.judging import Judgement, judge
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
+from familiar_cli.jobs import in_thread
 from familiar_cli.review.pending import Pending, PendingFile, pending_ids, stage
 from familiar_cli.review.rejected import forget, rejected
 
@@ -96,7 +97,7 @@ class Tidied:
         }
 
 
-def tidy_up(
+async def tidy_up(
     familiar: Familiar,
     names: Sequence[str] = (),
     *,
@@ -133,10 +134,13 @@ def tidy_up(
         max_file_bytes=set_to.memory.max_file_bytes,
         day_of_turn=days.of_turn,
     )
-    looked = look_through(familiar.memory, options, names, since=_day(since), on_step=on_step)
+    first_day = _day(since)
+    looked = await in_thread(
+        lambda: look_through(familiar.memory, options, names, since=first_day, on_step=on_step)
+    )
     if ask_model:
         on_step("asking the model", looked.files)
-    judged, problem = _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
+    judged, problem = await _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
     plans = _Plans(familiar.memory)
     found = tuple(
         plans.found(finding, judged.get(number), propose=propose, again=again)
@@ -215,18 +219,16 @@ class _Plans:
         return tuple(self._new)
 
 
-def _judged(
+async def _judged(
     familiar: Familiar, findings: Sequence[Finding], on_wait: Callable[[str], None]
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
     """Return what the model makes of the findings. Its failure takes none of them away."""
-    import asyncio
-
     from familiar_cli.llm.slots import check_usable
 
     try:
         check_usable(familiar.slot(SLOT))
         model = familiar.model(SLOT, on_wait=on_wait)
-        told = asyncio.run(judge(model, familiar.counter, findings))
+        told = await judge(model, familiar.counter, findings)
     except FamiliarError as error:
         return {}, error
     return told.judgements, told.problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -89,7 +88,7 @@ class Replayed:
         return {**asdict(self), **more}
 
 
-def replay(
+async def replay(
     familiar: Familiar,
     trace: Trace,
     *,
@@ -120,7 +119,7 @@ def replay(
     chosen = familiar.slot(slot or "main")
     chosen = replace(chosen, model=model or (chosen.model if slot else sent.model))
     check_usable(chosen)
-    request, completion, elapsed_ms = asyncio.run(_send(sent, chosen, on_wait))
+    request, completion, elapsed_ms = await _send(sent, chosen, on_wait)
     if not completion.text.strip():
         why = f" ({completion.finish_reason})" if completion.finish_reason else ""
         raise BadReplyError(f"The model {chosen.model!r} answered without a word{why}")

@@ -28,7 +28,7 @@ _NO_NOTE: Final = (
 _NO_FILTER: Final = "the filter would choose among what memory adds; here no model is asked"
 
 
-def assemble(familiar: Familiar, said: Said) -> Trace:
+async def assemble(familiar: Familiar, said: Said) -> Trace:
     """Return the prompt that `said` would lead to. Nothing is asked, and nothing is kept.
 
     Raises:
@@ -40,7 +40,7 @@ def assemble(familiar: Familiar, said: Said) -> Trace:
         familiar, said.channel_id, modality=modality, remembered=said.remembered, dry=True
     )
     thinks = "stepped_thinking" in processors(familiar, said.channel_id, modality)
-    assembled = asyncio.run(made_by.assemble(_request(familiar, said)))
+    assembled = await made_by.assemble(_request(familiar, said))
     return dry_run(
         assembled,
         model=familiar.slot().model,
@@ -62,18 +62,19 @@ def opening_of(familiar: Familiar, said: Said) -> str:
     return _request(familiar, replace(said, text=said.text or "Hello")).opening
 
 
-def take_turn(
+async def take_turn(
     familiar: Familiar,
     said: Said,
     on_text: Callable[[str], None] | None = None,
     *,
     stream: bool = True,
     on_wait: Callable[[str], None] | None = None,
+    on_interrupted: Callable[[TurnResult], None] | None = None,
 ) -> TurnResult:
     """Say something to the familiar and return its reply; both are kept, or nothing is.
 
-    Ctrl-C ends the reply: what came of it is kept, and the result says `interrupted`. Of a turn
-    off the record neither words nor traces are written anywhere.
+    When the task is cancelled, what came of the reply is kept, and `CancelledError` goes on. Of a
+    turn off the record neither words nor traces are written anywhere.
 
     Args:
         familiar: To whom.
@@ -81,27 +82,27 @@ def take_turn(
         on_text: Given each piece of the reply as it comes.
         stream: Ask for the reply piece by piece.
         on_wait: Told in one line before a busy server is asked again.
+        on_interrupted: Given what is kept of the turn when its task is cancelled; it is not called
+            when nothing is.
 
     Raises:
         ConfigError: Something is missing to talk to the model; nothing was kept.
         LimitError: It is longer than a prompt may be; nothing was kept.
         ModelError: There is no whole reply; what was said is kept.
-        KeyboardInterrupt: Ctrl-C came before anything was kept.
     """
     check_usable(familiar.slot())
-    runner = _taking(familiar, said)
+    runner = _runner(familiar, said)
     model = familiar.model(on_wait=on_wait)
-    turn = runner.run(_request(familiar, said), model, on_text, stream=stream)
     try:
-        result = asyncio.run(turn)
-    except KeyboardInterrupt:
-        if runner.interrupted is None:
-            raise
-        return runner.interrupted
+        result = await runner.run(_request(familiar, said), model, on_text, stream=stream)
+    except asyncio.CancelledError:
+        if on_interrupted and runner.interrupted:
+            on_interrupted(runner.interrupted)
+        raise
     return result if said.off_record else _with_names(familiar, result)
 
 
-def _taking(familiar: Familiar, said: Said) -> TurnRunner:
+def _runner(familiar: Familiar, said: Said) -> TurnRunner:
     made_by = pipeline(
         familiar, said.channel_id, modality=str(said.modality), remembered=said.remembered
     )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
+T = TypeVar("T")
 _META = "familiar_cli.globals"
 _DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # no option has a space in it, or is a number
 
@@ -185,6 +187,26 @@ def familiar_of(ctx: typer.Context) -> Familiar:
 
     given = globals_of(ctx)
     return Familiar.load_from_disk(given.home, given.familiar, output(ctx).warn)
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` gives; the one place where a command starts an event loop.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came; `work` was cancelled, and has ended.
+    """
+    import asyncio
+
+    return asyncio.run(work)
+
+
+@contextmanager
+def with_models(familiar: Familiar) -> Iterator[Familiar]:
+    """Hand `familiar` on to a command that asks models, and end them with it."""
+    try:
+        yield familiar
+    finally:
+        run_async(familiar.aclose())
 
 
 def home_of(ctx: typer.Context) -> Path:

@@ -1,4 +1,4 @@
-"""The options with which one says something: who speaks, where, how, and to how much memory."""
+"""Saying something: the options (who speaks, where, how), and the turn itself."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from familiar_cli.commands._base import run_async
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.context.types import Said
+    from familiar_cli.familiar import Familiar
 
 As = Annotated[
     str | None,
@@ -64,3 +70,31 @@ def said_as(
         tier=tier,
         off_record=off_record,
     )
+
+
+def reply_to(
+    familiar: Familiar,
+    said: Said,
+    on_text: Callable[[str], None],
+    *,
+    stream: bool = True,
+    on_wait: Callable[[str], None],
+) -> TurnResult:
+    """Take a turn; Ctrl-C ends the reply, and what came of it is the result.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came before anything was kept.
+        FamiliarError: As `take_turn`.
+    """
+    from familiar_cli.actions.talk import take_turn
+
+    kept: list[TurnResult] = []
+    turn = take_turn(
+        familiar, said, on_text, stream=stream, on_wait=on_wait, on_interrupted=kept.append
+    )
+    try:
+        return run_async(turn)
+    except KeyboardInterrupt:
+        if not kept:
+            raise
+        return kept[0]

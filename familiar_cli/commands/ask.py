@@ -6,8 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
-from familiar_cli.commands._saying import As, Channel, Greeting, How, Name, Tier, said_as
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    output,
+    run_async,
+    text_or_stdin,
+    with_models,
+)
+from familiar_cli.commands._saying import (
+    As,
+    Channel,
+    Greeting,
+    How,
+    Name,
+    Tier,
+    reply_to,
+    said_as,
+)
 
 if TYPE_CHECKING:
     from familiar_cli.context.turn_runner import TurnResult
@@ -56,7 +72,7 @@ def ask(
     said = said_as(
         words, as_, name, channel, modality, greeting=greeting, tier=tier, off_record=off_record
     )
-    with familiar_of(ctx) as familiar:
+    with with_models(familiar_of(ctx)) as familiar:
         if dry_run:
             _show(output(ctx), familiar, said)
         else:
@@ -68,20 +84,19 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.terminal import print_page
 
-    trace = assemble(familiar, said)
+    trace = run_async(assemble(familiar, said))
     out.answer(trace.to_json(), lambda: print_page(context_page(trace)))
     for notice in trace.notices:
         out.warn(notice)
 
 
 def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
-    from familiar_cli.actions.talk import take_turn
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.afterwards import finish, look_back
     from familiar_cli.ui.reply import ReplyPrinter
 
     with ReplyPrinter(silent=out.as_json) as printer:
-        result = take_turn(familiar, said, printer, stream=stream, on_wait=out.note)
+        result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     for notice in result.notices:
         out.warn(notice)
     if not result.interrupted:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
-from familiar_cli.commands._saying import As, Channel, Greeting, How, Name, Tier, said_as
+from familiar_cli.commands._base import App, familiar_of, output, with_models
+from familiar_cli.commands._saying import (
+    As,
+    Channel,
+    Greeting,
+    How,
+    Name,
+    Tier,
+    reply_to,
+    said_as,
+)
 
 app = App()
 
@@ -47,8 +57,10 @@ def chat(
     said = said_as(
         "", as_, name, channel, modality, greeting=greeting, tier=tier, off_record=off_record
     )
-    with familiar_of(ctx) as familiar:
-        talk = Chat(familiar, said, output(ctx), not no_stream, is_terminal())
+    out = output(ctx)
+    with with_models(familiar_of(ctx)) as familiar:
+        reply = partial(reply_to, familiar, stream=not no_stream, on_wait=out.note)
+        talk = Chat(familiar, said, out, reply, is_terminal())
         code = talk.run(lines_for(familiar, channel))
     if code:
         raise typer.Exit(code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._base import App, familiar_of, output, run_async, with_models
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import Report
@@ -51,8 +51,6 @@ def consolidate(
     familiar consolidate weekly --period 2026-W15 --redo
     familiar consolidate monthly --json
     """
-    import asyncio
-
     from familiar_cli.actions.consolidate import Consolidating, How
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
     from familiar_cli.errors import UsageError
@@ -65,9 +63,9 @@ def consolidate(
     only = parse_period(period, wanted) if period else None
     tiers = (only.tier,) if only else (wanted,) if wanted else TIERS
     how = How(dry_run=dry_run, review=review, on_wait=out.note)
-    with familiar_of(ctx) as familiar:
+    with with_models(familiar_of(ctx)) as familiar:
         work = Consolidating(familiar)
-        report = asyncio.run(
+        report = run_async(
             work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=narrator(out))
         )
     _answer(out, report, named="" if due or only is None else only.name, dry_run=dry_run)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, globals_of, output
+from familiar_cli.commands._base import App, familiar_of, globals_of, output, run_async
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
@@ -148,7 +148,7 @@ def _replay(
     from familiar_cli.ui.terminal import print_page
 
     out.note(f"Sending what turn {trace.turn} sent once more…")
-    found = replay(familiar, trace, slot=slot, model=model, on_wait=out.note)
+    found = run_async(replay(familiar, trace, slot=slot, model=model, on_wait=out.note))
     out.answer(found.to_json(), lambda: print_page(replay_page(found)))
 
 

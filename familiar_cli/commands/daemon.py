@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._base import App, familiar_of, output, with_models
 
 if TYPE_CHECKING:
     from familiar_cli.writer.types import Report
@@ -50,7 +50,7 @@ def daemon(
         for note in told_after(report):
             out.note(note)
 
-    with familiar_of(ctx) as familiar:
+    with with_models(familiar_of(ctx)) as familiar:
         if not once:
             out.note(f"Watching {familiar.paths.id}; Ctrl-C ends it.")
         failed = stay(familiar, once=once, poll_s=poll, on_report=tell, on_note=out.note)

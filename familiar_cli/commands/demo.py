@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from familiar_cli.commands._base import App, output
+from familiar_cli.commands._base import App, output, run_async, with_models
+from familiar_cli.commands._saying import reply_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def demo(
     out = output(ctx)
     with _home(keep) as home:
         data = _familiar(out, home)
-        with _load(home) as familiar:
+        with with_models(_load(home)) as familiar:
             why_not = "you asked for a dry run" if dry_run else _get_model(out, familiar)
             data |= _talk(out, familiar) if not why_not else _only_assemble(out, familiar, why_not)
         _farewell(out, home, kept=keep is not None)
@@ -128,7 +129,6 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     """Ask the questions, and show what the last one sent."""
-    from familiar_cli.actions.talk import take_turn
     from familiar_cli.context.trace_files import read_trace
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.reply import ReplyPrinter
@@ -143,7 +143,7 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     for question in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
-            result = take_turn(familiar, _said(question), printer, on_wait=out.note)
+            result = reply_to(familiar, _said(question), printer, on_wait=out.note)
         told = result.to_json()
         turns.append({"question": question, "turn": told["turn"], "reply": told["reply"]})
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
@@ -156,7 +156,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
 
-    trace = assemble(familiar, _said(QUESTIONS[0]))
+    trace = run_async(assemble(familiar, _said(QUESTIONS[0])))
     title = f"\n3. No model is asked, since {why_not}. What would be sent for:"
     _show(out, f"{title}\n> {QUESTIONS[0]}", context_page(trace))
     return {"model": None, "turns": [], "context": trace.to_json()}

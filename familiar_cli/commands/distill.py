@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._base import familiar_of, group, output, run_async, with_models
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.digests import Name
@@ -75,8 +75,6 @@ def status(ctx: typer.Context) -> None:
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
-    import asyncio
-
     from familiar_cli.actions.consolidate import Consolidating, How
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.consolidation_page import digest_notes, digest_text
@@ -86,8 +84,8 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
     if dry_run and review:
         raise UsageError("--dry-run and --review exclude each other", hint="Give one.")
     how = How(dry_run=dry_run, review=review, on_wait=out.note)
-    with familiar_of(ctx) as familiar:
-        made, problem = asyncio.run(Consolidating(familiar).distill(name, how, again=redo))
+    with with_models(familiar_of(ctx)) as familiar:
+        made, problem = run_async(Consolidating(familiar).distill(name, how, again=redo))
     for note in digest_notes(made, dry_run=dry_run):
         out.note(note)
     if problem:

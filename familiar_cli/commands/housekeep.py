@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._base import App, familiar_of, output, run_async, with_models
 
 app = App()
 
@@ -57,8 +57,8 @@ def housekeep(
         raise UsageError(
             "--redo goes with --propose", hint="Run `familiar housekeep --propose --redo`."
         )
-    with familiar_of(ctx) as familiar, checking(out) as on_step:
-        done = tidy_up(
+    with with_models(familiar_of(ctx)) as familiar, checking(out) as on_step:
+        looking = tidy_up(
             familiar,
             checks or [],
             since=since,
@@ -68,6 +68,7 @@ def housekeep(
             on_wait=out.note,
             on_step=on_step,
         )
+        done = run_async(looking)
     page = housekeeping_page(done)
     for skipped in done.skipped:
         out.warn(f"{skipped.rel_path}: {skipped.reason}; not looked at")

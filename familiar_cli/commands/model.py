@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, globals_of, group, output
+from familiar_cli.commands._base import familiar_of, globals_of, group, output, run_async
 
 if TYPE_CHECKING:
     from familiar_cli.config.schema import LLMSettings
@@ -110,8 +110,6 @@ def test_(
     familiar model test
     familiar model test memory_writer
     """
-    import asyncio
-
     from familiar_cli.config.home import cache_dir
     from familiar_cli.llm.open import open_model
     from familiar_cli.llm.probe import probe
@@ -123,7 +121,7 @@ def test_(
     resolved = resolve(_settings(ctx), slot)
     model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
     out.note(f"Asking {resolved.model!r}, {resolved.where}…")
-    found = asyncio.run(probe(model))
+    found = run_async(probe(model))
     data = {"slot": slot, "preset": resolved.preset, "base_url": resolved.base_url, "probe": found}
     out.answer(data, lambda: print_page(probe_page(slot, resolved.where, found)))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._base import App, familiar_of, output, with_models
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -63,7 +63,7 @@ def write_memory(
     out = output(ctx)
     if dry_run + estimate + review > 1:
         raise UsageError("--dry-run, --estimate and --review exclude each other", hint="Give one.")
-    with familiar_of(ctx) as familiar:
+    with with_models(familiar_of(ctx)) as familiar:
         moment = read_when(since, now(), familiar.zone) if since else None
         if estimate:
             told = memory_writer(familiar).estimate(since=moment, again=again)

@@ -43,8 +43,6 @@ def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
 
 def finish(out: Output, familiar: Familiar) -> None:
     """Wait for the work after a reply, and tell what was not done; Ctrl-C breaks it off."""
-    if not familiar.jobs.names:
-        return
     limit_s = familiar.config.context.jobs_limit_s
     try:
         _tell(out, familiar.jobs.drain(limit_s), f"took more than {limit_s:g} s")

@@ -15,7 +15,7 @@ from familiar_cli.ui.lines import is_terminal, piped_lines, typed_lines
 from familiar_cli.ui.reply import ReplyPrinter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.turn_runner import TurnResult
@@ -47,7 +47,7 @@ class Chat:
         familiar: Whom one talks to.
         said: Who speaks, where and how; its text does not matter.
         out: Where the words go.
-        stream: Print replies as they come.
+        reply_to: Takes a turn: given what is said, and what prints each piece of the reply.
         interactive: A person is typing: failures are told and the conversation goes on. From a
             pipe, the first failure ends it.
     """
@@ -55,7 +55,7 @@ class Chat:
     familiar: Familiar
     said: Said
     out: Output
-    stream: bool = True
+    reply_to: Callable[[Said, Callable[[str], None]], TurnResult]
     interactive: bool = False
     opening: str = ""
     last: Trace | None = None
@@ -111,8 +111,6 @@ class Chat:
         return 0
 
     def _turn(self, text: str) -> int:
-        from familiar_cli.actions.talk import take_turn
-
         if self.opening and not self.said.off_record:  # what was shown is what is kept
             modality = str(self.said.modality)
             self.familiar.history.begin(self.said.channel_id, self.opening, modality=modality)
@@ -120,13 +118,7 @@ class Chat:
         finish(self.out, self.familiar)  # the model does one thing after another
         self._name()
         with ReplyPrinter(silent=self.out.as_json) as printer:
-            result = take_turn(
-                self.familiar,
-                replace(self.said, text=text),
-                printer,
-                stream=self.stream,
-                on_wait=self.out.note,
-            )
+            result = self.reply_to(replace(self.said, text=text), printer)
         self.turns += 1
         self.last = result.trace
         self._remember(text, result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
     drawn = rng.random() < 0.1  # drawing a picture takes a while
     _export_all(familiar, card.data, FORMATS if drawn or card.container == "png" else FORMATS[1:])
     if rng.random() < 0.3:
-        show(context_page(assemble(familiar, WORDS)))
+        show(context_page(asyncio.run(assemble(familiar, WORDS))))
     familiar.close()
 
 
@@ -231,7 +232,7 @@ def _use_toml(raw: bytes, rng: Random, world: World) -> None:
     _outcome(lambda: show(list_page(list_of(world.home))))
     if outcome is None:
         _outcome(lambda: show(status_page(status_of(familiar))))
-        _outcome(lambda: assemble(familiar, WORDS))
+        _outcome(lambda: asyncio.run(assemble(familiar, WORDS)))
     key, value = rng.choice((("llm.model", "x"), ("name", "城"), ("history.recent_turns", "9")))
     set_value(familiar.paths.config, key, value)
     familiar.close()
@@ -282,7 +283,7 @@ def _use_database(raw: bytes, rng: Random, world: World) -> None:
         _outcome(action)
     store.close()
     _outcome(lambda: show(status_page(status_of(familiar))))
-    _outcome(lambda: show(context_page(assemble(familiar, WORDS))))
+    _outcome(lambda: show(context_page(asyncio.run(assemble(familiar, WORDS)))))
     familiar.close()
 
 
@@ -352,7 +353,7 @@ def _use_inside(raw: bytes, rng: Random, world: World) -> None:
     book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
     _outcome(lambda: import_lorebook(familiar.memory, book))
     _outcome(lambda: import_lorebook(familiar.memory, book, update=True, force=True))
-    _outcome(lambda: show(context_page(assemble(familiar, WORDS))))
+    _outcome(lambda: show(context_page(asyncio.run(assemble(familiar, WORDS)))))
     for overwrite in (False, True):
         _outcome(
             lambda o=overwrite: create_familiar(
@@ -387,8 +388,8 @@ def _use_tree(raw: bytes, rng: Random, world: World) -> None:
     _outcome(lambda: memory.glob("**/*"))
     _outcome(memory.list_dir)
     _outcome(lambda: show(status_page(status_of(familiar))))
-    _outcome(lambda: assemble(familiar, WORDS))
-    _outcome(lambda: show(housekeeping_page(tidy_up(familiar, propose=True))))
+    _outcome(lambda: asyncio.run(assemble(familiar, WORDS)))
+    _outcome(lambda: show(housekeeping_page(asyncio.run(tidy_up(familiar, propose=True)))))
     _outcome(lambda: export_card(memory, "charx", default_name="Ada"))
     book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
     _outcome(lambda: import_lorebook(memory, book))

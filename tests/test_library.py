@@ -1,0 +1,127 @@
+"""A familiar inside somebody's own program: in a running event loop, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from familiar_cli.actions.housekeep import tidy_up
+from familiar_cli.actions.replay import replay
+from familiar_cli.actions.talk import assemble, take_turn
+from familiar_cli.context.types import Said
+from familiar_cli.familiar import Familiar
+from familiar_cli.identity import Author
+from tests.support.server import Stall
+from tests.support.world import home, live
+
+ANNA = Author("discord", "1", display_name="Anna")
+
+
+@pytest.fixture
+def ada():
+    live("ada", notes="# Notes\n\n- Anna keeps bees.\n")
+    return str(home())
+
+
+async def test_a_turn_is_taken_in_a_running_loop(ada, serve) -> None:
+    server = serve("Fair winds.")
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        pieces = []
+        result = await take_turn(familiar, Said("Hello", ANNA, "harbour"), pieces.append)
+
+        assert (result.text, "".join(pieces)) == ("Fair winds.", "Fair winds.")
+        assert [t.content for t in familiar.history.recent("harbour", 9)] == [
+            "Hello",
+            "Fair winds.",
+        ]
+    assert server.last.json()["messages"][-1] == {"role": "user", "content": "Hello"}
+
+
+async def test_the_loop_goes_on_while_a_turn_is_taken(ada, serve) -> None:
+    serve(Stall("Once upon", seconds=0.3))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        turn = asyncio.ensure_future(take_turn(familiar, Said("Hello", ANNA, "harbour")))
+        ticks = 0
+        while not turn.done():
+            ticks += 1
+            await asyncio.sleep(0.01)
+        assert turn.exception() is not None
+    assert ticks > 5
+
+
+async def test_a_cancelled_turn_keeps_what_came_and_tells_who_asks(ada, serve) -> None:
+    serve(Stall("Once upon a"))
+    kept, begun = [], asyncio.Event()
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        turn = take_turn(
+            familiar,
+            Said("Hello", ANNA, "harbour"),
+            lambda _: begun.set(),
+            on_interrupted=kept.append,
+        )
+        task = asyncio.ensure_future(turn)
+        await asyncio.wait_for(begun.wait(), 20)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        question, reply = familiar.history.recent("harbour", 9)
+
+    assert (question.content, question.partial) == ("Hello", False)
+    assert (reply.partial, "Once upon a".startswith(reply.content.strip())) == (True, True)
+    assert [(r.interrupted, r.reply) for r in kept] == [(True, reply)]
+
+
+async def test_a_turn_within_a_timeout_ends_as_a_timeout(ada, serve) -> None:
+    serve(Stall("Once upon a"))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await take_turn(familiar, Said("Hello", ANNA, "harbour"))
+        assert familiar.history.recent("harbour", 9)[0].content == "Hello"
+
+
+async def test_a_turn_that_is_cancelled_before_anything_is_kept_tells_nobody(ada, serve) -> None:
+    server, kept = serve("Hello."), []
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        turn = take_turn(familiar, Said("Hello", ANNA, "harbour"), on_interrupted=kept.append)
+        task = asyncio.ensure_future(turn)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert familiar.history.recent("harbour", 9) == []
+    assert (kept, server.requests) == ([], [])
+
+
+async def test_a_prompt_is_assembled_replayed_and_memory_looked_through(ada, serve) -> None:
+    serve("Fair winds.", "Foul winds.")
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        said = Said("Hello", ANNA, "harbour")
+        assert (await assemble(familiar, said)).messages[-1].content == "Hello"
+        result = await take_turn(familiar, said)
+        again = await replay(familiar, result.trace)
+        assert (again.then.text, again.now.text) == ("Fair winds.", "Foul winds.")
+        assert (await tidy_up(familiar)).files == 1
+
+
+async def test_closing_ends_every_model_and_breaks_off_what_is_under_way(ada) -> None:
+    ended = []
+
+    class Model:
+        async def aclose(self) -> None:
+            ended.append(self)
+
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        familiar._models["one"] = one = Model()
+        familiar.jobs.add("a", lambda: asyncio.sleep(30))
+        familiar.jobs.start()
+
+    assert ended == [one]
+    assert familiar.jobs.names == ()
+
+
+def test_a_plain_with_is_enough_for_memory_and_history(ada) -> None:
+    with Familiar.load_from_disk(ada, "ada") as familiar:
+        assert familiar.memory.read("notes.md").text.startswith("# Notes")
+        assert familiar.history.recent("harbour", 9) == []
