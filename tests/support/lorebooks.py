@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
-from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
+from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
 
 INTO = "lore/imported"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
+from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

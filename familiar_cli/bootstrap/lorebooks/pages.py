@@ -1,16 +1,20 @@
-"""How an entry looks on its page, and which of a person's edits to the page change the entry."""
+"""How an entry looks on its page, what the page leaves out, and which edits change the entry."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks.decorators import split
+from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
 from familiar_cli.memory.pages.lore_page import Page, parse
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.lorebooks.types import LoreEntry
+    from collections.abc import Iterator
+
+    from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
+
 
 _MAX_TITLE_CHARS: Final = 200
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -19,7 +23,7 @@ _REPLACEMENT: Final = "\ufffd"  # stands on the page where UTF-8 can hold nothin
 
 def page_of(entry: LoreEntry, entry_id: str) -> Page:
     """Return the page of `entry`: its text without decorators, and a title in any case."""
-    _, body = split(entry.content)
+    _, body = split_decorators(entry.content)
     return Page(
         title=heading(entry),
         keys=entry.keys,
@@ -52,7 +56,7 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
     if now.enabled != then.enabled:
         edits["enabled"] = now.enabled
     if _unix(_ended(now.body)) != _unix(_ended(then.body)):
-        edits["content"] = split(entry.content)[0] + _as_before(now.body, then.body)
+        edits["content"] = split_decorators(entry.content)[0] + _as_before(now.body, then.body)
     return edits
 
 
@@ -69,3 +73,68 @@ def _ended(body: str) -> str:
 
 def _unix(text: str) -> str:
     return text.replace("\r\n", "\n")
+
+
+# `@@@` is a fallback: it counts where the one before it is not understood.
+_LINE: Final = re.compile(r"@@@?([A-Za-z_]\w*)(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)")
+_BLANK: Final = re.compile(r"(?:[ \t]*\r?\n)+")
+
+
+def split_decorators(content: str) -> tuple[str, str]:
+    """Return the decorators that `content` begins with, as they stand, and the text below them.
+
+    The two joined are `content`. Blank lines between decorators and text go with the decorators.
+    """
+    end = 0
+    while line := _LINE.match(content, end):
+        end = line.end()
+    if end and (blank := _BLANK.match(content, end)):
+        end = blank.end()
+    return content[:end], content[end:]
+
+
+def decorators_of(content: str) -> tuple[str, ...]:
+    """Return the names of the decorators that `content` begins with."""
+    head, _ = split_decorators(content)
+    return tuple(line[1] for line in _LINE.finditer(head))
+
+
+_SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable", "enabled"))
+_COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
+# What a card's book has where it says nothing.
+_BOOK_DEFAULTS: Final = {
+    **DEFAULTS,
+    "insertion_order": 100,
+    "secondary_keys": [],
+    "use_regex": False,
+    "extensions": {},
+}
+
+
+def unmapped(book: Lorebook) -> tuple[str, ...]:
+    """Return each setting that differs from its default, with how many entries have it."""
+    settings = [
+        name for name in book.frame if name != "name" and book.frame[name] not in ({}, None)
+    ]
+    of_book = [f"the book's {name}" for name in settings]
+    counts = Counter(name for entry in book.entries for name in _kept(entry))
+    return (
+        *of_book,
+        *(
+            f"{name} of {n} {'entry' if n == 1 else 'entries'}"
+            for name, n in sorted(counts.items())
+        ),
+    )
+
+
+def _kept(entry: LoreEntry) -> Iterator[str]:
+    for name, value in entry.raw.items():
+        if name == "extensions" and isinstance(value, dict):
+            yield from (f"extensions.{inner}" for inner in value)
+        elif name not in _SHOWN | _COUNTERS and not _is_default(name, value):
+            yield name
+    yield from {f"@@{name}" for name in decorators_of(entry.content)}
+
+
+def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401
+    return value is None or (name in _BOOK_DEFAULTS and bool(_BOOK_DEFAULTS[name] == value))

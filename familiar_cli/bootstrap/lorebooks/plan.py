@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.lorebooks import book_settings as shelves
-from familiar_cli.bootstrap.lorebooks import names
+from familiar_cli.bootstrap.lorebooks import entry_ids
 from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, EntryRecord, Shelf
-from familiar_cli.bootstrap.lorebooks.digests import digest, sha256
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
-from familiar_cli.bootstrap.lorebooks.match import match
-from familiar_cli.bootstrap.lorebooks.pages import page_of
-from familiar_cli.bootstrap.lorebooks.types import LoreEntry
-from familiar_cli.bootstrap.lorebooks.unmapped import unmapped
+from familiar_cli.bootstrap.lorebooks.pages import page_of, unmapped
+from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest, sha256
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.pages.lore_page import render
 from familiar_cli.memory.store import paths
@@ -126,7 +123,7 @@ class _Draft:
         """Go through `book` and note what each entry means for the directory."""
         book_id = self._book(book)
         olds = {key: self.shelf.entry(key) for key in self.shelf.of_book(book_id)}
-        ids = match(book.entries, olds)
+        ids = entry_ids.match(book.entries, olds)
         for place, (entry, key) in enumerate(zip(book.entries, ids, strict=True)):
             if key is not None:
                 self._known(key, entry, place)
@@ -168,7 +165,7 @@ class _Draft:
     def _book(self, book: Lorebook) -> str:
         """Put the book's own settings on the shelf, and return the book's id."""
         whole = digest([_frame(book), sorted(entry.meaning for entry in book.entries)])
-        book_id = names.book_id_of(book.name)
+        book_id = entry_ids.book_id_of(book.name)
         if book_id not in self.books:
             same = (key for key, record in self.books.items() if record.digest == whole)
             book_id = next(same, book_id)
@@ -219,9 +216,9 @@ class _Draft:
 
     def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
         """Note the entries that were not there before."""
-        ids = names.ids_of(book_id, entries, set(self.records))
+        ids = entry_ids.ids_of(book_id, entries, set(self.records))
         taken = {fold(path.rpartition("/")[2]) for path in self._directly_inside()}
-        chosen = names.file_names(entries, ids, taken)
+        chosen = entry_ids.file_names(entries, ids, taken)
         for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
             path = f"{self.directory}/{name}"
             text = render(page_of(entry, key))

@@ -7,11 +7,11 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from familiar_cli.bootstrap.json_text import check_depth
-from familiar_cli.bootstrap.lorebooks import agnai, card_book, novelai, risuai, world_info
-from familiar_cli.bootstrap.lorebooks.describe import what_is
-from familiar_cli.bootstrap.lorebooks.repair import Notes
+from familiar_cli.bootstrap.lorebooks.foreign import FORMATS
+from familiar_cli.bootstrap.lorebooks.repair import Notes, mend_book, mend_world
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import BadInputError, LimitError
+from familiar_cli.text import one_line
 
 MAX_ENTRIES: Final = 20_000
 _CARD_FIELDS: Final = frozenset(("char_name", "char_persona", "first_mes", "mes_example"))
@@ -22,7 +22,16 @@ _FRAME_FIELDS: Final = frozenset(
     ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
 )
 _BOOK_ONLY: Final = frozenset(("scan_depth", "token_budget", "recursive_scanning"))
-_OTHERS: Final = (novelai, agnai, risuai)
+# Files that people pick by mistake: a field that only they have -> what they are.
+_MISTAKEN: Final = (
+    ("chat_metadata", "a chat"),
+    ("temperature", "a preset of sampling settings"),
+    ("prompt_order", "a preset of prompts"),
+    ("story_string", "a context template"),
+    ("input_sequence", "an instruct template"),
+    ("theme", "a theme"),
+)
+_SHOWN_NAMES: Final = 4
 
 
 def read_book(data: object, *, origin: str) -> Lorebook:
@@ -58,9 +67,9 @@ def _read(data: object, origin: str) -> Lorebook:
         return replace(_embedded(data.get("data"), origin, "lorebook_v3"), outer=outer)
     if _is_card(data):
         return _of_card(data, origin)
-    for module in _OTHERS:
-        if module.matches(data):
-            return _converted(data, module.read(data), origin)
+    for other in FORMATS:
+        if other.matches(data):
+            return _converted(data, other.read(data), origin)
     return _entries_of(data, origin, "")
 
 
@@ -105,7 +114,7 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
         raise _not_a_lorebook(data, origin)
     items = [item for _, item in found]
     shape = _shape_of(data, items, is_object=isinstance(data.get("entries"), dict))
-    mend = world_info.mend if shape == "worldinfo" else card_book.mend
+    mend = mend_world if shape == "worldinfo" else mend_book
     entries = tuple(
         mend(item, _label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
     )
@@ -149,7 +158,7 @@ def _converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
         raise _not_a_lorebook(data, origin)
     notes = Notes()
     entries = tuple(
-        card_book.mend(dict(entry.raw), _label(entry.raw, n), notes)
+        mend_book(dict(entry.raw), _label(entry.raw, n), notes)
         for n, entry in enumerate(book.entries)
     )
     warnings = (*_left_out(len(book.unreadable)), *book.warnings, *notes.lines())
@@ -198,7 +207,29 @@ def _name(data: dict[str, Any]) -> str:
 
 def _not_a_lorebook(data: object, origin: str) -> BadInputError:
     return BadInputError(
-        f"{origin!r} is no lorebook but {what_is(data)}; nothing was imported",
+        f"{origin!r} is no lorebook but {_what_is(data)}; nothing was imported",
         hint="World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files are read, "
         "and cards that hold a book.",
     )
+
+
+def _what_is(value: object) -> str:
+    """Return a few words that tell a person what `value` is."""
+    if isinstance(value, dict):
+        for field, kind in _MISTAKEN:
+            if field in value:
+                return kind
+        return _object(value)
+    if isinstance(value, list):
+        return f"a list of {len(value)}" if value else "an empty list"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return "a text" if isinstance(value, str) else "a number"
+
+
+def _object(value: dict[str, object]) -> str:
+    if not value:
+        return "an empty object"
+    names = ", ".join(repr(one_line(str(name), 30)) for name in list(value)[:_SHOWN_NAMES])
+    more = "" if len(value) <= _SHOWN_NAMES else f" and {len(value) - _SHOWN_NAMES} more"
+    return f"an object with {names}{more}"

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.json_text import dump_json
+from familiar_cli.bootstrap.lorebooks.types import LoreEntry
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 # A comma inside `/…/flags` belongs to the regular expression.
 _KEY: Final = re.compile(r"\s*(/(?:\\.|[^/\\])+/[a-z]*\s*(?=,|\Z)|[^,]*)(?:,|\Z)", re.DOTALL)
@@ -123,3 +125,53 @@ def _as_text(value: object) -> str:
 def _which(labels: list[str]) -> str:
     first = one_line(labels[0], 40)
     return f"entry {first!r}" if len(labels) == 1 else f"{len(labels)} entries, first {first!r}"
+
+
+def mend_world(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
+    """Return one entry with its main settings in their proper types; all others as they are."""
+    entry = dict(raw)
+    mending = Mending(entry, label, notes)
+    mending.keys("key", "keys")
+    if {"secondary_keys", "keysecondary"} & entry.keys():
+        mending.keys("keysecondary", "secondary_keys")
+    mending.rename("order", "insertion_order")
+    mending.rename("disable", "enabled", lambda on: on is not None and not on)
+    mending.text("content")
+    mending.text("comment")
+    mending.flag("disable")
+    return LoreEntry("worldinfo", entry, slot)
+
+
+def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
+    """Return one entry with its main settings in their proper types; all others as they are."""
+    entry = dict(raw)
+    mending = Mending(entry, label, notes)
+    mending.keys("keys", "key")
+    _secondary(mending)
+    mending.text("content")
+    mending.rename("insertion_order", "order")
+    mending.rename("id", "uid")
+    mending.rename("enabled", "disable", lambda off: not off)
+    _required(mending)
+    mending.flag("enabled")
+    mending.extensions()
+    for name in ("name", "comment"):
+        if entry.get(name) is not None:
+            mending.text(name)
+    return LoreEntry("book", entry, slot)
+
+
+def _secondary(mending: Mending) -> None:
+    if {"secondary_keys", "keysecondary"} & mending.entry.keys():
+        mending.keys("secondary_keys", "keysecondary")
+    elif mending.entry.get("selective"):
+        mending.note("no 'secondary_keys' although 'selective' is set")
+
+
+def _required(mending: Mending) -> None:
+    if mending.entry.get("enabled") is None:
+        mending.note("no 'enabled': read as switched on")
+        mending.entry["enabled"] = True
+    if mending.entry.get("insertion_order") is None:
+        mending.note("no 'insertion_order': 100 is used")
+        mending.entry["insertion_order"] = 100

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
-from familiar_cli.bootstrap.lorebooks.digests import digest
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 Shape = Literal["worldinfo", "book"]
 """How settings are spelled: as SillyTavern's World Info does, or as a card's `character_book`."""
@@ -18,6 +18,53 @@ BookFormat = Literal["worldinfo", "v3", "card"]
 
 KEYS: Final[Mapping[Shape, str]] = {"worldinfo": "key", "book": "keys"}
 """Which setting holds an entry's keys."""
+
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "key": [],
+    "keysecondary": [],
+    "comment": "",
+    "content": "",
+    "constant": False,
+    "vectorized": False,
+    "selective": True,
+    "selectiveLogic": 0,
+    "addMemo": False,
+    "order": 100,
+    "position": 0,
+    "disable": False,
+    "ignoreBudget": False,
+    "excludeRecursion": False,
+    "preventRecursion": False,
+    "matchPersonaDescription": False,
+    "matchCharacterDescription": False,
+    "matchCharacterPersonality": False,
+    "matchCharacterDepthPrompt": False,
+    "matchScenario": False,
+    "matchCreatorNotes": False,
+    "delayUntilRecursion": 0,
+    "probability": 100,
+    "useProbability": True,
+    "depth": 4,
+    "outletName": "",
+    "group": "",
+    "groupOverride": False,
+    "groupWeight": 100,
+    "scanDepth": None,
+    "caseSensitive": None,
+    "matchWholeWords": None,
+    "useGroupScoring": None,
+    "automationId": "",
+    "role": 0,
+    "sticky": None,
+    "cooldown": None,
+    "delay": None,
+    "triggers": [],
+    "characterFilter": {"isExclude": False, "names": [], "tags": []},
+}
+"""What an entry of World Info has where it says nothing.
+
+Source: docs/reference/lorebooks.md, "World Info".
+"""
 
 _SILENT: Final[Mapping[Shape, Mapping[str, Any]]] = {
     "worldinfo": DEFAULTS,
@@ -124,3 +171,14 @@ class Lorebook:
     source: str = ""
     warnings: tuple[str, ...] = ()
     unreadable: tuple[Any, ...] = ()
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of `value` as JSON; the order of an object's members does not count."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def sha256(text: str) -> str:
+    """Return the SHA-256 of `text` as the memory store writes it."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.bootstrap.lorebooks import mapping
-from familiar_cli.bootstrap.lorebooks.defaults import DEFAULTS
+from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from familiar_cli.bootstrap.lorebooks.decorators import names, split
+from familiar_cli.bootstrap.lorebooks.pages import decorators_of, split_decorators
 from tests.support.lorebooks import texts
 
 
@@ -13,7 +13,7 @@ from tests.support.lorebooks import texts
 def test_the_two_parts_are_the_whole(first, second) -> None:
     content = f"{first}\n{second}"
 
-    assert "".join(split(content)) == content
+    assert "".join(split_decorators(content)) == content
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_the_two_parts_are_the_whole(first, second) -> None:
     ],
 )
 def test_only_lines_at_the_top_are_decorators(content, head, text) -> None:
-    assert split(content) == (head, text)
+    assert split_decorators(content) == (head, text)
 
 
 def test_fallbacks_are_named_with_the_others() -> None:
-    assert names("@@new_thing x\n@@@depth 2\ntext") == ("new_thing", "depth")
+    assert decorators_of("@@new_thing x\n@@@depth 2\ntext") == ("new_thing", "depth")
