@@ -108,7 +108,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
     from familiar_cli.config.home import cache_dir
     from familiar_cli.errors import FamiliarError
     from familiar_cli.llm.slots import check_usable
-    from familiar_cli.models.batch import pull_all
+    from familiar_cli.models.fetch import pull_all
     from familiar_cli.models.store import path_of
     from familiar_cli.ui.progress import downloads
 

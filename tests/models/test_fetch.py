@@ -270,12 +270,12 @@ def test_ctrl_c_leaves_nothing_behind(cache, tmp_path) -> None:
 import os, sys, time
 from pathlib import Path
 os.environ.pop("FAMILIAR_OFFLINE", None)
-from familiar_cli.models import fetch, sources
+from familiar_cli.models import fetch
 def slow(source, files, into, report):
     (into / "half").write_bytes(b"half")
     print("begun", flush=True)
     time.sleep(30)
-sources.fetch = slow
+fetch._fetch_files = slow
 fetch.pull("cl100k_base", Path({str(cache)!r}))
 """
     with subprocess.Popen(

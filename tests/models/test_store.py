@@ -5,7 +5,7 @@ import pytest
 from familiar_cli.errors import NotFoundError
 from familiar_cli.models import store
 from familiar_cli.models.catalog import File, Part
-from familiar_cli.models.inventory import listing
+from familiar_cli.models.store import listing
 from tests.models.conftest import CONTENT, PINNED, WHEEL, model_of
 
 SECOND = File("config.json", 2, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a")

