@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
 
 
 def now() -> datetime:
@@ -21,6 +25,21 @@ def to_ms(moment: datetime) -> datetime:
         raise ValueError(f"{moment!r} has no timezone")
     utc = moment.astimezone(UTC)
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
+
+
+def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return a moment in UTC; one without a timezone is local.
+
+    Of an hour that comes twice, the first is meant. What no calendar holds becomes the nearest that
+    one does.
+    """
+    try:
+        if moment.tzinfo is not None or zone is None:
+            return moment.astimezone(UTC)
+        return moment.replace(tzinfo=zone).astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
+        far = datetime.max if moment.year > 2000 else datetime.min  # noqa: DTZ901, PLR2004
+        return far.replace(tzinfo=UTC)
 
 
 def iso(moment: datetime) -> str:

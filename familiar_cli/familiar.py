@@ -189,7 +189,7 @@ class Familiar:
         from familiar_cli.config.machine import instance_id
         from familiar_cli.index.search import search
 
-        options = replace(options, instance=instance_id(self.config.instance.id))
+        options = replace(options, instance=instance_id(self.config.instance.id), zone=self.zone)
         return search(self.index, query, options, self.embedder, progress)
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now as clock_now
@@ -17,7 +18,7 @@ from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.period_states import Today
-from familiar_cli.consolidation.periods import TIERS, day_at, parse_period
+from familiar_cli.consolidation.periods import TIERS, day_at
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.review_plans import plan_for, plans_of, take_back
 from familiar_cli.consolidation.survey import survey
@@ -25,6 +26,7 @@ from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.passes.lapses import CONSOLIDATING, DISTILLING
 from familiar_cli.passes.turnstile import one_at_a_time
 from familiar_cli.review.pending import stage
+from familiar_cli.when import read_day
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.slots import session_path, slot_of
 
@@ -304,9 +306,10 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     Raises:
         UsageError: It is no day.
     """
+    cutoff_hour = familiar.config.consolidation.cutoff_hour
     if name is None:
-        return day_at(clock_now(), familiar.zone, familiar.config.consolidation.cutoff_hour)
-    return parse_period(name, "daily").first
+        return day_at(clock_now(), familiar.zone, cutoff_hour)
+    return read_day(name, clock_now() - timedelta(hours=cutoff_hour), familiar.zone)
 
 
 def due_work(familiar: Familiar, now: datetime | None = None) -> list[str]:

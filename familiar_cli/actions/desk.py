@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso, now
 from familiar_cli.memory.desk import REMINDERS, TASKS, add_item, due_items, mark_item, read_items
-from familiar_cli.memory.desk.when import parse_when
+from familiar_cli.memory.desk.due import parse_due
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
@@ -108,7 +108,7 @@ def tick_off(
 
 
 def _add(familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> Done:
-    due = parse_when(when, now(), familiar.zone) if when is not None else None
+    due = parse_due(when, now(), familiar.zone) if when is not None else None
     return _done(familiar, add_item(familiar.memory, rel_path, text, due, dry_run=dry_run))
 
 

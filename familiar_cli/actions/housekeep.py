@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now
-from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.judging import Judgement, judge
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
@@ -19,7 +18,7 @@ from familiar_cli.review.rejected import forget, rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import date
+    from datetime import date, datetime
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.housekeeping.types import Finding
@@ -101,7 +100,7 @@ async def tidy_up(
     familiar: Familiar,
     names: Sequence[str] = (),
     *,
-    since: str = "",
+    since: datetime | None = None,
     propose: bool = False,
     again: bool = False,
     ask_model: bool = False,
@@ -113,7 +112,7 @@ async def tidy_up(
     Args:
         familiar: Whose memory.
         names: Which checks; none: all.
-        since: A day; only findings about a file that was changed on it or later.
+        since: Only findings about a file that was changed then or later.
         propose: Make plans, which wait for `familiar review`.
         again: Also those that a person said no to.
         ask_model: Have the model of the slot `consolidation` judge each finding.
@@ -122,7 +121,6 @@ async def tidy_up(
 
     Raises:
         NotFoundError: There is no such check.
-        UsageError: `since` is no day.
         FamiliarError: The memory cannot be used.
     """
     set_to = familiar.config
@@ -134,9 +132,8 @@ async def tidy_up(
         max_file_bytes=set_to.memory.max_file_bytes,
         day_of_turn=days.of_turn,
     )
-    first_day = _day(since)
     looked = await in_thread(
-        lambda: look_through(familiar.memory, options, names, since=first_day, on_step=on_step)
+        lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
     )
     if ask_model:
         on_step("asking the model", looked.files)
@@ -232,14 +229,3 @@ async def _judged(
     except FamiliarError as error:
         return {}, error
     return told.judgements, told.problem
-
-
-def _day(text: str) -> date | None:
-    if not text:
-        return None
-    try:
-        return datetime.fromisoformat(text).date()
-    except ValueError as error:
-        raise UsageError(
-            f"{text!r} is not a day", hint="Write it as 2026-01-31, as in `--since 2026-01-31`."
-        ) from error

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from datetime import date, datetime
     from pathlib import Path
 
     from familiar_cli.familiar import Familiar
@@ -207,6 +208,26 @@ def with_models(familiar: Familiar) -> Iterator[Familiar]:
         yield familiar
     finally:
         run_async(familiar.aclose())
+
+
+def moment_of(familiar: Familiar, text: str | None) -> datetime | None:
+    """Return the moment that an option such as `--since` means, where the familiar lives.
+
+    Raises:
+        UsageError: It is not a time.
+    """
+    if text is None:
+        return None
+    from familiar_cli.clock import now
+    from familiar_cli.when import read_moment
+
+    return read_moment(text, now(), familiar.zone)
+
+
+def day_of(familiar: Familiar, text: str | None) -> date | None:
+    """Return the day that an option means, where the familiar lives; see `moment_of`."""
+    moment = moment_of(familiar, text)
+    return moment.astimezone(familiar.zone).date() if moment else None
 
 
 def home_of(ctx: typer.Context) -> Path:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._base import App, familiar_of, moment_of, output
+from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -37,9 +38,7 @@ def log(
     source: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only by this source, e.g. human.")
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Not before: 3d, 2h, 2026-01-31.")
-    ] = None,
+    since: Annotated[str | None, since_option("changes")] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")
     ] = None,
@@ -54,11 +53,13 @@ def log(
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
-    found = familiar_of(ctx).past.log(path, source=source, since=since, limit=limit)
+    familiar = familiar_of(ctx)
+    begin = moment_of(familiar, since)
+    found = familiar.past.log(path, source=source, since=begin, limit=limit)
     if not found:
         out.note("No change fits. Leave out --source or --since, or change something first.")
     data = {"commits": [page.change_data(change) for change in found]}
-    out.answer(data, lambda: print_page(page.log_page(found)) if found else None)
+    out.answer(data, lambda: print_page(page.log_page(found, familiar.zone)) if found else None)
 
 
 def show(ctx: typer.Context, commit: CommitId) -> None:
@@ -70,9 +71,10 @@ def show(ctx: typer.Context, commit: CommitId) -> None:
     """
     from familiar_cli.ui import journal_page as page
 
-    change, files = familiar_of(ctx).past.show(commit)
+    familiar = familiar_of(ctx)
+    change, files = familiar.past.show(commit)
     data = {**page.change_data(change), "files": files}
-    _print_diff(output(ctx), data, page.head_text(change) + page.diff_text(files))
+    _print_diff(output(ctx), data, page.head_text(change, familiar.zone) + page.diff_text(files))
 
 
 def diff(
@@ -140,7 +142,7 @@ def blame(
         ]
     }
     said = {line: [turns[n] for n in ids if n in turns] for line, ids in rests_on.items()}
-    output(ctx).answer(data, lambda: exact(page.blame_text(lines, said)))
+    output(ctx).answer(data, lambda: exact(page.blame_text(lines, familiar.zone, said)))
 
 
 def undo(ctx: typer.Context, commit: AnyCommit = None, *, dry_run: DryRun = False) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, group, output
-from familiar_cli.commands._options import Overwrite
+from familiar_cli.commands._base import familiar_of, group, moment_of, output
+from familiar_cli.commands._options import Overwrite, SinceTurns
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 app = group("Read, search, count and export what was said.")
 
 _Channel = Annotated[str | None, typer.Option(metavar="ID", help="Only this channel.")]
-_Since = Annotated[
-    str | None, typer.Option(metavar="WHEN", help="Said then or later: 2026-01-31, or 7d.")
-]
-_Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Said before then.")]
+_Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Only turns before then.")]
 
 _NOTHING = 'Nothing was said yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
 
@@ -58,7 +55,7 @@ def show(
     last: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="The newest N turns; default 20.")
     ] = None,
-    since: _Since = None,
+    since: SinceTurns = None,
     until: _Until = None,
 ) -> None:
     """Read what was said, as it was said. Without options: the end of the last conversation.
@@ -87,7 +84,7 @@ def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
     *,
     channel: _Channel = None,
-    since: _Since = None,
+    since: SinceTurns = None,
     until: _Until = None,
     k: Annotated[
         int, typer.Option("-k", "--k", min=1, metavar="N", help="Most turns to show.")
@@ -184,16 +181,9 @@ def export(
 
 
 def _span(familiar: Familiar, channel: str | None, since: str | None, until: str | None) -> Span:
-    from familiar_cli.clock import now
     from familiar_cli.history.selection import Span
-    from familiar_cli.history.when import read_when
 
-    present, zone = now(), familiar.zone
-    return Span(
-        channel,
-        read_when(since, present, zone) if since else None,
-        read_when(until, present, zone) if until else None,
-    )
+    return Span(channel, moment_of(familiar, since), moment_of(familiar, until))
 
 
 def _newest(familiar: Familiar, span: Span, last: int | None) -> list[Kept]:

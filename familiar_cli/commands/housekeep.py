@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output, run_async, with_models
+from familiar_cli.commands._base import App, familiar_of, moment_of, output, run_async, with_models
+from familiar_cli.commands._options import since as since_option
 
 app = App()
 
@@ -23,10 +24,7 @@ def housekeep(
         ),
     ] = None,
     *,
-    since: Annotated[
-        str,
-        typer.Option(metavar="DATE", help="Only of files changed on this day or later."),
-    ] = "",
+    since: Annotated[str | None, since_option("files changed")] = None,
     propose: Annotated[
         bool, typer.Option("--propose", help="Make plans for `review`, where no judgement is due.")
     ] = False,
@@ -61,7 +59,7 @@ def housekeep(
         looking = tidy_up(
             familiar,
             checks or [],
-            since=since,
+            since=moment_of(familiar, since),
             propose=propose,
             again=redo,
             ask_model=judge,

@@ -42,7 +42,8 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
     import sys
 
     out = output(ctx)
-    found = familiar_of(ctx).memory.walk(directory, hidden=everything)
+    familiar = familiar_of(ctx)
+    found = familiar.memory.walk(directory, hidden=everything)
     _tell_skipped(out, found.skipped)
     if not found.files:
         out.note("No file here yet. Write one: `familiar memory write notes.md TEXT`.")
@@ -50,7 +51,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
         from familiar_cli.ui.memory_page import tree_page
         from familiar_cli.ui.terminal import print_page
 
-        return print_page(tree_page(found.files)) if found.files else None
+        return print_page(tree_page(found.files, familiar.zone)) if found.files else None
     return _lines(out, found, [entry.rel_path for entry in found.files])
 
 

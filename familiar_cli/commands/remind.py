@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
-from familiar_cli.commands._options import ShowChange
+from familiar_cli.commands._options import ShowChange, When
 
 app = group("Keep reminders, which the familiar sees when they are due.")
 
@@ -17,10 +17,7 @@ def add(
     ctx: typer.Context,
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What to be reminded of.")],
     *,
-    at: Annotated[
-        str,
-        typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …"),
-    ],
+    at: When,
     dry_run: ShowChange = False,
 ) -> None:
     """Write a reminder into `reminders.md`.

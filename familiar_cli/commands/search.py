@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
+from familiar_cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
+from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -30,9 +31,7 @@ def search(
     within: Annotated[
         str, typer.Option("--in", metavar="DIR", help="Only at or below this path.")
     ] = "",
-    since: Annotated[
-        str, typer.Option(metavar="DATE", help="Only about this day or later, e.g. 2026-01-31.")
-    ] = "",
+    since: Annotated[str | None, since_option("memories")] = None,
     lines: Annotated[
         bool, typer.Option("--lines", help="Rank single lines, printed as path:line:text.")
     ] = False,
@@ -53,7 +52,9 @@ def search(
     from familiar_cli.ui.terminal import print_page
 
     out, familiar = output(ctx), familiar_of(ctx)
-    options = options_from(k=k, method=method, within=within, since=since, lines=lines)
+    options = options_from(
+        k=k, method=method, within=within, since=day_of(familiar, since), lines=lines
+    )
     with steps(out) as report:
         found = familiar.search(text_or_stdin(query), options, report)
     page = search_page(found, lines=lines, explain=explain)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
-from familiar_cli.commands._options import ShowChange
+from familiar_cli.commands._options import AnyTime, ShowChange
 
 if TYPE_CHECKING:
     from familiar_cli.memory.desk import Mark
@@ -22,10 +22,7 @@ def add(
     ctx: typer.Context,
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What is to be done.")],
     *,
-    due: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …"),
-    ] = None,
+    due: AnyTime = None,
     dry_run: ShowChange = False,
 ) -> None:
     """Write a task into `tasks.md`.

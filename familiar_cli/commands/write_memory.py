@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output, with_models
+from familiar_cli.commands._base import App, familiar_of, moment_of, output, with_models
+from familiar_cli.commands._options import SinceTurns
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -32,10 +33,7 @@ def write_memory(
     again: Annotated[
         bool, typer.Option("--all", help="Read all turns, also those that were read before.")
     ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Only turns since a date, a time, or 7d, 12h, 90m."),
-    ] = None,
+    since: SinceTurns = None,
     steps: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="End after N steps; the rest goes on waiting."),
@@ -55,16 +53,14 @@ def write_memory(
     familiar write-memory --since 7d
     """
     from familiar_cli.actions.write_memory import memory_writer, write_now
-    from familiar_cli.clock import now
     from familiar_cli.errors import UsageError
-    from familiar_cli.history.when import read_when
     from familiar_cli.ui import writer_page as page
 
     out = output(ctx)
     if dry_run + estimate + review > 1:
         raise UsageError("--dry-run, --estimate and --review exclude each other", hint="Give one.")
     with with_models(familiar_of(ctx)) as familiar:
-        moment = read_when(since, now(), familiar.zone) if since else None
+        moment = moment_of(familiar, since)
         if estimate:
             told = memory_writer(familiar).estimate(since=moment, again=again)
             return out.answer(told, page.estimate_text(told))

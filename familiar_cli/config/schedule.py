@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConfigError
+from familiar_cli.when import WEEKDAY_OF, read_hour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import tzinfo
+    from datetime import date, time, tzinfo
 
-_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_FORM: Final = re.compile(
-    r"(?:daily|weekly (mon|tue|wed|thu|fri|sat|sun)|monthly (0?[1-9]|[12]\d|3[01]))"
-    r" ([01]?\d|2[0-3]):([0-5]\d)",
-    re.ASCII,
-)
+_MONTH_DAY: Final = re.compile(r"0?[1-9]|[12]\d|3[01]", re.ASCII)
 _DAY: Final = timedelta(days=1)
 _MOST_DAYS: Final = 70  # the longest way back to the 31st of a month
 
@@ -74,15 +70,18 @@ def read_schedule(text: str, key: str) -> Schedule:
 
 def parse_schedule(text: str) -> Schedule | None:
     """Return the schedule that `text` says, or None."""
-    found = _FORM.fullmatch(" ".join(text.lower().split()))
-    if found is None:
-        return None
-    weekday, month_day, hour, minute = found.groups()
-    return Schedule(
-        time(int(hour), int(minute)),
-        _DAYS.index(weekday) if weekday else None,
-        int(month_day) if month_day else None,
-    )
+    *days, hour = text.lower().split() or [""]
+    at = read_hour(hour)
+    match days:
+        case _ if at is None:
+            return None
+        case ["daily"]:
+            return Schedule(at)
+        case ["weekly", name] if name in WEEKDAY_OF:
+            return Schedule(at, weekday=WEEKDAY_OF[name])
+        case ["monthly", day] if _MONTH_DAY.fullmatch(day):
+            return Schedule(at, month_day=int(day))
+    return None
 
 
 def _back_from(day: date) -> Iterator[date]:

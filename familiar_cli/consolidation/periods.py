@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import UsageError
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +36,6 @@ _DECEMBER: Final = 12
 _WEEK: Final = timedelta(days=7)
 _DAY: Final = timedelta(days=1)
 _THURSDAY: Final = timedelta(days=3)
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -216,11 +213,6 @@ def day_at(now: datetime, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -
     while now < end_of(day - _DAY, zone, cutoff_hour):
         day -= _DAY
     return day
-
-
-def day_words(day: date) -> str:
-    """Return a day as a person writes it: `7 April 2026`. Independent of the locale."""
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def _next_month(year: int, month: int) -> tuple[int, int]:

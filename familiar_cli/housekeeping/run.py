@@ -23,7 +23,7 @@ from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import date
+    from datetime import datetime
 
     from familiar_cli.housekeeping.types import Check, Finding, Options
     from familiar_cli.memory.store.store import MemoryStore
@@ -69,7 +69,7 @@ def look_through(
     options: Options,
     names: Sequence[str] = (),
     *,
-    since: date | None = None,
+    since: datetime | None = None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
 ) -> Findings:
     """Return what the checks find. Nothing is changed, and no model is asked.
@@ -78,7 +78,7 @@ def look_through(
         store: The memory.
         options: What the checks go by.
         names: Which checks; none: all of them.
-        since: Only findings about a file that was changed on this day or later.
+        since: Only findings about a file that was changed then or later.
         on_step: Told what is being done, and how many files are read.
 
     Raises:
@@ -88,7 +88,7 @@ def look_through(
     words = frozenset[str]().union(*(check.words for check in wanted))
     corpus = read_corpus(store, words, lambda done: on_step("reading", done))
     notes = (*corpus.notes, *corpus.hidden)
-    changed = {n.rel_path for n in notes if since is None or n.modified.date() >= since}
+    changed = {n.rel_path for n in notes if since is None or n.modified >= since}
     found: list[Finding] = []
     for check in wanted:
         on_step(check.name, len(notes))

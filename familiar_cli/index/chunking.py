@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.index.dates import day_in, day_words, instance_in
+from familiar_cli.index.dates import day_in, instance_in
 from familiar_cli.index.markdown import parse, plain
 from familiar_cli.tokens import heuristic, reach
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,10 +11,6 @@ _DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _PERIOD: Final = re.compile(
     r"(?:weekly/(\d{4})-W(\d{2})|monthly/(\d{4})-(\d{2})|yearly/(\d{4}))\.md", re.ASCII
 )
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 
 
 def day_in(text: str) -> date | None:
@@ -41,11 +37,6 @@ def last_day(rel_path: str) -> str:
         return date(year, 12, 31).isoformat()
     except ValueError:  # `IllegalMonthError` is one, too
         return ""
-
-
-def day_words(day: date) -> str:
-    """Return `day` as a person writes it: `31 January 2026`. Independent of the locale."""
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def instance_in(rel_path: str) -> str:

@@ -44,7 +44,7 @@ def find(
             break
         made = _cut(file.text, file.rel_path)
         day = made.day.isoformat() if made.day else ""
-        about = day or last_day(file.rel_path) or local_day(file.mtime_ns)
+        about = day or last_day(file.rel_path) or local_day(file.mtime_ns, options.zone)
         if is_wanted(file.rel_path, about, options):
             hits += _counted(_Cutter(file, made, day, query, options).hits(words), file, options)
     hits.sort(key=lambda hit: -hit.score)

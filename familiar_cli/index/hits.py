@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -18,6 +18,7 @@ from familiar_cli.sqlite import rows_among
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import tzinfo
 
     from familiar_cli.index.rank import Scored, Weights
     from familiar_cli.index.types import Options
@@ -140,10 +141,10 @@ def age_days(day: str, mtime_ns: int, today: datetime) -> float:
     return max(0.0, (today.timestamp() - mtime_ns / 1e9) / _DAY_S)
 
 
-def local_day(mtime_ns: int) -> str:
-    """Return the local day of a file's time, as `2026-01-31`."""
+def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
+    """Return the day of a file's time in a timezone, as `2026-01-31`; None: the system's."""
     try:
-        return datetime.fromtimestamp(mtime_ns / 1e9).astimezone().date().isoformat()
+        return datetime.fromtimestamp(mtime_ns / 1e9, UTC).astimezone(zone).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return now().date().isoformat()
 

@@ -209,7 +209,7 @@ class _Asked:
         def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
             if options.since is None:
                 return ""  # nobody asks
-            return day or last_day(rel_path) or hits.local_day(mtime_ns)
+            return day or last_day(rel_path) or hits.local_day(mtime_ns, options.zone)
 
         wanted = [
             (id_,)

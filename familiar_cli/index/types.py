@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import date, tzinfo
 
     from familiar_cli.index.rank import Weights
 
@@ -26,6 +26,7 @@ class Options:
         method: `auto` takes words and meaning where there is a model, else words alone.
         within: Only files at or below this path.
         since: Only files about this day or later.
+        zone: Where days begin for a file that names none; None: in the system's timezone.
         exclude: Files to leave out, as paths.
         instance: The instance that asks; files it wrote are preferred.
         lines: Rank single lines, instead of files with their best passage.
@@ -41,6 +42,7 @@ class Options:
     method: Wanted = "auto"
     within: str = ""
     since: date | None = None
+    zone: tzinfo | None = None
     exclude: frozenset[str] = frozenset()
     instance: str = ""
     lines: bool = False
@@ -51,20 +53,16 @@ class Options:
     weights: Weights | None = None
 
 
-def options_from(*, k: int, method: str, within: str, since: str, lines: bool) -> Options:
+def options_from(*, k: int, method: str, within: str, since: date | None, lines: bool) -> Options:
     """Return options as they were typed.
 
     Raises:
-        UsageError: There is no such method, or `since` is no day.
+        UsageError: There is no such method.
     """
     known = get_args(Wanted)
     if method not in known:
         raise UsageError(f"There is no method {method!r}", hint=f"Known: {', '.join(known)}.")
-    try:
-        day = date.fromisoformat(since) if since else None
-    except ValueError as error:
-        raise UsageError(f"{since!r} is no day", hint="Write it as 2026-01-31.") from error
-    return Options(k=k, method=cast("Wanted", method), within=within, since=day, lines=lines)
+    return Options(k=k, method=cast("Wanted", method), within=within, since=since, lines=lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.text import one_line
 from familiar_cli.ui.memory_page import applied_text, size_text
+from familiar_cli.ui.terminal import local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import tzinfo
 
     from rich.console import RenderableType
 
@@ -47,14 +48,14 @@ def change_data(change: Change) -> dict[str, Any]:
     }
 
 
-def log_page(changes: Iterable[Change]) -> RenderableType:
+def log_page(changes: Iterable[Change], zone: tzinfo | None) -> RenderableType:
     """Return changes as a table: id, time, source, message."""
     from familiar_cli.ui.terminal import columns, plain
 
     return columns(
         [
             plain(change.commit.id[:SHORT], "yellow"),
-            plain(local(change.commit.time), "dim"),
+            plain(local(change.commit.time, zone), "dim"),
             plain(change.commit.source, "bold"),
             plain(change.commit.message),
         ]
@@ -62,13 +63,13 @@ def log_page(changes: Iterable[Change]) -> RenderableType:
     )
 
 
-def head_text(change: Change) -> str:
+def head_text(change: Change, zone: tzinfo | None) -> str:
     """Return what is known of one change, above its differences."""
     commit = change.commit
     lines = [
         f"commit  {commit.id}",
         f"source  {commit.source}",
-        f"time    {local(commit.time, seconds=True)}",
+        f"time    {local(commit.time, zone, seconds=True)}",
         *([f"run     {commit.run_id}"] if commit.run_id else []),
         *([f"undoes  {commit.undoes[:SHORT]}"] if commit.undoes else []),
         "",
@@ -99,17 +100,20 @@ def diff_page(text: str) -> RenderableType:
 
 
 def blame_text(
-    lines: Sequence[BlamedLine], said: Mapping[int, Sequence[Turn]] | None = None
+    lines: Sequence[BlamedLine],
+    zone: tzinfo | None,
+    said: Mapping[int, Sequence[Turn]] | None = None,
 ) -> str:
     """Return each line behind the commit, time and source that wrote it.
 
     Args:
         lines: The lines of a file.
+        zone: The timezone of the times shown.
         said: Turns to show below a line, by its number.
     """
     width = max((len(line.commit.source) for line in lines), default=0)
     return "".join(
-        f"{line.commit.id[:SHORT]}  {local(line.commit.time)}  {line.commit.source:<{width}}"
+        f"{line.commit.id[:SHORT]}  {local(line.commit.time, zone)}  {line.commit.source:<{width}}"
         f"  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
         + "".join(map(_said, (said or {}).get(line.line, ())))
         for line in lines
@@ -143,9 +147,3 @@ def compacted_text(done: Compacted) -> str:
         return f"would pack {done.objects:,} objects, {size_text(done.bytes_before)} on disk\n"
     sizes = f"{size_text(done.bytes_before)} -> {size_text(done.bytes_after)}"
     return f"packed {done.objects:,} objects, {sizes} on disk\n"
-
-
-def local(moment: datetime, *, seconds: bool = False) -> str:
-    """Return a moment in the machine's timezone."""
-    shape = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M"
-    return moment.astimezone().strftime(shape)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from familiar_cli.text import harmless
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import tzinfo
 
     from rich.console import RenderableType
 
@@ -18,7 +19,7 @@ _MOST_NAMED = 5
 _KILO = 1024
 
 
-def tree_page(files: Iterable[MemoryEntry]) -> RenderableType:
+def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> RenderableType:
     """Return files below their directories, with size and time of the last change."""
     rows: list[list[RenderableType]] = []
     above: list[str] = []
@@ -28,7 +29,7 @@ def tree_page(files: Iterable[MemoryEntry]) -> RenderableType:
             if directories[: depth + 1] != above[: depth + 1]:
                 rows.append([plain("  " * depth + directory + "/", "bold"), plain(""), plain("")])
         above = directories
-        time = entry.modified.astimezone().strftime("%Y-%m-%d %H:%M")
+        time = local(entry.modified, zone)
         size = plain(size_text(entry.size_bytes), "dim")
         rows.append([plain("  " * len(directories) + name), size, plain(time, "dim")])
     return columns(rows, right=(1,))

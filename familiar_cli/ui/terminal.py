@@ -21,7 +21,7 @@ from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import tzinfo
+    from datetime import datetime, tzinfo
 
     from rich.console import ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
@@ -71,17 +71,23 @@ def indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 4), expand=False)
 
 
-def local(moment: str | None, zone: tzinfo | None) -> str:
-    """Return a moment as `clock.iso` writes it in a timezone, to the minute; nothing for none.
+def local(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
+    """Return a moment in a timezone, to the minute, or to the second with its offset.
 
-    What a person wrote in its place, and is no moment, is returned as it is.
+    Args:
+        moment: A moment, or one as `clock.iso` writes it; other text is returned as it is, and
+            None as an empty text.
+        zone: The timezone; None: the system's.
+        seconds: Show seconds and the offset.
     """
+    shape = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M"
     if not moment:
         return ""
     try:
-        return parse_iso(moment).astimezone(zone).strftime("%Y-%m-%d %H:%M")
+        at = parse_iso(moment) if isinstance(moment, str) else moment
+        return at.astimezone(zone).strftime(shape)
     except (ValueError, OverflowError):
-        return moment
+        return str(moment)
 
 
 def columns(

@@ -287,7 +287,7 @@ def test_remember_reads_standard_input_and_dry_run_writes_nothing(ada) -> None:
 
 def test_remember_refuses_nothing_and_a_day_that_is_none() -> None:
     assert run("remember", " ").exit_code == 2
-    assert run("remember", "x", "--date", "yesterday").exit_code == 2
+    assert run("remember", "x", "--date", "soon").exit_code == 2
 
 
 def test_the_daemon_catches_up_with_days_weeks_and_digests(week, serve) -> None:

@@ -177,7 +177,7 @@ def test_an_empty_history_says_so(verb) -> None:
         (["show", "99"], 4, "There is no turn 99"),
         (["show", "--channel", "nowhere"], 4, "Nothing was said in channel 'nowhere'"),
         (["show", "--since", "2030-01-01"], 4, "in that time"),
-        (["show", "--since", "soon"], 2, "is no date or time"),
+        (["show", "--since", "soon"], 2, "is not a date or time"),
         (["show", "--last", "0"], 2, "--last"),
         (["show", "x"], 2, "x"),
         (["search"], 2, "Missing argument"),

@@ -89,7 +89,7 @@ def test_nothing_found_says_so_and_is_no_failure(memory) -> None:
     [
         (["???"], 2),
         (["tea", "--method", "magic"], 2),
-        (["tea", "--since", "yesterday"], 2),
+        (["tea", "--since", "soon"], 2),
         (["tea", "-k", "0"], 2),
         (["tea", "--in", "nowhere"], 4),
         (["tea", "--in", "../x"], 5),

@@ -16,7 +16,9 @@ def entry(path: str, size: int = 10) -> MemoryEntry:
 
 
 def test_files_stand_below_their_directories() -> None:
-    page = as_plain(tree_page([entry("a.md"), entry("b/c/d.md"), entry("b/c/e.md"), entry("b/f")]))
+    page = as_plain(
+        tree_page([entry("a.md"), entry("b/c/d.md"), entry("b/c/e.md"), entry("b/f")], UTC)
+    )
     assert [line[:10].rstrip() for line in page.splitlines()] == [
         "a.md",
         "b/",
@@ -28,7 +30,7 @@ def test_files_stand_below_their_directories() -> None:
 
 
 def test_names_and_lines_never_become_markup_or_escapes() -> None:
-    assert "[bold]x.md" in as_plain(tree_page([entry("[bold]x.md")]))
+    assert "[bold]x.md" in as_plain(tree_page([entry("[bold]x.md")], UTC))
     page = as_plain(hits_page([GrepHit("a.md", 7, "x [/b] \x1b[2Jtea", 13, 16)]))
     assert page.splitlines()[1].split(maxsplit=1) == ["7", "x [/b] [2Jtea"]
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import to_utc
+from familiar_cli.when import read_when
+
 if TYPE_CHECKING:
     from datetime import tzinfo
 
@@ -20,7 +23,6 @@ _MOMENT: Final = rf"({_DATE})(?:[T ]({_TIME})[ ]?({_OFFSET})?)?"
 _MARKED: Final = re.compile(
     rf"(?<![\w@])@{_MOMENT}(?![\w:])|\(due:?[ ]+{_MOMENT}\)", re.ASCII | re.IGNORECASE
 )
-_WHOLE: Final = re.compile(_MOMENT, re.ASCII | re.IGNORECASE)
 _MINUTE: Final = timedelta(minutes=1)
 
 
@@ -63,10 +65,20 @@ def due_in(words: str) -> FoundDue | None:
     return FoundDue(_due(*parts), found.start(), found.end())
 
 
-def read_due(text: str) -> Due | None:
-    """Return the time that the whole of `text` is, in the form of ISO 8601, or None."""
-    found = _WHOLE.fullmatch(text.strip())
-    return _due(*found.groups()) if found else None
+def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
+    """Return the time in the future that a person typed, as it is to be written down.
+
+    Raises:
+        UsageError: It is not a time; see `when.read_when`.
+    """
+    found = read_when(text, now, zone, ahead=True)
+    moment = found.moment
+    if found.is_counted:
+        return due_of(moment, zone)
+    if not found.has_time:
+        return Due(moment.date().isoformat(), moment, has_time=False)
+    shown = moment.isoformat(" ", "seconds" if moment.second else "minutes")
+    return Due(shown, moment, has_time=True)
 
 
 def due_of(moment: datetime, zone: tzinfo | None) -> Due:
@@ -83,21 +95,6 @@ def due_of(moment: datetime, zone: tzinfo | None) -> Due:
     if to_utc(plain, zone) == utc:
         return Due(shown, plain, has_time=True)
     return Due(f"{shown}{local.isoformat()[-6:]}", local, has_time=True)
-
-
-def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a moment in UTC; one without a timezone is local.
-
-    Of an hour that comes twice, the first is meant. What no calendar holds becomes the nearest that
-    one does.
-    """
-    try:
-        if moment.tzinfo is not None or zone is None:
-            return moment.astimezone(UTC)
-        return moment.replace(tzinfo=zone).astimezone(UTC)
-    except (OverflowError, ValueError, OSError):
-        far = datetime.max if moment.year > 2000 else datetime.min  # noqa: DTZ901, PLR2004
-        return far.replace(tzinfo=UTC)
 
 
 def _due(date: str, time: str | None, offset: str | None) -> Due:

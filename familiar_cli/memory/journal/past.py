@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError, NotFoundError, UsageError
 from familiar_cli.memory.journal.history import History, is_id
 from familiar_cli.memory.journal.repository import translated
@@ -14,6 +13,7 @@ from familiar_cli.memory.store import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from familiar_cli.memory.journal.blame import BlamedLine
     from familiar_cli.memory.journal.commits import Commit
@@ -66,21 +66,17 @@ class Past:
         rel_path: str = "",
         *,
         source: str | None = None,
-        since: str | None = None,
+        since: datetime | None = None,
         limit: int | None = None,
     ) -> list[Change]:
         """Return the changes of a file, a directory or everything, newest first.
 
         Raises:
             NotFoundError: The journal knows nothing at `rel_path`.
-            UsageError: `since` is no time.
         """
-        from familiar_cli.memory.journal.when import moment
-
         clean = paths.parse(rel_path)
-        begin = moment(since, clock.now()) if since else None
         with self._history() as history:
-            found = list(history.log(clean, source=source, since=begin, limit=limit))
+            found = list(history.log(clean, source=source, since=since, limit=limit))
             if not found and clean and not any(history.log(clean, limit=1)):
                 raise self._unknown(clean)
             return found

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.desk.due import due_in, due_of
-from familiar_cli.memory.desk.when import DAYS, parse_when
+from familiar_cli.memory.desk.due import due_in, due_of, parse_due
+from familiar_cli.when import WEEKDAYS
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 21, 22, 47, 30, tzinfo=UTC)  # a Saturday, 23:47:30 in Oslo
@@ -52,10 +52,12 @@ MOMENTS = st.datetimes(
         ("in 20 min", "2026-11-22 00:08"),
         ("in 3 days", "2026-11-24 23:48"),
         ("in a week", "2026-11-28 23:48"),
+        ("3d", "2026-11-24 23:48"),
+        ("in 2h", "2026-11-22 01:48"),
     ],
 )
 def test_the_forms(typed, written) -> None:
-    assert parse_when(typed, NOW, OSLO).written == written
+    assert parse_due(typed, NOW, OSLO).written == written
 
 
 @pytest.mark.parametrize(
@@ -74,11 +76,13 @@ def test_the_forms(typed, written) -> None:
         "friday friday",
         "9:75",
         "in -1 days",
+        "2 hours ago",
+        "last friday",
     ],
 )
 def test_anything_else_is_refused_with_the_forms(typed) -> None:
     with pytest.raises(UsageError) as error:
-        parse_when(typed, NOW, OSLO)
+        parse_due(typed, NOW, OSLO)
     assert "tomorrow 9:00" in error.value.hint
 
 
@@ -94,23 +98,23 @@ def test_what_is_written_is_read_as_the_same_moment_rounded_up(moment, zone) -> 
 @settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.integers(0, 10_000))
 def test_hours_are_counted_whatever_the_clocks_do(now, zone, hours) -> None:
-    due = parse_when(f"in {hours} hours", now, zone).at(zone)
+    due = parse_due(f"in {hours} hours", now, zone).at(zone)
     assert timedelta(0) <= due - now - timedelta(hours=hours) < timedelta(minutes=1)
 
 
 @settings(max_examples=100, deadline=None)
-@given(MOMENTS, ZONES, st.sampled_from(DAYS))
+@given(MOMENTS, ZONES, st.sampled_from(WEEKDAYS))
 def test_a_weekday_is_within_a_week_and_never_today(now, zone, day) -> None:
-    found = parse_when(day, now, zone).moment.date()
+    found = parse_due(day, now, zone).moment.date()
     ahead = (found - now.astimezone(zone).date()).days
     assert 1 <= ahead <= 7
-    assert DAYS[found.weekday()] == day
+    assert WEEKDAYS[found.weekday()] == day
 
 
 @settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.times())
 def test_an_hour_alone_is_the_next_time_it_comes(now, zone, hour) -> None:
-    due = parse_when(f"{hour:%H:%M}", now, zone)
+    due = parse_due(f"{hour:%H:%M}", now, zone)
     assert (due.moment.hour, due.moment.minute) == (hour.hour, hour.minute)
     days = (due.moment.date() - now.astimezone(zone).date()).days
     assert days in {0, 1}
@@ -121,21 +125,21 @@ def test_an_hour_alone_is_the_next_time_it_comes(now, zone, hour) -> None:
 @given(st.text(max_size=40))
 def test_no_text_breaks_it(typed) -> None:
     with suppress(UsageError):
-        assert parse_when(typed, NOW, OSLO).moment
+        assert parse_due(typed, NOW, OSLO).moment
 
 
 def test_the_hour_that_comes_twice_is_told_apart() -> None:
     now = datetime(2026, 10, 24, 23, 30, tzinfo=UTC)  # 01:30 in Oslo; the clocks go back at 03:00
-    first, second = (parse_when(f"in {n} hours", now, OSLO) for n in (1, 2))
+    first, second = (parse_due(f"in {n} hours", now, OSLO) for n in (1, 2))
     assert (first.written, second.written) == ("2026-10-25 02:30", "2026-10-25 02:30+01:00")
     assert second.at(OSLO) - first.at(OSLO) == timedelta(hours=1)
 
 
 def test_a_time_that_the_clocks_leave_out_is_an_hour_later() -> None:
-    due = parse_when("2026-03-29 02:30", NOW, OSLO).at(OSLO)
+    due = parse_due("2026-03-29 02:30", NOW, OSLO).at(OSLO)
     assert due.astimezone(OSLO).isoformat() == "2026-03-29T03:30:00+02:00"
 
 
 def test_days_keep_the_time_of_day_over_a_change_of_clocks() -> None:
     now = datetime(2026, 10, 24, 10, 0, tzinfo=UTC)
-    assert parse_when("in 1 day", now, OSLO).written == "2026-10-25 12:00"
+    assert parse_due("in 1 day", now, OSLO).written == "2026-10-25 12:00"

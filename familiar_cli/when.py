@@ -1,0 +1,200 @@
+"""Times as people type them: `7d`, `yesterday`, `2026-01-31 14:00`, `tomorrow 9:00`.
+
+One grammar for every command and setting; docs/reference/times.md lists the forms.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.clock import to_ms, to_utc
+from familiar_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_BACK_FORMS: Final = "`2026-01-31`, `2026-01-31 14:00`, `yesterday`, `7d` or `12h`"
+_AHEAD_FORMS: Final = "`2026-11-30`, `2026-11-30 09:00`, `tomorrow 9:00`, `friday` or `in 2 hours`"
+
+WEEKDAY_OF: Final = {
+    **{name: n for n, name in enumerate(WEEKDAYS)},
+    **{name[:3]: n for n, name in enumerate(WEEKDAYS)},
+    "tues": 1,
+    "wednes": 2,
+    "thur": 3,
+    "thurs": 3,
+}
+"""The number of each name of a weekday, long or short; Monday is 0."""
+
+_NEAR: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_MINUTES: Final = {
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 1),
+    **dict.fromkeys(("h", "hour", "hours"), 60),
+}
+_DAYS: Final = {
+    **dict.fromkeys(("d", "day", "days"), 1),
+    **dict.fromkeys(("w", "week", "weeks"), 7),
+}
+_COUNTED: Final = re.compile(r"(in )?(\d{1,9}|an?) ?([a-z]+)( ago)?", re.ASCII)
+_CLOCK: Final = re.compile(r"(\d{1,2})(?:[:.](\d{2}))? ?([ap]m)?", re.ASCII)
+_LOOSE: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[T ](\d{1,2}:[\d:.]+) ?(Z|[+-]\d{2}:?\d{2})?", re.ASCII
+)
+_NOON: Final = 12
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A time that somebody typed.
+
+    Args:
+        moment: What it means; without a timezone it is local. A day alone is its beginning.
+        has_time: It says an hour, not only a day.
+        is_counted: It was counted from now, as in `in 2 hours`.
+    """
+
+    moment: datetime
+    has_time: bool
+    is_counted: bool = False
+
+
+def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = False) -> When:
+    """Return the time that `text` means.
+
+    Days and weeks keep the time of day, also where the clocks change in between; hours and minutes
+    are counted.
+
+    Args:
+        text: What somebody typed.
+        now: The present, with a timezone.
+        zone: Where the familiar lives; None: the system's.
+        ahead: `2h`, `friday` and `9:00` lie in the future; else in the past.
+
+    Raises:
+        UsageError: It is not a time, or no calendar holds it.
+    """
+    words = " ".join(text.split())
+    try:
+        found = _absolute(words) or _Relative(now, zone, ahead=ahead).read(words.lower())
+    except OverflowError:
+        found = None
+    if found is None:
+        raise UsageError(
+            f"{text!r} is not a date or time",
+            hint=f"Write {_AHEAD_FORMS if ahead else _BACK_FORMS}.",
+        )
+    return found
+
+
+def read_moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
+    """Return the moment in UTC that `text` means, as in `--since 7d`; see `read_when`."""
+    return to_ms(to_utc(read_when(text, now, zone).moment, zone))
+
+
+def read_day(text: str, now: datetime, zone: tzinfo | None) -> date:
+    """Return the day, where the familiar lives, that `text` means; see `read_when`."""
+    moment = read_when(text, now, zone).moment
+    return (moment.astimezone(zone) if moment.tzinfo else moment).date()
+
+
+def read_hour(text: str) -> time | None:
+    """Return the time of day that `text` means: `9:00`, `9.30`, `9am`; None for anything else."""
+    found = _CLOCK.fullmatch(text)
+    if found is None or (found[2] is None and found[3] is None):
+        return None
+    hour, minute = int(found[1]), int(found[2] or 0)
+    if found[3]:
+        if not 1 <= hour <= _NOON:
+            return None
+        hour = hour % _NOON + (_NOON if found[3] == "pm" else 0)
+    try:
+        return time(hour, minute)
+    except ValueError:
+        return None
+
+
+def day_words(day: date) -> str:
+    """Return `day` as a person writes it: `31 January 2026`. Independent of the locale."""
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _absolute(words: str) -> When | None:
+    """Return a time in the form of ISO 8601; the hour may have one digit."""
+    text = words.upper()
+    if found := _LOOSE.fullmatch(text):
+        day, hour, offset = found.groups()
+        text = f"{day}T{hour if hour[2] == ':' else f'0{hour}'}{offset or ''}"
+    with suppress(ValueError):
+        return When(datetime.combine(date.fromisoformat(text), time()), has_time=False)
+    with suppress(ValueError):
+        return When(datetime.fromisoformat(text), has_time=True)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Relative:
+    """Reads times that depend on the present."""
+
+    now: datetime
+    zone: tzinfo | None
+    ahead: bool
+
+    def read(self, words: str) -> When | None:
+        return self._counted(words) or self._named(words)
+
+    def _counted(self, words: str) -> When | None:
+        found = _COUNTED.fullmatch(words)
+        if found is None or found[4 if self.ahead else 1]:
+            return None
+        count = (int(found[2]) if found[2].isdigit() else 1) * (1 if self.ahead else -1)
+        if found[3] in _MINUTES:
+            moment = self.now.astimezone(UTC) + timedelta(minutes=count * _MINUTES[found[3]])
+        elif found[3] in _DAYS:
+            there = self._wall() + timedelta(days=count * _DAYS[found[3]])
+            moment = to_utc(there, self.zone)
+        else:
+            return None
+        return When(moment, has_time=True, is_counted=True)
+
+    def _named(self, words: str) -> When | None:
+        beside = "next " if self.ahead else "last "
+        first, _, rest = words.removeprefix("on ").removeprefix(beside).partition(" ")
+        day = self._day(first.rstrip(","))
+        if day is None:
+            hour = read_hour(words.removeprefix("at "))
+            return self._nearest(hour) if hour else None
+        if not rest:
+            return When(datetime.combine(day, time()), has_time=False)
+        hour = read_hour(rest.removeprefix("at "))
+        return When(datetime.combine(day, hour), has_time=True) if hour else None
+
+    def _day(self, word: str) -> date | None:
+        """Return the day a word names; a weekday is the next or the last one, and never today."""
+        today = self._wall().date()
+        if word in _NEAR:
+            return today + timedelta(days=_NEAR[word])
+        if word not in WEEKDAY_OF:
+            return None
+        if self.ahead:
+            return today + timedelta(days=(WEEKDAY_OF[word] - today.weekday() - 1) % 7 + 1)
+        return today - timedelta(days=(today.weekday() - WEEKDAY_OF[word] - 1) % 7 + 1)
+
+    def _nearest(self, hour: time) -> When:
+        """Return the next or the last time that the clock shows an hour."""
+        today = datetime.combine(self._wall().date(), hour)
+        passed = to_utc(today, self.zone) <= self.now
+        days = int(passed) if self.ahead else -int(not passed)
+        return When(today + timedelta(days=days), has_time=True)
+
+    def _wall(self) -> datetime:
+        """Return what the clock on the wall shows."""
+        return self.now.astimezone(self.zone).replace(tzinfo=None, fold=0)
