@@ -81,7 +81,7 @@ class Life:
         started = time.perf_counter()
         now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
         states = survey(self.store, Today(now, UTC), "bench", self.cache)
-        engine = Engine(self.store, lambda: composer, lambda *_: "")
+        engine = Engine(self.store, lambda: composer)
         report = asyncio.run(Consolidator(states, engine).run())
         seconds = time.perf_counter() - started
         return Cost(seconds, composer.prompt_tokens, len(report.done))

@@ -19,13 +19,13 @@ from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at
+from familiar_cli.consolidation.plans import hold_back
 from familiar_cli.consolidation.replies import Replies
-from familiar_cli.consolidation.review_plans import plan_for, plans_of, take_back
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.passes.lapses import CONSOLIDATING, DISTILLING
 from familiar_cli.passes.turnstile import one_at_a_time
-from familiar_cli.review.pending import stage
+from familiar_cli.review.plans import read_plans
 from familiar_cli.when import read_day
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.slots import session_path, slot_of
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.digests import Distilled, Name
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.consolidation.types import Change, Why
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.memory.store.transactions import Transaction
 
     T = TypeVar("T")
 
@@ -121,7 +119,7 @@ class Consolidating:
                 states,
                 self._engine(SLOT, how),
                 chats_of=self._chats_of,
-                plans=plans_of(self._familiar.memory, again=again),
+                plans=read_plans(self._familiar.memory, again=again),
                 wanted_tiers=tiers,
                 only=only,
             )
@@ -169,12 +167,12 @@ class Consolidating:
         found: list[str] = []
         if self._familiar.config.consolidation.auto == "on":
             states = self._states()
-            plans = plans_of(self._familiar.memory)
+            plans = read_plans(self._familiar.memory)
             found += [
                 period.name
                 for tier in TIERS
                 for period in states.periods(tier)
-                if (one := states.of(period)).wants_work and not plans.hold_back(one)
+                if (one := states.of(period)).wants_work and not hold_back(plans, one)
             ]
         if self._familiar.config.distill.auto == "on":
             found += self.distiller().due()
@@ -254,7 +252,7 @@ class Consolidating:
             lambda name: self._engine(slots[name], how),
             self.today,
             name=self._familiar.name,
-            plans=plans_of(self._familiar.memory),
+            plans=read_plans(self._familiar.memory),
         )
 
     def _engine(self, slot: str, how: How) -> Engine:
@@ -263,16 +261,7 @@ class Consolidating:
                 self._composers[slot] = self._composer(slot, how)
             return self._composers[slot]
 
-        def hold(tx: Transaction, change: Change, why: Why) -> str:
-            plan = plan_for(change, why, model=self._familiar.slot(slot).model, run=self._run)
-            stage(tx, plan)
-            return plan.id
-
-        def wrote(tx: Transaction, name: str) -> None:
-            take_back(tx, memory, name)
-
-        memory = self._familiar.memory
-        return Engine(memory, composer, hold, wrote, how.review, how.dry_run)
+        return Engine(self._familiar.memory, composer, self._run, how.review, how.dry_run)
 
     def _composer(self, slot: str, how: How) -> Composer:
         from familiar_cli.llm.slots import (  # days need no model

@@ -13,19 +13,20 @@ from familiar_cli.housekeeping.judging import Judgement, judge
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
 from familiar_cli.jobs import in_thread
-from familiar_cli.review.pending import Pending, PendingFile, pending_ids, stage
-from familiar_cli.review.rejected import forget, rejected
+from familiar_cli.memory.sources import HOUSEKEEPING
+from familiar_cli.review.pending import ReviewPlan, stage
+from familiar_cli.review.plans import read_plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import date, datetime
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.housekeeping.types import Finding
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped
+    from familiar_cli.review.plans import Plans
 
-SOURCE: Final = "housekeeping"
 SLOT: Final = "consolidation"
 _ID_CHARS: Final = 8
 
@@ -138,13 +139,16 @@ async def tidy_up(
     if ask_model:
         on_step("asking the model", looked.files)
     judged, problem = await _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
-    plans = _Plans(familiar.memory)
+    plans = read_plans(familiar.memory, again=again)
+    repairs = [plan_of(finding) for finding in looked.findings]
+    new = _new(repairs, plans) if propose else {}
+    _propose(familiar.memory, new.values())
     found = tuple(
-        plans.found(finding, judged.get(number), propose=propose, again=again)
-        for number, finding in enumerate(looked.findings)
+        _found(finding, repair, {*plans.waiting, *new}, plans, judged.get(number))
+        for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True))
     )
     skipped = (*looked.skipped, *days.skipped)
-    return Tidied(found, looked.checks, looked.files, plans.leave(), skipped, problem)
+    return Tidied(found, looked.checks, looked.files, tuple(new), skipped, problem)
 
 
 class _Days:
@@ -168,52 +172,57 @@ class _Days:
         return turn.at.astimezone(self._familiar.zone).date() if turn else None
 
 
-def plan_of(finding: Finding) -> Pending | None:
+def plan_of(finding: Finding) -> ReviewPlan | None:
     """Return the plan that would mend what was found; None: it takes a person's judgement.
 
     The same finding always gives a plan of the same name, so that it waits only once.
     """
     if not finding.repair:
         return None
-    files = tuple(PendingFile(e.rel_path, e.before, e.after) for e in finding.repair)
-    told = json.dumps([[f.rel_path, f.before, f.after] for f in files])
+    told = json.dumps([[f.rel_path, f.before, f.after] for f in finding.repair])
     digest = hashlib.sha256(told.encode()).hexdigest()[:_ID_CHARS]
-    plan_id = f"{SOURCE}-{finding.check}-{digest}"
-    return Pending(
-        plan_id, SOURCE, iso(now()), "review", SOURCE, (0, 0), files, SOURCE, grounds=digest
+    return ReviewPlan(
+        id=f"{HOUSEKEEPING}-{finding.check}-{digest}",
+        run=HOUSEKEEPING,
+        created=iso(now()),
+        why="review",
+        model=HOUSEKEEPING,
+        turns=(0, 0),
+        files=finding.repair,
+        source=HOUSEKEEPING,
+        grounds=digest,
     )
 
 
-class _Plans:
-    """The plans of the findings: which wait, which a person said no to, and which are new."""
+def _new(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, ReviewPlan]:
+    """Return the plans, by name, that neither wait nor were rejected."""
+    return {
+        plan.id: plan
+        for plan in repairs
+        if plan and plan.id not in plans.waiting and not plans.is_rejected(plan.id, plan.grounds)
+    }
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
-        self._waiting = set(pending_ids(store))
-        self._rejected = rejected(store)
-        self._new: dict[str, Pending] = {}
 
-    def found(
-        self, finding: Finding, judgement: Judgement | None, *, propose: bool, again: bool
-    ) -> Found:
-        """Return a finding with its plan, which is made if it is to be proposed."""
-        plan = plan_of(finding)
-        if plan is None:
-            return Found(finding, judgement=judgement)
-        no = not again and self._rejected.get(plan.id) == plan.grounds
-        if propose and not no and plan.id not in self._waiting:
-            self._new[plan.id] = plan
-        waits = plan.id in self._waiting or plan.id in self._new
-        return Found(finding, plan.id if waits else None, no, judgement)
+def _propose(store: MemoryStore, new: Collection[ReviewPlan]) -> None:
+    """Put plans before a person, in one transaction."""
+    if not new:
+        return
+    with store.transaction(HOUSEKEEPING, f"propose {len(new)} repairs") as tx:
+        for plan in new:
+            stage(tx, store, plan)
 
-    def leave(self) -> tuple[str, ...]:
-        """Put the new plans before a person, in one transaction, and return their names."""
-        if self._new:
-            with self._store.transaction(SOURCE, f"propose {len(self._new)} repairs") as tx:
-                for plan in self._new.values():
-                    stage(tx, plan)
-                    forget(tx, self._store, plan.id)
-        return tuple(self._new)
+
+def _found(
+    finding: Finding,
+    repair: ReviewPlan | None,
+    waiting: Collection[str],
+    plans: Plans,
+    judgement: Judgement | None,
+) -> Found:
+    if repair is None:
+        return Found(finding, judgement=judgement)
+    plan_id = repair.id if repair.id in waiting else None
+    return Found(finding, plan_id, plans.is_rejected(repair.id, repair.grounds), judgement)
 
 
 async def _judged(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.review.pending import Pending
+    from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
 
 app = group("Look at changes of memory that wait for your yes, and take or reject them.")
@@ -140,7 +140,7 @@ def reject(
 def _decide(
     out: Output,
     memory: MemoryStore,
-    plan: Pending,
+    plan: ReviewPlan,
     take: set[int],
     drop: set[int],
     *,
@@ -158,7 +158,7 @@ def _decide(
         out.note(note)
 
 
-def _told(plan: Pending, drop: set[int], left: int, *, dry_run: bool) -> Iterator[str]:
+def _told(plan: ReviewPlan, drop: set[int], left: int, *, dry_run: bool) -> Iterator[str]:
     if drop:
         verb = "would be rejected" if dry_run else "rejected"
         yield f"{len(drop)} of {len(plan.hunks)} pieces {verb}."
@@ -170,7 +170,7 @@ def _told(plan: Pending, drop: set[int], left: int, *, dry_run: bool) -> Iterato
         yield "Nothing was changed (--dry-run)."
 
 
-def _plan(memory: MemoryStore, plan_id: str | None) -> Pending:
+def _plan(memory: MemoryStore, plan_id: str | None) -> ReviewPlan:
     from familiar_cli.errors import NotFoundError
     from familiar_cli.review.pending import pending_ids, read_pending
 
@@ -182,7 +182,7 @@ def _plan(memory: MemoryStore, plan_id: str | None) -> Pending:
     return read_pending(memory, plan_id or known[0])
 
 
-def _summary(plan: Pending) -> dict[str, object]:
+def _summary(plan: ReviewPlan) -> dict[str, object]:
     return {
         "id": plan.id,
         "run": plan.run,

@@ -20,7 +20,7 @@ from familiar_cli.consolidation.pages import (
     readable,
 )
 from familiar_cli.consolidation.periods import TIERS, parts
-from familiar_cli.consolidation.plans import Plans
+from familiar_cli.consolidation.plans import hold_back
 from familiar_cli.consolidation.types import Wanted
 from familiar_cli.errors import (
     ConfigError,
@@ -30,6 +30,7 @@ from familiar_cli.errors import (
     PromptTooLongError,
     UnusableReplyError,
 )
+from familiar_cli.review.plans import Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -192,7 +193,7 @@ class Consolidator:
         if not period_state.wants_work:
             return
         by_model = period_state.period.tier != "daily"
-        reason = self._plans.hold_back(period_state)
+        reason = hold_back(self._plans, period_state)
         reason = reason or (self._stopped if by_model else "")
         if not reason:
             reason = await self._make(period_state)
@@ -230,7 +231,7 @@ class Consolidator:
 
     def _note(self, period_state: PeriodState, wanted: Wanted, made: Made | None) -> None:
         """Put what was made into the report, and into the library that later tiers are made of."""
-        before, after = (made.change.before, made.change.after) if made else (None, None)
+        before, after = (made.file.before, made.file.after) if made else (None, None)
         old = read_page(before).digest if before is not None else ""
         changed = after is None or read_page(after).digest != old
         again = period_state.state == "stale"

@@ -19,9 +19,10 @@ from familiar_cli.consolidation.pages import (
     read_page,
     readable,
 )
-from familiar_cli.consolidation.plans import Plans
+from familiar_cli.consolidation.plans import plan_id
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
+from familiar_cli.review.plans import Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -217,10 +218,9 @@ class Distiller:
             return Distilled(name, wanted.rel_path, "nothing", tokens)
         if not again and self._is_fresh(page, wanted):
             return Distilled(name, wanted.rel_path, "unchanged", tokens, sources)
-        plan = self._plans.waiting.get(name)
-        if plan:
-            return Distilled(name, wanted.rel_path, "held", tokens, sources, plan)
-        if not again and self._plans.is_rejected(name, wanted.sources):
+        if plan_id(name) in self._plans.waiting:
+            return Distilled(name, wanted.rel_path, "held", tokens, sources, plan_id(name))
+        if not again and self._is_rejected(wanted):
             return Distilled(name, wanted.rel_path, "rejected", tokens, sources)
         engine = self._engine(name)
         if engine.dry_run and wanted.body is None:
@@ -228,8 +228,7 @@ class Distiller:
         return self._told(name, wanted, await engine.make(wanted), tokens)
 
     def _told(self, name: Name, wanted: Wanted, made: Made, tokens: int) -> Distilled:
-        change = made.change
-        now = tokens if made.held else self._count(readable(change.after))
+        now = tokens if made.held else self._count(readable(made.file.after))
         return Distilled(
             name,
             wanted.rel_path,
@@ -237,8 +236,8 @@ class Distiller:
             now,
             tuple(wanted.sources),
             made.held,
-            change.before,
-            change.after,
+            made.file.before,
+            made.file.after,
             made.refused,
         )
 
@@ -253,9 +252,9 @@ class Distiller:
         fresh = self._is_fresh(page, wanted)
         record = page.record
         made_at = record.made_at if record else ""
-        plan_id = self._plans.waiting.get(name, "")
-        rejected = not fresh and self._plans.is_rejected(name, wanted.sources)
-        wants = digest.switched_on and not (fresh or plan_id or rejected) and bool(wanted.items)
+        waits = plan_id(name) in self._plans.waiting
+        rejected = not fresh and self._is_rejected(wanted)
+        wants = digest.switched_on and not (fresh or waits or rejected) and bool(wanted.items)
         return Status(
             name,
             self._count(readable(page.body)),
@@ -265,7 +264,7 @@ class Distiller:
             wants and self._is_time(name, made_at),
             fresh,
             digest.switched_on,
-            plan_id=plan_id,
+            plan_id=plan_id(name) if waits else "",
             rejected=rejected,
         )
 
@@ -282,6 +281,10 @@ class Distiller:
     def _is_fresh(self, page: Page, wanted: Wanted) -> bool:
         wants = Record(wanted.sources).input_hash
         return page.record is not None and page.record.input_hash == wants
+
+    def _is_rejected(self, wanted: Wanted) -> bool:
+        """Return whether a person rejected what was made of just these sources."""
+        return self._plans.is_rejected(plan_id(wanted.name), Record(wanted.sources).input_hash)
 
     def _page(self, rel_path: str) -> Page:
         there = self._store.exists(rel_path)

@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.consolidation.composing import told
 from familiar_cli.consolidation.keeping import hand_in, made_again
 from familiar_cli.consolidation.pages import Page, Record, page_text, read_page
-from familiar_cli.consolidation.types import SOURCE, Change, Made
+from familiar_cli.consolidation.plans import made_from, plan_for, plan_id
+from familiar_cli.consolidation.types import Made
 from familiar_cli.errors import ConflictError
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.sources import CONSOLIDATION
 from familiar_cli.memory.store.types import MISSING
+from familiar_cli.review.pending import PlannedFile, stage
+from familiar_cli.review.rejected import forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.consolidation.composing import Composer
     from familiar_cli.consolidation.keeping import Hand
-    from familiar_cli.consolidation.types import Refused, Wanted, Why
+    from familiar_cli.consolidation.types import Refused, Wanted
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.review.pending import Why
 
 _TRIES: Final = 3
 _HALF: Final = 0.5
@@ -35,16 +40,14 @@ class Engine:
     Args:
         store: The memory.
         composer: Opens what asks the model; called when a model is needed.
-        hold: Stages a change as a plan that waits for a person, and returns the plan's name.
-        wrote: Told within the transaction that writes what a model made, by the name of the file.
+        run: The run that its plans name.
         review: Everything a model wrote waits for a person.
         dry_run: Nothing is written.
     """
 
     store: MemoryStore
     composer: Callable[[], Composer]
-    hold: Callable[[Transaction, Change, Why], str]
-    wrote: Callable[[Transaction, str], None] = lambda *_: None
+    run: str = ""
     review: bool = False
     dry_run: bool = False
 
@@ -82,7 +85,8 @@ class Engine:
             text = text.replace("\n", "\r\n")
         record = Record(wanted.sources, marks, wanted.made_at)
         after = page_text(Page(text, record, page.front))
-        return Made(Change(wanted.name, wanted.rel_path, before, after), expect, refused)
+        file = PlannedFile(wanted.rel_path, before, after, has_record=True)
+        return Made(file, expect, refused)
 
     def _hand(self, rel_path: str) -> tuple[Page, Hand, str | None, str]:
         """Return a file as it is: its page, what a person did to it, its text and hash."""
@@ -95,30 +99,36 @@ class Engine:
 
     def _written(self, wanted: Wanted, made: Made) -> Made:
         by_model = wanted.body is None
-        too_short = shrinks(made.change) and not wanted.may_shrink
-        waits = by_model and changes_text(made.change) and (self.review or too_short)
-        count = len(wanted.sources)
-        message = f"{wanted.name} from {count} {'file' if count == 1 else 'files'}"
+        too_short = shrinks(made.file) and not wanted.may_shrink
+        waits = by_model and changes_text(made.file) and (self.review or too_short)
+        message = made_from(wanted.name, len(wanted.sources))
         held = ""
-        with self.store.transaction(SOURCE, message, dry_run=self.dry_run) as tx:
+        with self.store.transaction(CONSOLIDATION, message, dry_run=self.dry_run) as tx:
             if waits:
-                held = self.hold(tx, made.change, "review" if self.review else "held")
+                held = self._hold(tx, wanted.name, made.file)
             else:
-                tx.write(wanted.rel_path, made.change.after, expect=made.expect)
-                self.wrote(tx, wanted.name)
+                tx.write(wanted.rel_path, made.file.after, expect=made.expect)
+                forget(tx, self.store, plan_id(wanted.name))
         if by_model:
             self.composer().forget(wanted.name)
-        return Made(made.change, made.expect, made.refused, held)
+        return Made(made.file, made.expect, made.refused, held)
+
+    def _hold(self, tx: Transaction, name: str, file: PlannedFile) -> str:
+        """Stage a plan that waits for a person, and return its name."""
+        why: Why = "review" if self.review else "held"
+        plan = plan_for(name, file, why, model=self.composer().model.name, run=self.run)
+        stage(tx, self.store, plan)
+        return plan.id
 
 
-def changes_text(change: Change) -> bool:
+def changes_text(file: PlannedFile) -> bool:
     """Return whether a change is more than one of the record: there is something to decide on."""
-    return change.before is None or read_page(change.before).body != read_page(change.after).body
+    return file.before is None or read_page(file.before).body != read_page(file.after).body
 
 
-def shrinks(change: Change) -> bool:
+def shrinks(file: PlannedFile) -> bool:
     """Return whether a change takes away more than half of what a file says."""
-    old, new = (_size(text) for text in (change.before or "", change.after))
+    old, new = (_size(text) for text in (file.before or "", file.after))
     return old >= _LEAST_CHARS and new < _HALF * old
 
 

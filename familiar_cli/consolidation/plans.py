@@ -1,50 +1,66 @@
-"""The plans that a person has not answered yet, and those that they said no to."""
+"""Plans for the files of periods and digests, and why a plan keeps a period from being made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from familiar_cli.consolidation.pages import Record
+from familiar_cli.clock import iso, now
+from familiar_cli.consolidation.pages import Record, read_page
+from familiar_cli.memory.sources import CONSOLIDATION
+from familiar_cli.review.pending import ReviewPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from familiar_cli.consolidation.period_states import PeriodState
+    from familiar_cli.review.pending import PlannedFile, Why
+    from familiar_cli.review.plans import Plans
 
 
-@dataclass(frozen=True, slots=True)
-class Plans:
-    """What a person was asked, by the names of periods and digests.
+def plan_id(name: str) -> str:
+    """Return the name of the plan for a period or a digest."""
+    return f"consolidate-{name}"
+
+
+def plan_for(name: str, file: PlannedFile, why: Why, *, model: str, run: str) -> ReviewPlan:
+    """Return the plan for the file of a period or a digest.
 
     Args:
-        waiting: The name of the plan that waits.
-        rejected: The hash of what the plan was made of that they said no to.
+        name: Of the period or digest.
+        file: The file before and after.
+        why: Why it waits.
+        model: Who wrote it.
+        run: The run that made it.
     """
+    made_of = read_page(file.after).record or Record({})
+    return ReviewPlan(
+        id=plan_id(name),
+        run=run,
+        created=iso(now()),
+        why=why,
+        model=model,
+        turns=(0, 0),
+        files=(file,),
+        source=CONSOLIDATION,
+        rests_on=made_from(name, len(made_of.sources)),
+        grounds=made_of.input_hash,
+    )
 
-    waiting: Mapping[str, str] = field(default_factory=dict)
-    rejected: Mapping[str, str] = field(default_factory=dict)
 
-    def is_rejected(self, name: str, sources: Mapping[str, str]) -> bool:
-        """Return whether a person said no to what was made of just these sources.
+def made_from(name: str, sources: int) -> str:
+    """Return in words what a period or a digest is made from."""
+    return f"{name} from {sources} {'file' if sources == 1 else 'files'}"
 
-        Args:
-            name: Of the period or digest.
-            sources: The hash of each source.
-        """
-        return bool(sources) and self.rejected.get(name) == Record(sources).input_hash
 
-    def hold_back(self, period_state: PeriodState) -> str:
-        """Return why a period is not made now, or an empty string."""
-        name = period_state.period.name
-        if period_state.period.tier == "daily":
-            return ""
-        if name in self.waiting:
-            return f"a plan for it waits: `familiar review show {self.waiting[name]}`"
-        sources = {file.rel_path: file.digest for file in period_state.sources}
-        if not self.is_rejected(name, sources):
-            return ""
-        return (
-            "you rejected the plan made from these sources; "
-            f"`familiar consolidate --period {name} --redo` asks again"
-        )
+def hold_back(plans: Plans, period_state: PeriodState) -> str:
+    """Return why a plan keeps a period from being made now, or an empty string."""
+    name = period_state.period.name
+    if period_state.period.tier == "daily":
+        return ""
+    if plan_id(name) in plans.waiting:
+        return f"a plan for it waits: `familiar review show {plan_id(name)}`"
+    sources = Record({file.rel_path: file.digest for file in period_state.sources})
+    if not plans.is_rejected(plan_id(name), sources.input_hash):
+        return ""
+    return (
+        "you rejected the plan made from these sources; "
+        f"`familiar consolidate --period {name} --redo` asks again"
+    )

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Why = Literal["review", "held"]
-"""Why a change waits: a person wanted to see it, or a rule wants a person's yes."""
-
-SOURCE: Final = "consolidation"
-"""Who changes the memory, as the journal notes it."""
+    from familiar_cli.review.pending import PlannedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +99,17 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A file as it was, and as it is to be; `before` is None where there is none."""
-
-    name: str
-    rel_path: str
-    before: str | None
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class Made:
     """What became of a file that was wanted.
 
     Args:
-        change: The file before and after.
+        file: The file before and after.
         expect: The hash that it had before, or `MISSING`.
         refused: What the rules took out.
         held: A person has to say yes first: the name of the plan; empty: no.
     """
 
-    change: Change
+    file: PlannedFile
     expect: str
     refused: tuple[Refused, ...] = ()
     held: str = field(default="")

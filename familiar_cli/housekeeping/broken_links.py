@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.housekeeping.lines import quotes
-from familiar_cli.housekeeping.types import Check, Edit, Finding
+from familiar_cli.housekeeping.types import Check, Finding
 from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _finding(note: Note, broken: list[LinkPlace], named: dict[str, list[str]]) -
         (note.rel_path,),
         f"links to what is not there: {', '.join(targets[:_MOST_NAMED])}{more}",
         quotes(note, dict.fromkeys(_lines_of(note.text, broken))),
-        repair=(Edit(note.rel_path, note.text, after),) if at else (),
+        repair=(PlannedFile(note.rel_path, note.text, after),) if at else (),
         hint="A file of that name is elsewhere; `--propose` makes a plan that leads there."
         if at
         else "Make the file, or take the link out.",

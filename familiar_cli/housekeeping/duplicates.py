@@ -8,8 +8,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.sketch import Sketches, words_of
-from familiar_cli.housekeeping.types import DERIVED, Check, Edit, Finding, Quote
+from familiar_cli.housekeeping.types import DERIVED, Check, Finding, Quote
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.review.pending import PlannedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +104,7 @@ def _said_twice(note: Note) -> Iterator[Finding]:
             tuple(
                 Quote(note.rel_path, at + 1, lines[at]) for at in sorted({*again, *again.values()})
             ),
-            repair=(Edit(note.rel_path, note.text, _once(lines, again)),),
+            repair=(PlannedFile(note.rel_path, note.text, _once(lines, again)),),
             hint="`--propose` makes a plan that keeps the first.",
         )
 

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import comments_in, line_at, without_comments
-from familiar_cli.housekeeping.types import MOST_QUOTES, Check, Edit, Finding, Quote
+from familiar_cli.housekeeping.types import MOST_QUOTES, Check, Finding, Quote
+from familiar_cli.review.pending import PlannedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,8 +158,8 @@ def _visible(line: str) -> str:
     return _HIDDEN.sub(lambda m: "".join(f"<U+{ord(c):04X}>" for c in m[0][:8]), line)
 
 
-def _repair(note: Note, after: str) -> tuple[Edit, ...]:
-    return () if note.is_hidden else (Edit(note.rel_path, note.text, after),)
+def _repair(note: Note, after: str) -> tuple[PlannedFile, ...]:
+    return () if note.is_hidden else (PlannedFile(note.rel_path, note.text, after),)
 
 
 def _quote(note: Note, offset: int, text: str) -> Quote:

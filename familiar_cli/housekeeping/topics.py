@@ -8,9 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import DAY
-from familiar_cli.housekeeping.types import Check, Edit, Finding, Quote
+from familiar_cli.housekeeping.types import Check, Finding, Quote
 from familiar_cli.memory.pages.links import places
 from familiar_cli.memory.pages.privacy import private_channel
+from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
@@ -96,13 +97,13 @@ def _sections(lines: list[str]) -> Iterator[_Section]:
 
 def _repair(
     note: Note, lines: list[str], section: _Section, path: str, body: str
-) -> tuple[Edit, ...]:
+) -> tuple[PlannedFile, ...]:
     newline = "\r\n" if "\r\n" in note.text else "\n"
     left = f"{lines[section.first].rstrip()}{newline}{newline}- [{section.title}]({path}){newline}"
     rest = "".join(lines[section.end :])
     after = "".join(lines[: section.first]) + left + (newline + rest if rest else "")
     topic = f"# {section.title}{newline}{newline}{_moved(body.strip(), path)}{newline}"
-    return (Edit(path, None, topic), Edit(NOTES, note.text, after))
+    return (PlannedFile(path, None, topic), PlannedFile(NOTES, note.text, after))
 
 
 def _first_of(section: _Section, lines: list[str]) -> tuple[Quote, ...]:

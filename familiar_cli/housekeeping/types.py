@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.pages.links import LinkPlace
     from familiar_cli.memory.store.types import Skipped
+    from familiar_cli.review.pending import PlannedFile
 
 ARCHIVES: Final = ("sessions", "daily", "weekly", "monthly", "yearly", "significant")
 """Directories that record what was, day by day; nothing in them goes out of date."""
@@ -117,15 +118,6 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """A file as it is and as it would be; `before` is None where there is none."""
-
-    rel_path: str
-    before: str | None
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that a person may want to look at.
 
@@ -142,7 +134,7 @@ class Finding:
     paths: tuple[str, ...]
     message: str
     evidence: tuple[Quote, ...]
-    repair: tuple[Edit, ...] = ()
+    repair: tuple[PlannedFile, ...] = ()
     hint: str = ""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.layout import SESSIONS_DIR
 from familiar_cli.memory.pages.front_matter import body_start
+from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review import patch, rejected
 from familiar_cli.review.draft import unified
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 PENDING_DIR: Final = f"{SESSIONS_DIR}/.pending"
 _VERSION: Final = 1
-_DEFAULT_SOURCE: Final = "memory_writer"  # whose plans they were before a plan named its source
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
 _SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}")
 Why = Literal["review", "held"]
+"""Why a plan waits: the pass was told to (`review`), or a rule wants a person's yes (`held`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class PendingFile:
+class PlannedFile:
     """A file as it was, and as it would be.
 
     Args:
@@ -76,14 +77,14 @@ class PendingFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class ReviewPlan:
     """A plan that waits.
 
     Args:
         id: Its name.
         run: The pass that made it.
         created: When, ISO 8601 in UTC.
-        why: The pass was told to wait (`review`), or a rule wants a person's yes (`held`).
+        why: Why it waits.
         model: Who proposed it.
         turns: The first and the last turn that it rests on; zeros: it rests on none.
         files: The changes.
@@ -99,8 +100,8 @@ class Pending:
     why: Why
     model: str
     turns: tuple[int, int]
-    files: tuple[PendingFile, ...]
-    source: str = _DEFAULT_SOURCE
+    files: tuple[PlannedFile, ...]
+    source: str = MEMORY_WRITER
     rests_on: str = ""
     grounds: str = ""
 
@@ -110,7 +111,7 @@ class Pending:
         return f"{PENDING_DIR}/{self.id}.json"
 
     @property
-    def hunks(self) -> tuple[tuple[PendingFile, patch.Hunk], ...]:
+    def hunks(self) -> tuple[tuple[PlannedFile, patch.Hunk], ...]:
         """The pieces of all files, in the order in which they are numbered, from 1."""
         return tuple((file, hunk) for file in self.files for hunk in file.hunks)
 
@@ -124,13 +125,13 @@ class Decided:
     """What became of a plan: the files that changed, and what of it still waits."""
 
     changed: tuple[str, ...]
-    rest: Pending | None
+    rest: ReviewPlan | None
 
 
-def stage(tx: Transaction, plan: Pending) -> None:
-    """Put a plan into a transaction."""
-    text = json.dumps(plan.to_json(), ensure_ascii=False, indent=1) + "\n"
-    tx.write(plan.rel_path, text, any_size=True)
+def stage(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
+    """Put a plan into a transaction. That it was rejected before no longer counts."""
+    _write(tx, plan)
+    rejected.forget(tx, store, plan.id)
 
 
 def pending_ids(store: MemoryStore) -> list[str]:
@@ -143,7 +144,7 @@ def pending_ids(store: MemoryStore) -> list[str]:
     return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
 
-def read_pending(store: MemoryStore, plan_id: str) -> Pending:
+def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
     """Return one plan.
 
     Raises:
@@ -168,7 +169,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> Pending:
 
 def decide(
     store: MemoryStore,
-    plan: Pending,
+    plan: ReviewPlan,
     *,
     apply: Collection[int] = (),
     reject: Collection[int] = (),
@@ -177,14 +178,14 @@ def decide(
     """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
 
     What is in neither goes on waiting. All of it is one transaction, in the name of who proposed
-    the plan. When nothing of a plan was taken, that is remembered (`Pending.grounds`).
+    the plan. When nothing of a plan was taken, that is remembered (`ReviewPlan.grounds`).
 
     Raises:
         UsageError: The plan has no such piece.
         ConflictError: A file has changed since, where the plan changes it; nothing was changed.
     """
     _check(plan, {*apply, *reject})
-    left: list[PendingFile] = []
+    left: list[PlannedFile] = []
     number = 0
     with store.transaction(plan.source, f"review {plan.id}", dry_run=dry_run) as tx:
         for file in plan.files:
@@ -208,7 +209,7 @@ def decide(
             if grounds:
                 rejected.note(tx, plan.id, grounds)
         elif apply or reject:
-            stage(tx, rest)
+            _write(tx, rest)
     aside = (PENDING_DIR, rejected.REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     return Decided(changed, rest)
@@ -216,12 +217,17 @@ def decide(
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:
     """Throw away a plan whose file cannot be read."""
-    store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=_DEFAULT_SOURCE)
+    store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=MEMORY_WRITER)
 
 
-def _read(plan_id: str, value: Any) -> Pending:  # noqa: ANN401
+def _write(tx: Transaction, plan: ReviewPlan) -> None:
+    text = json.dumps(plan.to_json(), ensure_ascii=False, indent=1) + "\n"
+    tx.write(plan.rel_path, text, any_size=True)
+
+
+def _read(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
     files = tuple(
-        PendingFile(
+        PlannedFile(
             str(f["rel_path"]),
             None if f["before"] is None else str(f["before"]),
             str(f["after"]),
@@ -231,7 +237,7 @@ def _read(plan_id: str, value: Any) -> Pending:  # noqa: ANN401
     )
     first, last = (int(n) for n in value["turns"])
     source = str(value.get("source", ""))
-    return Pending(
+    return ReviewPlan(
         plan_id,
         str(value["run"]),
         str(value["created"]),
@@ -239,13 +245,14 @@ def _read(plan_id: str, value: Any) -> Pending:  # noqa: ANN401
         str(value["model"]),
         (first, last),
         files,
-        source if _SOURCE.fullmatch(source) else _DEFAULT_SOURCE,
+        # Plans named no source while only the writer made them.
+        source if _SOURCE.fullmatch(source) else MEMORY_WRITER,
         str(value.get("rests_on", "")),
         str(value.get("grounds", "")),
     )
 
 
-def _check(plan: Pending, numbers: Collection[int]) -> None:
+def _check(plan: ReviewPlan, numbers: Collection[int]) -> None:
     most = len(plan.hunks)
     wrong = [n for n in numbers if not 1 <= n <= most]
     if wrong:
@@ -255,7 +262,7 @@ def _check(plan: Pending, numbers: Collection[int]) -> None:
         )
 
 
-def _rest(file: PendingFile, made: Sequence[patch.Hunk], left: Sequence[patch.Hunk]) -> PendingFile:
+def _rest(file: PlannedFile, made: Sequence[patch.Hunk], left: Sequence[patch.Hunk]) -> PlannedFile:
     """Return what still waits of a file, once the pieces `made` are in it."""
     old = file.before or ""
     before = patch.apply(old, made) if made else file.before
@@ -267,9 +274,9 @@ def _rest(file: PendingFile, made: Sequence[patch.Hunk], left: Sequence[patch.Hu
 def _stage_file(
     tx: Transaction,
     store: MemoryStore,
-    file: PendingFile,
+    file: PlannedFile,
     wanted: Sequence[patch.Hunk],
-    plan: Pending,
+    plan: ReviewPlan,
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
     same = (there is None) == (file.before is None)

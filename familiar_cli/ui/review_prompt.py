@@ -10,7 +10,7 @@ from familiar_cli.ui.terminal import console, plain
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from familiar_cli.review.pending import Pending
+    from familiar_cli.review.pending import ReviewPlan
 
 _KEYS: Final = {
     "y": "take this piece",
@@ -30,7 +30,7 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_pieces(plan: Pending) -> tuple[set[int], set[int]]:
+def ask_pieces(plan: ReviewPlan) -> tuple[set[int], set[int]]:
     """Ask about each piece; return which to take and which to reject.
 
     Raises:

@@ -11,7 +11,7 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.review.pending import Pending
+    from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
     from familiar_cli.writer.types import Refusal, Report, Spent
 
@@ -68,7 +68,7 @@ def estimate_text(told: dict[str, Any]) -> str:
     )
 
 
-def plan_line(plan: Pending) -> str:
+def plan_line(plan: ReviewPlan) -> str:
     """Return a plan in one line."""
     files = ", ".join(file.rel_path for file in plan.files)
     return (
@@ -77,13 +77,13 @@ def plan_line(plan: Pending) -> str:
     )
 
 
-def rests_on(plan: Pending) -> str:
+def rests_on(plan: ReviewPlan) -> str:
     """Return what a plan rests on: `turns 1-9`, or `2026-W15 from 7 files`."""
     turns = f"turns {plan.turns[0]}-{plan.turns[1]}" if any(plan.turns) else "no turns"
     return one_line(plan.rests_on) or turns
 
 
-def why(plan: Pending) -> str:
+def why(plan: ReviewPlan) -> str:
     """Return why a plan waits."""
     if plan.why == "held":
         return "a rule wants your yes"
@@ -91,7 +91,7 @@ def why(plan: Pending) -> str:
     return "made with --review" if asked else f"proposed by {plan.source}"
 
 
-def plan_text(plan: Pending) -> str:
+def plan_text(plan: ReviewPlan) -> str:
     """Return a plan piece by piece, numbered as `--hunk` takes them."""
     parts = []
     for number, (file, hunk) in enumerate(plan.hunks, 1):

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, LimitError, UnsafePathError
+from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.writer.applying import Applying, with_held
-from familiar_cli.writer.types import SOURCE, Operation, Refusal
+from familiar_cli.writer.types import Operation, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +81,7 @@ def commit(
         if not applied.draft and not applied.has_held:
             return applied
         try:
-            with store.transaction(SOURCE, message) as tx:
+            with store.transaction(MEMORY_WRITER, message) as tx:
                 applied.draft.stage(tx)
                 also(tx, applied)
         except ConflictError:
@@ -95,7 +96,7 @@ def _leave_out_refused(store: MemoryStore, applied: Applied) -> None:
     """Leave out each file that the memory would not take, so that it stops no other."""
     for file in list(applied.draft):
         try:
-            with store.transaction(SOURCE, "check", dry_run=True) as tx:
+            with store.transaction(MEMORY_WRITER, "check", dry_run=True) as tx:
                 tx.write(file.rel_path, file.after)
         except (LimitError, UnsafePathError) as error:
             applied.draft.drop(file.rel_path)

@@ -10,8 +10,9 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.memory.people.aliases import PEOPLE_DIR, Aliases
+from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
-from familiar_cli.review.pending import Pending, PendingFile, stage
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.writer.asking import Asker
 from familiar_cli.writer.batches import by_privacy, steps
 from familiar_cli.writer.committing import Applied, Verdict, applied_to, commit
@@ -20,7 +21,7 @@ from familiar_cli.writer.questions import Questions
 from familiar_cli.writer.rails import judge
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.settings import WriterSettings
-from familiar_cli.writer.types import SOURCE, Report, Spent
+from familiar_cli.writer.types import Report, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -282,7 +283,7 @@ class MemoryWriter:
             if self._may_move:
                 tx.write(MARKER, marker_text(self.report.run, piece[-1]))
             if applied.has_held:
-                stage(tx, self._held_plan(piece, applied))
+                stage(tx, self._store, self._held_plan(piece, applied))
 
         message = f"turns {piece[0].id}-{piece[-1].id}, run {self.report.run}"
         applied = commit(self._store, verdicts, message, also)
@@ -292,19 +293,19 @@ class MemoryWriter:
     def _keep_plan(self, piece: Sequence[Turn]) -> None:
         """Keep the plan of the whole pass so far, so that its turns are done with."""
         if self._draft:
-            files = tuple(PendingFile(f.rel_path, f.before, f.after) for f in self._draft)
+            files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self._draft)
             plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
-            with self._store.transaction(SOURCE, f"plan {plan.id}") as tx:
-                stage(tx, plan)
+            with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}") as tx:
+                stage(tx, self._store, plan)
                 if self._may_move:
                     tx.write(MARKER, marker_text(self.report.run, piece[-1]))
             self.report.pending = plan.id
         self._move(piece)
 
-    def _held_plan(self, piece: Sequence[Turn], applied: Applied) -> Pending:
+    def _held_plan(self, piece: Sequence[Turn], applied: Applied) -> ReviewPlan:
         made = {file.rel_path: file.after for file in applied.draft}
         files = tuple(
-            PendingFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
+            PlannedFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
             for f in applied.held
             if f.after != made.get(f.rel_path, f.before)
         )
@@ -314,10 +315,10 @@ class MemoryWriter:
         return self._plan(name, "held", (piece[0].id, piece[-1].id), files)
 
     def _plan(
-        self, name: str, why: Why, turns: tuple[int, int], files: tuple[PendingFile, ...]
-    ) -> Pending:
+        self, name: str, why: Why, turns: tuple[int, int], files: tuple[PlannedFile, ...]
+    ) -> ReviewPlan:
         at = iso(now())
-        return Pending(name, self.report.run, at, why, self._model.name, turns, files)
+        return ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
 
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:

@@ -17,9 +17,6 @@ KINDS: Final = ("said", "play", "felt")
 REWRITES: Final = frozenset({"set_summary", "replace_section"})
 """What takes away words that were there."""
 
-SOURCE: Final = "memory_writer"
-"""Who changes the memory, as the journal notes it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

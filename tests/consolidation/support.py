@@ -14,13 +14,13 @@ from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS
-from familiar_cli.consolidation.plans import Plans
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.review.plans import read_plans
 
 DAY = timedelta(days=1)
 MONDAY = date(2026, 4, 6)
@@ -76,8 +76,6 @@ class Life:
         self.store = MemoryStore(root / "memory", journal=journal)
         self.instance, self.zone = instance, zone
         self.model = RuleModel()
-        self.waiting: dict[str, str] = {}
-        self.rejected: dict[str, str] = {}
         self.asking = Asking()
         self.kept_replies: list[str] = []
         self.unwritten: frozenset[date] = frozenset()
@@ -107,16 +105,11 @@ class Life:
                 self.composer = Composer(self.model, count, who, self.asking, self.keep)
             return self.composer
 
-        return Engine(self.store, composer, self.hold, **more)
+        return Engine(self.store, composer, **more)
 
     def keep(self, text):
         self.kept_replies.append(text)
         return self.root / "quarantine" / f"{len(self.kept_replies)}.txt"
-
-    def hold(self, tx, change, why):
-        self.waiting[change.name] = f"consolidate-{change.name}"
-        tx.write(f"sessions/.pending/consolidate-{change.name}.json", "{}")
-        return f"consolidate-{change.name}"
 
     def states(self, now=LATER, again=(), cutoff_hour=5):
         today = Today(now, self.zone, cutoff_hour)
@@ -138,7 +131,7 @@ class Life:
             self.states(now, again, cutoff_hour),
             self.engine(**more),
             chats_of=chats or (lambda *_: ("cli",)),
-            plans=Plans(self.waiting, self.rejected),
+            plans=read_plans(self.store),
             wanted_tiers=tiers,
             only=only,
         )

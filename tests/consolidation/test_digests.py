@@ -18,9 +18,9 @@ from familiar_cli.consolidation.digests import Digest, Distiller
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.period_states import Today
-from familiar_cli.consolidation.plans import Plans
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
 from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.review.plans import read_plans
 from tests.consolidation.support import DAY, MONDAY, Life, reply, sources_in, week_of_sessions
 
 NOW = datetime(2026, 4, 13, 12, 0, tzinfo=UTC)
@@ -48,7 +48,7 @@ def distiller(life, now=NOW, *, budgets=(3000, 2000, 2000), long="on", **more):
         lambda _: life.engine(**more),
         Today(now, UTC),
         name="Aria",
-        plans=Plans(life.waiting, life.rejected),
+        plans=read_plans(life.store),
     )
 
 

@@ -6,19 +6,20 @@ import json
 
 import pytest
 
-from familiar_cli.review.pending import Pending, PendingFile, decide, read_pending, stage
-from familiar_cli.review.rejected import REJECTED_DIR, rejected
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, decide, read_pending, stage
+from familiar_cli.review.plans import Plans, read_plans
+from familiar_cli.review.rejected import REJECTED_DIR, note, rejected
 
 PATH = "weekly/2026-W15.md"
 OLD = "---\nsources: old\nblocks: a b\n---\n# Week\n\nAnna gardened.\n\n- one\n- two\n"
 NEW = "---\nsources: new\nblocks: a c d\n---\n# Week\n\nAnna rested.\n\n- one\n- two\n- three\n"
 
 
-def waits(world, before, after, **more) -> Pending:
+def waits(world, before, after, **more) -> ReviewPlan:
     if before is not None:
         world.store.write_file(PATH, before)
-    file = PendingFile(PATH, before, after, has_record=True)
-    plan = Pending(
+    file = PlannedFile(PATH, before, after, has_record=True)
+    plan = ReviewPlan(
         "consolidate-2026-W15",
         "r",
         "2026-04-13T05:00:00Z",
@@ -29,7 +30,7 @@ def waits(world, before, after, **more) -> Pending:
         **{"source": "consolidation", "rests_on": "2026-W15 from 7 files", "grounds": "h1", **more},
     )
     with world.store.transaction("consolidation", "a plan") as tx:
-        stage(tx, plan)
+        stage(tx, world.store, plan)
     return read_pending(world.store, plan.id)
 
 
@@ -100,10 +101,32 @@ def test_a_plan_of_which_something_was_taken_is_not_rejected(world):
     assert rejected(world.store) == {}
 
 
-def test_a_later_yes_takes_the_no_back(world):
-    decide(world.store, waits(world, OLD, NEW), reject=[1, 2])
-    decide(world.store, waits(world, OLD, NEW, grounds="h2"), apply=[1, 2])
+def test_a_plan_that_is_proposed_again_is_no_longer_rejected(world):
+    plan = waits(world, OLD, NEW)
+    decide(world.store, plan, reject=[1, 2])
+    assert read_plans(world.store).is_rejected(plan.id, "h1")
+    waits(world, OLD, NEW, grounds="h2")
+    assert read_plans(world.store) == Plans(frozenset({plan.id}), {})
+
+
+def test_a_yes_takes_back_a_no_that_was_left_beside_the_plan(world):
+    plan = waits(world, OLD, NEW)
+    with world.store.transaction("consolidation", "an earlier no") as tx:
+        note(tx, plan.id, "h0")
+    decide(world.store, plan, apply=[1, 2])
     assert rejected(world.store) == {}
+
+
+def test_asking_again_leaves_out_what_was_rejected_and_keeps_what_waits(world):
+    with world.store.transaction("consolidation", "a no") as tx:
+        note(tx, "consolidate-2026-W14", "h0")
+    plan = waits(world, OLD, NEW)
+    assert read_plans(world.store, again=True) == Plans(frozenset({plan.id}), {})
+    assert read_plans(world.store).rejected == {"consolidate-2026-W14": "h0"}
+
+
+def test_a_plan_made_of_nothing_was_never_rejected():
+    assert not Plans((), {"x": ""}).is_rejected("x", "")
 
 
 def test_a_plan_without_grounds_leaves_nothing_behind(world):
