@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from familiar_cli.config.load import Written
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig
     from familiar_cli.config.subscriptions import SubscriptionRegistry
+    from familiar_cli.context.character import Character
     from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.providers.character import CharacterProvider
     from familiar_cli.context.summarising import Summariser
     from familiar_cli.context.summary_keeper import SummaryKeeper
-    from familiar_cli.context.types import Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Who
@@ -287,30 +286,23 @@ class Familiar:
         check_usable(self.slot(slot))
         return self.model(slot)
 
-    @cached_property
-    def character(self) -> CharacterProvider:
-        """What offers the character to a prompt."""
-        from familiar_cli.context.providers.character import CharacterProvider
+    def character(self) -> Character:
+        """Return who the familiar is, as its files say now."""
+        from familiar_cli.context.character import read_character
 
-        return CharacterProvider(
-            self.memory,
-            system_prompt=self.config.system_prompt,
-            name=self.config.name,
-            user_name=self.config.user_name,
-            deadline_s=self.config.context.provider_deadline_s,
-        )
+        return read_character(self.memory, name=self.config.name, fallback_name=self.paths.id)
 
     @property
     def name(self) -> str:
         """What the familiar is called."""
-        return self.character.read(self.paths.id).name
+        return self.character().name
 
     @property
     def who(self) -> Who:
         """Who it is, for a model that writes its memory."""
         from familiar_cli.identity import Who
 
-        character = self.character.read(self.paths.id)
+        character = self.character()
         texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
         voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
         return Who(character.name, voice.strip(), (self.config.system_prompt, *texts.values()))
@@ -382,7 +374,7 @@ class Familiar:
             self.model(SLOT),
             self.counter,
             Limits(self._summary_tokens(), self.config.history.summary_batch_tokens, steps),
-            name=self.character.read(self.paths.id).name,
+            name=self.name,
             label=self.channel_label,
             zone=zone_of(self.config.timezone),
         )
@@ -394,16 +386,12 @@ class Familiar:
         layer = self._allowance(self.config.budget, OF_MODALITY["text"]).layers
         return max(layer[Layer.history_summary] - _TITLE_TOKENS, 1)
 
-    def allowance(self, said: Said) -> Allowance:
-        """Return how many tokens the prompt for `said` may have.
+    def allowance(self, channel: Channel) -> Allowance:
+        """Return how many tokens a prompt may have in a channel.
 
         Raises:
             ConfigError: The model's settings leave no room for a prompt.
         """
-        return self.channel_allowance(self.channel(said.channel_id, str(said.modality)))
-
-    def channel_allowance(self, channel: Channel) -> Allowance:
-        """Return how many tokens a prompt may have in a channel; see `allowance`."""
         return self._allowance(channel.budget, channel.mode)
 
     def _allowance(self, budget: BudgetSettings, mode: ChannelMode) -> Allowance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -125,3 +126,28 @@ def test_a_plain_with_is_enough_for_memory_and_history(ada) -> None:
     with Familiar.load_from_disk(ada, "ada") as familiar:
         assert familiar.memory.read("notes.md").text.startswith("# Notes")
         assert familiar.history.recent("harbour", 9) == []
+
+
+async def test_a_turn_reads_its_channel_and_the_character_once(ada, serve, monkeypatch) -> None:
+    from familiar_cli.config import effective_channel
+    from familiar_cli.context import character
+
+    serve("Fair winds.")
+    read = Counter()
+
+    def counted(module, name: str) -> None:
+        real = getattr(module, name)
+
+        def call(*args, **more):
+            read[name] += 1
+            return real(*args, **more)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(effective_channel, "effective_channel")
+    counted(character, "read_character")
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        await take_turn(familiar, Said("Hello", ANNA, "harbour"))
+        assert read == {"effective_channel": 1, "read_character": 1}
+        await assemble(familiar, Said("Hello", ANNA, "harbour"))
+        assert read == {"effective_channel": 2, "read_character": 2}

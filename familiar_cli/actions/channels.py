@@ -80,7 +80,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         raise UsageError(f"There is no modality {modality!r}", hint="text or voice.")
     channel = familiar.channel(channel_id, modality)
     found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
-    allowed = familiar.channel_allowance(channel)
+    allowed = familiar.allowance(channel)
     return ShownChannel(
         channel,
         _listed(familiar, channel_id, found),

@@ -1,10 +1,12 @@
-"""What a prompt is made by: the providers and processors of a channel, each with what it needs."""
+"""What a prompt is made by: the providers and processors of a turn, each with what it needs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.desk import DeskProvider
 from familiar_cli.context.providers.digests import DigestsProvider
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.config.effective_channel import Channel
+    from familiar_cli.context.limits import Allowance
     from familiar_cli.context.processors.recast import RecastPostProcessor
     from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
     from familiar_cli.context.protocols import ContextProvider
@@ -30,40 +33,74 @@ if TYPE_CHECKING:
 FILTER_SLOT: Final = "content_filter"
 
 
+@dataclass(frozen=True, slots=True)
+class TurnSetup:
+    """What holds for one turn: read once, and the same for every part of it.
+
+    Args:
+        channel: The settings of its channel.
+        character: What offers the character.
+        allowance: How many tokens its prompt may have.
+        processors: The processors that are switched on and have a slot set up.
+    """
+
+    channel: Channel
+    character: CharacterProvider
+    allowance: Allowance
+    processors: tuple[str, ...]
+
+    @property
+    def char(self) -> str:
+        """What the familiar is called."""
+        return self.character.character.name
+
+
+def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> TurnSetup:
+    """Read what holds for a turn.
+
+    Args:
+        familiar: Whose turn it is.
+        channel_id: Its channel.
+        modality: How what is said comes.
+
+    Raises:
+        ConfigError: The channel's file, or `character.toml`, has something wrong in it.
+    """
+    channel, set_to = familiar.channel(channel_id, modality), familiar.config
+    character = CharacterProvider(
+        familiar.memory,
+        familiar.character(),
+        system_prompt=set_to.system_prompt,
+        user_name=set_to.user_name,
+        deadline_s=set_to.context.provider_deadline_s,
+    )
+    switched = channel.processors.items()
+    processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
+    return TurnSetup(channel, character, familiar.allowance(channel), processors)
+
+
 def pipeline(
     familiar: Familiar,
-    channel_id: str,
+    setup: TurnSetup,
     *,
-    modality: str = "text",
     remembered: Sequence[Spoken] = (),
     dry: bool = False,
 ) -> ContextPipeline:
-    """Return what makes the prompts of a channel.
+    """Return what makes the prompt of a turn.
 
     Args:
-        familiar: Whose prompts.
-        channel_id: The channel.
-        modality: How what is said comes.
+        familiar: Whose prompt.
+        setup: What holds for the turn.
         remembered: What was said off the record just before.
         dry: No model may be asked, so what would ask one is left out.
-
-    Raises:
-        ConfigError: The channel's file has something wrong in it.
     """
-    channel = familiar.channel(channel_id, modality)
-    used = () if dry else processors(familiar, channel_id, modality)
+    used = () if dry else setup.processors
     return ContextPipeline(
-        _providers(familiar, channel, remembered, dry=dry),
+        _providers(familiar, setup, remembered, dry=dry),
         familiar.counter,
-        pre_processors=[_thinking(familiar)] if "stepped_thinking" in used else (),
-        post_processors=[_recast(familiar)] if "recast" in used else (),
+        pre_processors=[_thinking(familiar, setup.char)] if "stepped_thinking" in used else (),
+        post_processors=[_recast(familiar, setup.char)] if "recast" in used else (),
     )
-
-
-def processors(familiar: Familiar, channel_id: str, modality: str) -> tuple[str, ...]:
-    """Return which processors a turn in a channel has: switched on, and with a slot set up."""
-    switched = familiar.channel(channel_id, modality).processors
-    return tuple(name for name, on in switched.items() if on and name in familiar.config.llm.slots)
 
 
 def filters(familiar: Familiar) -> bool:
@@ -72,9 +109,10 @@ def filters(familiar: Familiar) -> bool:
 
 
 def _providers(
-    familiar: Familiar, channel: Channel, remembered: Sequence[Spoken], *, dry: bool
+    familiar: Familiar, setup: TurnSetup, remembered: Sequence[Spoken], *, dry: bool
 ) -> list[ContextProvider]:
-    set_to, character, memory = familiar.config, familiar.character, familiar.memory
+    set_to, memory = familiar.config, familiar.memory
+    channel, character = setup.channel, setup.character
     deadline_s = set_to.context.provider_deadline_s
     share_private = set_to.memory_writer.dm == "share"
     at_start = set_to.context.datetime_place == "start"
@@ -104,22 +142,22 @@ def _providers(
             deadline_s=deadline_s,
             beyond=beyond,
         ),
-        FromTier(_content_search(familiar, channel.recent_turns, dry=dry), STANDARD),
+        FromTier(_content_search(familiar, setup, dry=dry), STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, share_private=share_private, deadline_s=deadline_s),
         *([RememberedProvider(remembered)] if remembered else ()),
     ]
 
 
-def _content_search(familiar: Familiar, recent_turns: int, *, dry: bool) -> ContentSearchProvider:
+def _content_search(familiar: Familiar, setup: TurnSetup, *, dry: bool) -> ContentSearchProvider:
     set_to = familiar.config
     return ContentSearchProvider(
         familiar.memory,
         familiar.history,
         familiar.names,
         familiar.counter,
-        retrieval=lambda refresh_s: _retrieval(familiar, recent_turns, refresh_s),
-        content_filter=_filter(familiar) if filters(familiar) and not dry else None,
+        retrieval=lambda refresh_s: _retrieval(familiar, setup, refresh_s),
+        content_filter=_filter(familiar, setup.char) if filters(familiar) and not dry else None,
         snippet_tokens=set_to.search.snippet_tokens,
         on_behind=familiar.note_index_behind,
         share_private=set_to.memory_writer.dm == "share",
@@ -127,7 +165,7 @@ def _content_search(familiar: Familiar, recent_turns: int, *, dry: bool) -> Cont
     )
 
 
-def _retrieval(familiar: Familiar, recent_turns: int, refresh_s: float) -> Retrieval:
+def _retrieval(familiar: Familiar, setup: TurnSetup, refresh_s: float) -> Retrieval:
     from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
 
     memory = Memory(
@@ -135,8 +173,8 @@ def _retrieval(familiar: Familiar, recent_turns: int, refresh_s: float) -> Retri
         familiar.search,
         lambda: familiar.embedder,
         familiar.history,
-        familiar.character.macros_of,
-        recent_turns,
+        setup.character.macros_of,
+        setup.channel.recent_turns,
     )
     return Retrieval(
         memory,
@@ -147,7 +185,7 @@ def _retrieval(familiar: Familiar, recent_turns: int, refresh_s: float) -> Retri
     )
 
 
-def _filter(familiar: Familiar) -> Filter:
+def _filter(familiar: Familiar, char: str) -> Filter:
     from familiar_cli.context.providers.content_search.filter import Filter
 
     set_to = familiar.config.filter
@@ -155,30 +193,30 @@ def _filter(familiar: Familiar) -> Filter:
         lambda: familiar.usable_model(FILTER_SLOT),
         familiar.memory,
         familiar.counter,
-        char=familiar.name,
+        char=char,
         strong=set_to.strong,
         answer_tokens=set_to.answer_tokens,
         deadline_s=set_to.deadline_s,
     )
 
 
-def _thinking(familiar: Familiar) -> SteppedThinkingPreProcessor:
+def _thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
     from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
 
     return SteppedThinkingPreProcessor(
         lambda: familiar.usable_model("stepped_thinking"),
         familiar.counter,
-        char=familiar.name,
+        char=char,
         deadline_s=familiar.config.context.processor_deadline_s,
     )
 
 
-def _recast(familiar: Familiar) -> RecastPostProcessor:
+def _recast(familiar: Familiar, char: str) -> RecastPostProcessor:
     from familiar_cli.context.processors.recast import RecastPostProcessor
 
     return RecastPostProcessor(
         lambda: familiar.usable_model("recast"),
         familiar.counter,
-        char=familiar.name,
+        char=char,
         deadline_s=familiar.config.context.processor_deadline_s,
     )

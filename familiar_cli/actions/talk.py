@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.prompt import filters, pipeline, processors
+from familiar_cli.actions.prompt import filters, pipeline, turn_setup
 from familiar_cli.clock import now
 from familiar_cli.context.off_record import OffRecord
 from familiar_cli.context.on_record import OnRecord
@@ -17,6 +17,7 @@ from familiar_cli.llm.slots import check_usable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from familiar_cli.actions.prompt import TurnSetup
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.turn_runner import TurnResult, TurnRunner
     from familiar_cli.context.types import ContextRequest, Said
@@ -35,19 +36,16 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
         LimitError: It is longer than a prompt may be.
         UsageError: The greeting that was asked for cannot open the channel.
     """
-    modality = str(said.modality)
-    made_by = pipeline(
-        familiar, said.channel_id, modality=modality, remembered=said.remembered, dry=True
-    )
-    thinks = "stepped_thinking" in processors(familiar, said.channel_id, modality)
-    assembled = await made_by.assemble(_request(familiar, said))
+    setup = _setup(familiar, said)
+    made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
+    assembled = await made_by.assemble(_request(familiar, said, setup))
     return dry_run(
         assembled,
         model=familiar.slot().model,
         counter=familiar.counter.name,
         told=(
-            familiar.allowance(said).notice,
-            _NO_NOTE if thinks else "",
+            setup.allowance.notice,
+            _NO_NOTE if "stepped_thinking" in setup.processors else "",
             _NO_FILTER if filters(familiar) else "",
         ),
     )
@@ -59,7 +57,8 @@ def opening_of(familiar: Familiar, said: Said) -> str:
     Raises:
         UsageError: The greeting that was asked for cannot open the channel.
     """
-    return _request(familiar, replace(said, text=said.text or "Hello")).opening
+    said = replace(said, text=said.text or "Hello")
+    return _request(familiar, said, _setup(familiar, said)).opening
 
 
 async def take_turn(
@@ -91,10 +90,11 @@ async def take_turn(
         ModelError: There is no whole reply; what was said is kept.
     """
     check_usable(familiar.slot())
-    runner = _runner(familiar, said)
+    setup = _setup(familiar, said)
+    runner, request = _runner(familiar, said, setup), _request(familiar, said, setup)
     model = familiar.model(on_wait=on_wait)
     try:
-        result = await runner.run(_request(familiar, said), model, on_text, stream=stream)
+        result = await runner.run(request, model, on_text, stream=stream)
     except asyncio.CancelledError:
         if on_interrupted and runner.interrupted:
             on_interrupted(runner.interrupted)
@@ -102,11 +102,13 @@ async def take_turn(
     return result if said.off_record else _with_names(familiar, result)
 
 
-def _runner(familiar: Familiar, said: Said) -> TurnRunner:
-    made_by = pipeline(
-        familiar, said.channel_id, modality=str(said.modality), remembered=said.remembered
-    )
-    notice = familiar.allowance(said).notice
+def _setup(familiar: Familiar, said: Said) -> TurnSetup:
+    return turn_setup(familiar, said.channel_id, str(said.modality))
+
+
+def _runner(familiar: Familiar, said: Said, setup: TurnSetup) -> TurnRunner:
+    made_by = pipeline(familiar, setup, remembered=said.remembered)
+    notice = setup.allowance.notice
     if said.off_record:
         return OffRecord(made_by, notice=notice)
     return OnRecord(
@@ -131,13 +133,13 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     return result
 
 
-def _request(familiar: Familiar, said: Said) -> ContextRequest:
+def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest:
     return request_for(
         said,
         familiar_id=familiar.paths.id,
-        allowance=familiar.allowance(said),
+        allowance=setup.allowance,
         history=familiar.history,
-        opening=familiar.character.opening,
+        opening=setup.character.opening,
         at=now(),
-        tier=familiar.channel(said.channel_id, str(said.modality)).tier,
+        tier=setup.channel.tier,
     )

@@ -201,10 +201,11 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]
 
 
 def _explaining(familiar: Familiar, trace: Trace) -> list[Explains]:
-    from familiar_cli.actions.prompt import pipeline
+    from familiar_cli.actions.prompt import pipeline, turn_setup
     from familiar_cli.context.protocols import Explains
 
-    providers = pipeline(familiar, trace.channel_id, modality=trace.modality).providers
+    setup = turn_setup(familiar, trace.channel_id, trace.modality)
+    providers = pipeline(familiar, setup).providers
     return [provider for provider in providers if isinstance(provider, Explains)]
 
 

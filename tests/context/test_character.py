@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.context.character import read_character
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.types import ContextRequest, Layer, Modality, Place, Subject
 from familiar_cli.errors import UsageError
@@ -44,8 +45,9 @@ def request(author=None, **more) -> ContextRequest:
     )
 
 
-def provider(store, **more) -> CharacterProvider:
-    return CharacterProvider(store, system_prompt=GLOBAL, **more)
+def provider(store, *, name="", **more) -> CharacterProvider:
+    character = read_character(store, name=name, fallback_name="aria")
+    return CharacterProvider(store, character, system_prompt=GLOBAL, **more)
 
 
 def offered(store, author=None, **more):

@@ -10,6 +10,7 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.config.schema import NoteSettings
+from familiar_cli.context.character import read_character
 from familiar_cli.context.limits import PERCENT
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.pipeline import ContextPipeline
@@ -52,8 +53,9 @@ def pipeline(store, tmp_path, recent_turns):
     for field, text in fields.items():
         memory.write_file(f"self/{field}.md", field_markdown(field, text))
     beyond = Beyond(Summaries(store), frozenset, "#{}".format, 3)
+    character = read_character(memory, name="", fallback_name="aria")
     parts = [
-        CharacterProvider(memory, system_prompt="Write {{char}}'s reply to {{user}}."),
+        CharacterProvider(memory, character, system_prompt="Write {{char}}'s reply to {{user}}."),
         NotesProvider(NoteSettings(text="Be brief."), {}, lambda _: Macros("A", "B"), store),
         HistoryProvider(store, recent_turns=recent_turns, beyond=beyond),
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from familiar_cli.context.character import read_character
 from familiar_cli.context.examples import numbered_blocks
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
@@ -42,8 +41,8 @@ class CharacterProvider:
 
     Args:
         store: The memory.
+        character: The character, as its files are at the beginning of the turn.
         system_prompt: The main instruction; a card's own takes its place or includes it.
-        name: What `{{char}}` becomes; empty: what the card says.
         user_name: What `{{user}}` becomes when the speaker has no name.
         deadline_s: How long it may take.
     """
@@ -54,16 +53,16 @@ class CharacterProvider:
     def __init__(
         self,
         store: MemoryStore,
+        character: Character,
         *,
         system_prompt: str,
-        name: str = "",
         user_name: str = "User",
         deadline_s: float = 2.0,
     ) -> None:
         self.deadline_s = deadline_s
+        self.character = character
         self._store = store
         self._system_prompt = system_prompt
-        self._name = name
         self._user_name = user_name
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
@@ -71,8 +70,7 @@ class CharacterProvider:
         return await in_thread(partial(self._offers, request))
 
     def _offers(self, request: ContextRequest) -> list[Contribution]:
-        character = self.read(request.familiar_id)
-        macros = self.macros(character, request)
+        character, macros = self.character, self.macros_of(request)
         offered = [
             *_problems(character),
             self._main(character, macros, request.tier),
@@ -90,11 +88,7 @@ class CharacterProvider:
         if rel_path is None or not rel_path.startswith(f"{SELF_DIR}/"):
             return None
         higher = withheld(rel_path, request.tier)
-        return higher or _why_not(self.read(request.familiar_id), rel_path)
-
-    def read(self, familiar_id: str) -> Character:
-        """Return the character as its files are now."""
-        return read_character(self._store, name=self._name, fallback_name=familiar_id)
+        return higher or _why_not(self.character, rel_path)
 
     def opening(self, request: ContextRequest, number: int | None = None) -> str:
         """Return the greeting that opens a channel, ready to be shown; empty when there is none.
@@ -106,25 +100,20 @@ class CharacterProvider:
         Raises:
             UsageError: There is no such greeting.
         """
-        character = self.read(request.familiar_id)
-        greetings = character.greetings
+        greetings = self.character.greetings
         if number is not None and not 1 <= number <= len(greetings):
             raise UsageError(
                 f"There is no greeting {number}; the character has {len(greetings)}",
                 hint="1 is its first message, the alternatives follow.",
             )
         chosen = greetings[(number or 1) - 1] if greetings else ""
-        return self.macros(character, request).expand(chosen).strip()
+        return self.macros_of(request).expand(chosen).strip()
 
     def macros_of(self, request: ContextRequest) -> Macros:
-        """Return what macros become in this turn, for settings that use them as a card does."""
-        return self.macros(self.read(request.familiar_id), request)
-
-    def macros(self, character: Character, request: ContextRequest) -> Macros:
-        """Return what macros become in this turn."""
+        """Return what macros become in this turn, also in settings that use them as a card does."""
         author = request.author
         return Macros(
-            char=character.name,
+            char=self.character.name,
             user=(author.display_name if author else None) or self._user_name,
             seed=request.seed,
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
