@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from familiar_cli.files import Disk
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.past import Past
-from familiar_cli.memory.store.disk import Disk
 from familiar_cli.memory.store.store import Limits, MemoryStore
 
 SIZES = (100, 1_000, 10_000)

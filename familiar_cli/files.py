@@ -1,22 +1,31 @@
-"""Read a file that may be anything: what is no plain file is refused, and never waited for."""
+"""Files on disk: read what may be anything, write all of it or nothing, lock, and see a change."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.errors import LockedError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+TEMP_PREFIX: Final = ".tmp-familiar-"
+"""How the names of files begin that are renamed when they are whole."""
+
+_BINARY: Final = getattr(os, "O_BINARY", 0)
 # Opening a named pipe without O_NONBLOCK waits for a writer who may never come.
-_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _BINARY
+# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
+# an editor holds a file for a moment.
+_HELD_FOR_A_MOMENT: Final = {5, 32, 33}
+_WAITS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+_POLL_S: Final = 0.005
 
 
 def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
@@ -25,7 +34,7 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
     Raises:
         OSError: It cannot be read, or is a directory, a pipe or a device.
     """
-    descriptor = os.open(path, _FLAGS)
+    descriptor = os.open(path, _READING)
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
@@ -40,9 +49,172 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
 
 def is_plain(path: str | Path) -> bool:
     """Tell whether a plain file is seen at `path`; `Path.is_file` raises where one may not look."""
-    return os.path.isfile(path)  # noqa: PTH113
+    return os.path.isfile(path)
 
 
 def is_directory(path: str | Path) -> bool:
     """Tell whether a directory is seen at `path`; `Path.is_dir` raises where one may not look."""
-    return os.path.isdir(path)  # noqa: PTH112
+    return os.path.isdir(path)
+
+
+class Disk:
+    """The steps by which files are changed. A test lets one of them fail, or be the last.
+
+    Paths are real paths; every method may raise OSError.
+    """
+
+    def create(
+        self,
+        path: str,
+        content: bytes | Iterable[bytes],
+        *,
+        mode: int | None = None,
+        durable: bool = True,
+    ) -> None:
+        """Write a new file, whole, or leave none.
+
+        Args:
+            path: Where nothing is yet.
+            content: All of it, perhaps in parts.
+            mode: Its permissions; else what is usual here.
+            durable: Return only when it would survive a power failure.
+        """
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+        try:
+            with open(descriptor, "wb") as file:
+                file.writelines((content,) if isinstance(content, bytes) else content)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            if mode is not None:
+                os.chmod(path, mode)
+        except BaseException:  # half a file is worth nothing, and takes room where there is none
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def replace(self, old: str, new: str) -> None:
+        """Give the file `old` the name `new`, in place of what has it."""
+        patiently(os.replace, old, new)
+
+    def unlink(self, path: str) -> None:
+        """Take a file away."""
+        patiently(os.unlink, path)
+
+    def link(self, path: str, second: str) -> None:
+        """Give a file a second name."""
+        os.link(path, second)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory."""
+        os.mkdir(path)
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable, where the system can."""
+        if os.name == "nt":
+            return
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def put(
+        self,
+        path: str,
+        content: bytes | Iterable[bytes],
+        *,
+        mode: int | None = None,
+        durable: bool = True,
+    ) -> None:
+        """Make `content` the whole of a file in a directory that is there, or change nothing."""
+        directory = os.path.dirname(path)
+        temporary = temp_in(directory, ".new")
+        try:
+            self.create(temporary, content, mode=mode, durable=durable)
+            self.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        if durable:
+            self.sync_dir(directory)
+
+
+def write_whole(
+    path: str | Path, content: str | bytes | Iterable[bytes], *, durable: bool = True
+) -> None:
+    """Make `content` the whole of a file: whoever looks, and whenever, sees the old or the new one.
+
+    A link stays a link, and a file keeps its permissions.
+
+    Args:
+        path: In a directory that is there.
+        content: Bytes, perhaps in parts, or text, which becomes UTF-8 with its line ends as given.
+        durable: Return only when it would survive a power failure. What is made again when it is
+            missing or damaged need not be.
+
+    Raises:
+        OSError: It cannot be written; the file is as it was.
+    """
+    target = os.path.realpath(path)
+    made = content.encode() if isinstance(content, str) else content
+    Disk().put(target, made, mode=mode_of(target), durable=durable)
+
+
+def mode_of(path: str) -> int | None:
+    """Return the permissions of the file at `path`; None: there is none."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def temp_in(directory: str, suffix: str) -> str:
+    """Return a path in `directory` that no one else uses."""
+    return os.path.join(directory, f"{TEMP_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{suffix}")
+
+
+def patiently(action: Callable[..., object], *names: str) -> None:
+    """Call `action` with `names`, again when Windows says that someone holds the file."""
+    for wait_s in _WAITS_S:
+        try:
+            action(*names)
+        except OSError as error:
+            if getattr(error, "winerror", None) not in _HELD_FOR_A_MOMENT:
+                raise
+            time.sleep(wait_s)
+        else:
+            return
+    action(*names)
+
+
+@contextmanager
+def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[None]:
+    """Hold the lock file at `path`, in a directory that is there. A crash of the holder frees it.
+
+    Args:
+        path: The lock file, which stays.
+        timeout_s: Longest wait for another thread or process; below 0: as long as it takes.
+        what: What it guards, for the error; the lock file's name when empty.
+
+    Raises:
+        LockedError: Another one held it for so long.
+        OSError: The lock file cannot be made.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # only who changes something pays
+
+    lock = FileLock(path, timeout=timeout_s, thread_local=False, poll_interval=_POLL_S)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise LockedError(
+            f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; nothing "
+            "was changed",
+            hint="Try again when it has ended, or look for another `familiar` that hangs.",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
 from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
-from familiar_cli.memory.store.disk import patiently
+from familiar_cli.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -64,7 +62,7 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
         ConflictError: Something is there already; it stays as it is.
         FamiliarError: The system would not let it be written.
     """
-    _write(path, (content,), force=force)
+    _write(path, content, force=force)
 
 
 def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int:
@@ -73,14 +71,19 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int
     Returns:
         How many there were.
     """
-    return _write(path, (_line(text) for text in lines), force=force)
+    count = 0
+
+    def encoded() -> Iterator[bytes]:
+        nonlocal count
+        for line in lines:
+            count += 1
+            yield line.encode("utf-8", errors="surrogatepass") + b"\n"
+
+    _write(path, encoded(), force=force)
+    return count
 
 
-def _line(text: str) -> bytes:
-    return text.encode("utf-8", errors="surrogatepass") + b"\n"
-
-
-def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> int:
+def _write(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
     if path.is_dir() or (path.exists() and not force):
         raise ConflictError(
             f"{str(path)!r} exists already and was left alone",
@@ -88,21 +91,10 @@ def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> int:
             if path.is_file()
             else "Name a file inside it.",
         )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    count = 0
     try:
-        with temporary.open("wb") as stream:
-            for count, part in enumerate(parts, start=1):  # noqa: B007  # the last one is returned
-                stream.write(part)
-            stream.flush()
-            os.fsync(stream.fileno())
-        patiently(os.replace, str(temporary), str(path))
+        write_whole(path, content)
     except OSError as error:
         raise FamiliarError(
             f"{str(path)!r} cannot be written: {error.strerror or error}",
             hint="Does its directory exist, and may you write there?",
         ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    return count

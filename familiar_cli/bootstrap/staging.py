@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import ConflictError, FamiliarError
-from familiar_cli.files import is_directory
-from familiar_cli.memory.store.disk import patiently
+from familiar_cli.files import is_directory, patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

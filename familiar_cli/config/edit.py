@@ -7,19 +7,19 @@ Nothing is written when the result would have a problem that the file did not ha
 from __future__ import annotations
 
 import difflib
-import os
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli import files
 from familiar_cli.config.fields import wrong
 from familiar_cli.config.load import build
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
 from familiar_cli.config.toml_text import parse, read_text
-from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
-from familiar_cli.files import read_plain
+from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
+from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -129,13 +129,13 @@ def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
         ConfigError: A key or value is not allowed, or the file cannot be written.
     """
     text = new_config(values)
-    with _locked(path):
+    with locked(path):
         if path.exists():
             raise ConflictError(
                 f"{str(path)!r} exists already and was left alone",
                 hint="Change it with `familiar config set KEY VALUE`.",
             )
-        _write(path, text.encode())
+        write_whole(path, text.encode())
 
 
 def parse_value(setting: Setting, text: str, look: str = "") -> Value:
@@ -181,13 +181,13 @@ def _meaning(setting: Setting, look: str) -> str:
 
 
 def _edit(path: Path, change: Callable[[Any], None], root: type[Any], *, dry_run: bool) -> Edit:
-    with _locked(path):
+    with locked(path):
         before = read_text(path)
         had = build(parse(before, path), root)[1]
         edit = Edit(path, before, _like(before, _changed(before, path, change)))
         _check(edit, had, root)
         if edit.changes and not dry_run:
-            _write(path, _encoded(path, edit.after))
+            write_whole(path, _encoded(path, edit.after))
     return edit
 
 
@@ -290,38 +290,20 @@ def _encoded(path: Path, text: str) -> bytes:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout  # noqa: PLC0415
+def locked(path: Path) -> Iterator[None]:
+    """Let nobody else change the file at `path`, and turn the system's errors into ours.
 
+    Raises:
+        LockedError: Another process has been changing it for too long.
+        ConfigError: The system would not let it be changed.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_LOCK_WAIT_S)
-        with lock:
+        with files.locked(path.with_name(f".{path.name}.lock"), _LOCK_WAIT_S, what=str(path)):
             yield
-    except Timeout as error:
-        raise LockedError(
-            f"Another program has been changing {str(path)!r} for {_LOCK_WAIT_S:g} s; nothing was "
-            "changed",
-            hint="Try again, or look for another `familiar` that hangs.",
-        ) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(
             f"{str(path)!r} could not be changed: {reason}",
             hint="Look at the permissions of the file and its directory.",
         ) from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    target = path.resolve()  # a link keeps pointing where it points
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(target.stat().st_mode & 0o777)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)

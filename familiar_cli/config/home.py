@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from familiar_cli.errors import ConfigError, NotFoundError, UsageError
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 from familiar_cli.identity import check_familiar_id
 
 CHOSEN_FILE = ".chosen"
@@ -187,13 +186,9 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
         ConfigError: The choice cannot be written down; it stays as it was.
     """
     paths = _named(home, name, list_familiars(home))
-    temporary = home / f"{CHOSEN_FILE}.{os.getpid()}"
     try:
-        temporary.write_text(name + "\n", encoding="utf-8", newline="\n")
-        temporary.replace(home / CHOSEN_FILE)
+        write_whole(home / CHOSEN_FILE, name + "\n")
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise _unusable(home, "written to", error) from error
     return paths
 

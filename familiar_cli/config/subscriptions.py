@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.config.edit import locked
 from familiar_cli.config.toml_text import read_text
-from familiar_cli.errors import ConfigError, LockedError
+from familiar_cli.errors import ConfigError
+from familiar_cli.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 MODALITIES: Final = ("text", "voice")
-_LOCK_WAIT_S: Final = 10.0
 _HINT: Final = "Mend the file by hand, or move it away: then the familiar listens to no channel."
 
 
@@ -76,7 +74,7 @@ class SubscriptionRegistry:
         return tuple(entry.modality for entry in self.all() if entry.channel_id == channel_id)
 
     def _change(self, more: set[Subscription], less: set[Subscription]) -> bool:
-        with self._locked():
+        with locked(self.path):
             before = set(self.all())
             after = (before | more) - less
             if after != before:
@@ -86,36 +84,9 @@ class SubscriptionRegistry:
     def _write(self, entries: list[Subscription]) -> None:
         import tomli_w  # noqa: PLC0415  # only who changes something pays for it
 
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                tomli_w.dump({"subscription": [asdict(entry) for entry in entries]}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        from filelock import FileLock, Timeout  # noqa: PLC0415
-
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=_LOCK_WAIT_S):
-                yield
-        except Timeout as error:
-            raise LockedError(
-                f"Another program has been changing {str(self.path)!r} for {_LOCK_WAIT_S:g} s; "
-                "nothing was changed",
-                hint="Try again when it is done.",
-            ) from error
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ConfigError(
-                f"{str(self.path)!r} could not be changed: {reason}",
-                hint="Look at the permissions of the file and its directory.",
-            ) from error
+        write_whole(
+            self.path, tomli_w.dumps({"subscription": [asdict(entry) for entry in entries]})
+        )
 
     def _broken(self, what: str) -> ConfigError:
         return ConfigError(f"{str(self.path)!r} is no list of subscriptions: {what}", hint=_HINT)

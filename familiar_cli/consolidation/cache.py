@@ -7,7 +7,6 @@ something is still to be done, and of every other year only that nothing is.
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import now
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -96,13 +95,8 @@ class Cache:
         }
         if value == self._kept:
             return
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        try:
-            temporary.write_text(json.dumps(value), encoding="utf-8")
-            temporary.replace(self.path)
-        except OSError:
-            with suppress(OSError):  # it only saves time
-                temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it only saves time
+            write_whole(self.path, json.dumps(value), durable=False)
         self._kept = value
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,14 +48,9 @@ class Replies:
     def keep(self, name: str, key: str, reply: str) -> None:
         """Keep a reply. It only saves a question, so a disk that refuses is no failure."""
         path = self._path(name, key)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        try:
+        with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"reply": reply}), encoding="utf-8")
-            temporary.replace(path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+            write_whole(path, json.dumps({"reply": reply}), durable=False)
         self._tidy()
 
     def forget(self, name: str) -> None:

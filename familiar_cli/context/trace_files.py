@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context._stored import to_bytes
 from familiar_cli.context.trace import Trace, damaged
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,14 +35,10 @@ def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
     if trace.turn is None:
         raise ValueError("a dry run has no trace file")
     path = traces_dir / f"{trace.turn}.json"
-    temporary = traces_dir / f".{trace.turn}.{os.getpid()}.tmp"
     try:
         traces_dir.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(to_bytes(trace.to_json()))
-        temporary.replace(path)
+        write_whole(path, to_bytes(trace.to_json()), durable=False)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise FamiliarError(
             f"The trace of turn {trace.turn} could not be written to {str(path)!r}: {error}"
         ) from error

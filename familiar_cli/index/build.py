@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.files import is_directory, is_plain
+from familiar_cli.errors import FamiliarError, LockedError, NotFoundError
+from familiar_cli.files import is_directory, is_plain, locked, write_whole
 from familiar_cli.index import rows, scan, schema, vectors
 from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
@@ -124,7 +124,7 @@ class EmbeddingIndex:
         answer = schema.using(self.directory, action)
         if fresh:
             with contextlib.suppress(OSError):
-                (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
+                write_whole(self.directory / ".gitignore", "*\n", durable=False)
         return answer
 
     def refresh(
@@ -164,14 +164,12 @@ class EmbeddingIndex:
             IndexUnusableError: The index cannot be written.
             EmbedderError: The model does not work; what has a vector keeps it.
         """
-        from filelock import FileLock, Timeout  # noqa: PLC0415  # only where vectors are made
-
         if not self.directory.is_dir():
             return Embedded()
         try:
-            with FileLock(self.directory / "embedding.lock", timeout=0):
+            with locked(self.directory / "embedding.lock", 0):
                 return self.use(lambda c: self._embed(c, embedder, at_most, progress))
-        except Timeout:
+        except LockedError:
             return Embedded(waiting=self.use(count_waiting), busy=True)
 
     def build_if_stale(

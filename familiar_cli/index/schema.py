@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.files import TEMP_PREFIX, locked
 from familiar_cli.fts import TOKENIZER
 from familiar_cli.index import chunking
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
@@ -159,10 +160,8 @@ def _usable(directory: Path, reason: str) -> sqlite3.Connection:
     found = _checked(directory / FILE)
     if isinstance(found, sqlite3.Connection):
         return found
-    from filelock import FileLock, Timeout  # noqa: PLC0415  # only where an index is made
-
     try:
-        with FileLock(directory / "making.lock", timeout=BUSY_S):
+        with locked(directory / "making.lock", BUSY_S):
             found = _checked(directory / FILE)
             if isinstance(found, str):
                 _forget(directory)
@@ -170,7 +169,7 @@ def _usable(directory: Path, reason: str) -> sqlite3.Connection:
                 _create(connection, reason or found)
                 return connection
             return found
-    except Timeout as error:
+    except LockedError as error:
         raise sqlite3.OperationalError("another process is making it") from error
 
 
@@ -240,5 +239,5 @@ def _forget(directory: Path) -> None:
     if not directory.is_dir():
         return
     for path in directory.iterdir():
-        if path.name.startswith((FILE, "vectors-")):
+        if path.name.startswith((FILE, "vectors-", TEMP_PREFIX)):
             path.unlink(missing_ok=True)

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.files import write_whole
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -168,22 +170,21 @@ def _write(connection: sqlite3.Connection, directory: Path, dimension: int) -> N
     with transaction(connection):
         through = int(meta(connection, "next_seq") or 1) - 1
         name = f"vectors-{through}-{os.getpid()}.f32"
-        _write_file(connection, directory / name, dimension)
+        write_whole(directory / name, _content(connection, dimension))
         set_meta(connection, matrix=name, matrix_seq=str(through))
     for path in directory.glob("vectors-*"):
         if path.name != name:
             _drop(path)
 
 
-def _write_file(connection: sqlite3.Connection, path: Path, dimension: int) -> None:
+def _content(connection: sqlite3.Connection, dimension: int) -> Iterator[bytes]:
     size = 4 * dimension
     rows = "FROM chunks WHERE vector_seq IS NOT NULL AND LENGTH(vector) = ?"
     ids = [i for (i,) in connection.execute(f"SELECT id {rows} ORDER BY id", (size,))]
-    with path.open("wb") as file:
-        file.write(_HEADER.pack(_MAGIC, len(ids), dimension))
-        file.write(struct.pack(f"<{len(ids)}q", *ids))
-        for (vector,) in connection.execute(f"SELECT vector {rows} ORDER BY id", (size,)):
-            file.write(vector)
+    yield _HEADER.pack(_MAGIC, len(ids), dimension)
+    yield struct.pack(f"<{len(ids)}q", *ids)
+    for (vector,) in connection.execute(f"SELECT vector {rows} ORDER BY id", (size,)):
+        yield vector
 
 
 def _drop(path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config import environment
 from familiar_cli.errors import FetchError, UsageError
+from familiar_cli.files import locked, patiently, write_whole
 from familiar_cli.models import hub, index, store
 from familiar_cli.models.catalog import Hub
 from familiar_cli.models.downloads import sha256_of
@@ -94,12 +95,10 @@ def _only_one(model: Model, cache_dir: Path) -> Iterator[Path]:
 
     It is on the same disk as the model's place, so that moving a file there is one step.
     """
-    import filelock  # noqa: PLC0415
-
     base = store.models_dir(cache_dir)
     staging = base / _STAGING
     staging.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(staging / f"{model.name}.lock"):
+    with locked(staging / f"{model.name}.lock"):
         for left_behind in staging.glob(f"{model.name}-*"):  # by a process that was killed
             shutil.rmtree(left_behind, ignore_errors=True)
         directory = Path(tempfile.mkdtemp(prefix=f"{model.name}-", dir=staging))
@@ -169,14 +168,18 @@ def _put_in_place(files: tuple[File, ...], staging: Path, directory: Path) -> No
         if not file.sha256:
             path = staging / file.name
             received[file.name] = type(file)(file.name, path.stat().st_size, sha256_of(path))
+    for file in files:
+        _sync(staging / file.name)
+        patiently(os.replace, str(staging / file.name), str(directory / file.name))
     if received:
-        note = {
-            name: {"size_bytes": f.size_bytes, "sha256": f.sha256} for name, f in received.items()
-        }
-        (staging / store.RECEIPT).write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-    for name in [file.name for file in files] + ([store.RECEIPT] if received else []):
-        _sync(staging / name)
-        (staging / name).replace(directory / name)
+        write_whole(directory / store.RECEIPT, json.dumps(_note(received), indent=2) + "\n")
+
+
+def _note(received: dict[str, File]) -> dict[str, dict[str, object]]:
+    return {
+        name: {"size_bytes": file.size_bytes, "sha256": file.sha256}
+        for name, file in received.items()
+    }
 
 
 def _sync(path: Path) -> None:

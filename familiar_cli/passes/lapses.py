@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,8 +85,7 @@ class Lapses:
                 path.unlink(missing_ok=True)
             else:
                 self._directory.mkdir(parents=True, exist_ok=True)
-                path.unlink(missing_ok=True)
-                path.write_text(_told(error), encoding="utf-8", newline="\n")
+                write_whole(path, _told(error), durable=False)
 
     @contextmanager
     def noting(self, work: str) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 from familiar_cli.passes.lapses import Lapses
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Runs:
         path = self._quarantine / f"{run}-{number}.txt"
         try:
             self._quarantine.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode("utf-8", errors="surrogatepass"))
+            write_whole(path, text.encode("utf-8", errors="surrogatepass"))
         except OSError as error:
             raise FamiliarError(
                 f"An unusable reply could not be kept in {str(path)!r}: {error}"

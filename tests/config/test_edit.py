@@ -216,7 +216,7 @@ def test_two_writers_lose_neither_change(path) -> None:
 
 def test_another_writer_is_waited_for_and_then_named(path, monkeypatch) -> None:
     monkeypatch.setattr(edit, "_LOCK_WAIT_S", 0.05)
-    with edit._locked(path), pytest.raises(LockedError, match=r"character\.toml"):
+    with edit.locked(path), pytest.raises(LockedError, match=r"character\.toml"):
         set_value(path, "name", "b")
 
 

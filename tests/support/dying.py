@@ -19,9 +19,9 @@ import sys
 from pathlib import Path
 
 from familiar_cli.errors import FamiliarError
+from familiar_cli.files import Disk
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.store.disk import Disk
 from familiar_cli.memory.store.store import MemoryStore
 
 DIED, DONE, REFUSED = 9, 0, 3
@@ -56,11 +56,11 @@ class Dying(Disk):
         if fails.get(self.how):
             raise OSError(28, "No space left on device")
 
-    def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
+    def create(self, path: str, content: bytes, **more) -> None:
         if self.left == 1 and self.how == "torn":
             Path(path).write_bytes(content[: len(content) // 2])
         self._step()
-        super().create(path, content, mode=mode)
+        super().create(path, content, **more)
 
     def replace(self, old: str, new: str) -> None:
         self._step(needs_room=False)

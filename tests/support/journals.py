@@ -6,10 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from familiar_cli.files import Disk
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
 from familiar_cli.memory.journal.past import Past
-from familiar_cli.memory.store.disk import Disk
 from familiar_cli.memory.store.store import MemoryStore
 
 HAS_GIT = shutil.which("git") is not None
@@ -18,11 +18,8 @@ HAS_GIT = shutil.which("git") is not None
 class Hasty(Disk):
     """A disk on which nothing is durable, for tests that are not about that."""
 
-    def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
-        with Path(path).open("xb") as file:
-            file.write(content)
-        if mode is not None:
-            Path(path).chmod(mode)
+    def create(self, path: str, content: bytes, **more) -> None:
+        super().create(path, content, **{**more, "durable": False})
 
     def sync_dir(self, path: str) -> None:
         """Leave it to the system."""

@@ -13,11 +13,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, write_whole
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.disk import temp_in
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.walk import scan
 
@@ -83,7 +82,7 @@ class Edits:
             if self._same_table:
                 return
             text = json.dumps({"tree": tree, "files": self._known})
-            _put(self._table, text)
+            write_whole(self._table, text, durable=False)
 
     def _look_at(self, rel_path: str, path: str) -> bytes | None:
         """Return the content of a file if it differs from the known one."""
@@ -154,20 +153,7 @@ def note_time(repository: Repository, took_s: float) -> None:
     """Remember that all files were looked at just now, and how long it took."""
     path = os.path.join(repository.path, LOOKED)
     with suppress(OSError):
-        _put(path, f"{took_s:.6f}\n")
-
-
-def _put(path: str, text: str) -> None:
-    """Make `text` the whole of a file, or leave it as it is. Need not survive a power failure."""
-    temporary = temp_in(os.path.dirname(path), ".new")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+        write_whole(path, f"{took_s:.6f}\n", durable=False)
 
 
 def _signature(status: os.stat_result) -> Signature:

@@ -8,10 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.files import read_plain
+from familiar_cli.files import TEMP_PREFIX, read_plain
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.objects import damaged
-from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
 from familiar_cli.memory.store.types import Applied, Change
 
@@ -126,7 +125,7 @@ def _leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
             names = os.listdir(directory)
         except OSError:
             continue
-        found += [os.path.join(directory, n) for n in names if n.startswith(paths.TEMP_PREFIX)]
+        found += [os.path.join(directory, n) for n in names if n.startswith(TEMP_PREFIX)]
     return found
 
 

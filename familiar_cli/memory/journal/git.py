@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
+from familiar_cli.files import Disk
 from familiar_cli.memory.journal import pending as marks
 from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.repository import Repository, translated
-from familiar_cli.memory.store.disk import Disk
 from familiar_cli.memory.store.files import Tree
 
 if TYPE_CHECKING:

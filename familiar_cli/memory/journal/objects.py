@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.files import read_plain
-from familiar_cli.memory.store.disk import Disk
+from familiar_cli.files import Disk, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

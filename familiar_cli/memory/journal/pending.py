@@ -12,7 +12,7 @@ from familiar_cli.files import read_plain
 from familiar_cli.memory.journal.objects import damaged, is_id, unreadable
 
 if TYPE_CHECKING:
-    from familiar_cli.memory.store.disk import Disk
+    from familiar_cli.files import Disk
 
 NAME = "familiar-pending"
 FORMER = "familiar-former"

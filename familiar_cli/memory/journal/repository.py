@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.files import read_plain
+from familiar_cli.files import TEMP_PREFIX, Disk, read_plain
 from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.objects import Objects, damaged, is_id, unreadable
-from familiar_cli.memory.store.disk import Disk
+from familiar_cli.memory.layout import INDEX_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ _CONFIG = """\
 \tautocrlf = false
 \tquotepath = false
 """
-_EXCLUDE = ".index/\n.tmp-familiar-*\n"
+_EXCLUDE = f"{INDEX_DIR}/\n{TEMP_PREFIX}*\n"
 
 
 class Repository:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.mentions import find_mentions, key_of
 from familiar_cli.memory.people.same_person import same_as
@@ -77,7 +78,7 @@ class Aliases:
         self._store = store
         self._root = os.path.realpath(store.root)
         self._directory = os.path.join(self._root, PEOPLE_DIR)
-        self._index: AliasIndex = AliasIndex(os.path.join(self._root, paths.INDEX_DIR, _INDEX))
+        self._index: AliasIndex = AliasIndex(os.path.join(self._root, INDEX_DIR, _INDEX))
 
     def close(self) -> None:
         """Let go of the index."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConflictError, FamiliarError
-from familiar_cli.memory.store.disk import Disk, temp_in
+from familiar_cli.files import Disk, mode_of, temp_in
 from familiar_cli.memory.store.files import Signature, signature
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class _Work:
             if change.after is not None:
                 self._make_dirs(os.path.dirname(move.path))
                 move.new = temp_in(os.path.dirname(move.path), ".new")
-                self._disk.create(move.new, change.after, mode=_mode_of(move.path))
+                self._disk.create(move.new, change.after, mode=mode_of(move.path))
             if change.before is not None and len(plan.changes) > 1:
                 move.old = temp_in(os.path.dirname(move.path), ".old")
                 self._keep(move.path, move.old, change.before)
@@ -141,7 +140,7 @@ class _Work:
         try:
             self._disk.link(path, second)
         except OSError:  # a file system without hard links
-            self._disk.create(second, content, mode=_mode_of(path))
+            self._disk.create(second, content, mode=mode_of(path))
 
     def _make_dirs(self, directory: str) -> None:
         missing = []
@@ -152,13 +151,6 @@ class _Work:
             self._disk.mkdir(path)
             self._made_dirs.append(path)
             self._disk.sync_dir(os.path.dirname(path))
-
-
-def _mode_of(path: str) -> int | None:
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return None
 
 
 def _clear(temporary: Iterable[str]) -> None:

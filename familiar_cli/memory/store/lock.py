@@ -6,22 +6,17 @@ import json
 import os
 import platform
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
-
-from filelock import FileLock, Timeout
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import read_plain
+from familiar_cli.files import locked, read_plain, write_whole
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-_POLL_S = 0.005
 
 
 @contextmanager
@@ -35,31 +30,24 @@ def held(lock_path: Path, timeout_s: float) -> Iterator[None]:
         LockedError: Another thread or process held it for `timeout_s`.
         FamiliarError: The lock file cannot be made.
     """
-    lock, turn = _file_lock(lock_path), _file_lock(lock_path.with_name(f"{lock_path.name}.next"))
     begun_s = clock.stopwatch_s()
-    try:
-        lock_path.parent.mkdir(parents=True, exist_ok=True)
-        with turn.acquire(timeout=timeout_s):
-            lock.acquire(timeout=max(timeout_s - (clock.stopwatch_s() - begun_s), 0))
-    except Timeout as error:
-        raise _locked(lock_path) from error
-    except OSError as error:
-        raise FamiliarError(
-            f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
-            " nothing was changed",
-            hint="Look at its permissions, and whether the disk is full or read-only.",
-        ) from error
-    try:
+    with ExitStack() as stack:
+        try:
+            lock_path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(lock_path.with_name(f"{lock_path.name}.next"), timeout_s):
+                left_s = max(timeout_s - (clock.stopwatch_s() - begun_s), 0)
+                stack.enter_context(locked(lock_path, left_s))
+        except LockedError as error:
+            raise _locked(lock_path) from error
+        except OSError as error:
+            raise FamiliarError(
+                f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
+                " nothing was changed",
+                hint="Look at its permissions, and whether the disk is full or read-only.",
+            ) from error
         _sign(lock_path)
+        stack.callback(_unsign, lock_path)
         yield
-    finally:
-        with suppress(OSError):
-            holder_path(lock_path).unlink()
-        lock.release()
-
-
-def _file_lock(path: Path) -> FileLock:
-    return FileLock(path, thread_local=False, poll_interval=_POLL_S)
 
 
 def holder_path(lock_path: Path) -> Path:
@@ -88,7 +76,12 @@ def _sign(lock_path: Path) -> None:
         "since": clock.iso(clock.now()),
     }
     with suppress(OSError):  # a courtesy: the lock holds without it
-        holder_path(lock_path).write_text(json.dumps(who), encoding="utf-8")
+        write_whole(holder_path(lock_path), json.dumps(who), durable=False)
+
+
+def _unsign(lock_path: Path) -> None:
+    with suppress(OSError):
+        holder_path(lock_path).unlink()
 
 
 def _locked(lock_path: Path) -> LockedError:

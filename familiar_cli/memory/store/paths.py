@@ -7,10 +7,10 @@ import re
 import unicodedata
 
 from familiar_cli.errors import UnsafePathError
+from familiar_cli.files import TEMP_PREFIX
+from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.text import fold
 
-INDEX_DIR = ".index"
-TEMP_PREFIX = ".tmp-familiar-"
 MAX_NAME_BYTES = 255  # of one name, on ext4, APFS and NTFS
 MAX_PATH_BYTES = 1024
 _SHOWN_CHARS = 80

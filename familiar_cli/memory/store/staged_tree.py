@@ -17,6 +17,7 @@ from familiar_cli.errors import (
     UnsafePathError,
 )
 from familiar_cli.files import read_plain
+from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import check_readable, sha256_of, signature
 from familiar_cli.memory.store.types import MISSING, Change
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import Limits
 
 GITIGNORE = ".gitignore"
-_IGNORES_INDEX = {f"{a}{paths.INDEX_DIR}{b}".encode() for a in ("", "/") for b in ("", "/")}
+_IGNORES_INDEX = {f"{a}{INDEX_DIR}{b}".encode() for a in ("", "/") for b in ("", "/")}
 
 
 class _Names:
@@ -102,7 +103,7 @@ class StagedTree:
             old = self._load(GITIGNORE) or b""
             if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
                 gap = b"" if not old or old.endswith(b"\n") else b"\n"
-                self._put(GITIGNORE, old + gap + paths.INDEX_DIR.encode() + b"/\n", any_size=True)
+                self._put(GITIGNORE, old + gap + INDEX_DIR.encode() + b"/\n", any_size=True)
 
     def _move(self, step: Step) -> None:
         content = self._take(step.rel_path)

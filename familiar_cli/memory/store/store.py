@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from familiar_cli.files import Disk
     from familiar_cli.memory.journal import Journal
-    from familiar_cli.memory.store.disk import Disk
     from familiar_cli.memory.store.plan import Plan
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.memory.store.types import (

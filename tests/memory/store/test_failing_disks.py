@@ -11,7 +11,7 @@ import time
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.store.disk import patiently
+from familiar_cli.files import patiently
 from familiar_cli.memory.store.store import MemoryStore
 
 linux_root = pytest.mark.skipif(

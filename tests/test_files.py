@@ -1,0 +1,186 @@
+"""Files: written whole or not at all, locked between processes, and never waited for."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from familiar_cli.errors import LockedError
+from familiar_cli.files import TEMP_PREFIX, Disk, locked, temp_in, write_whole
+from tests.support.dying import DIED, Dying
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="the system has no such thing")
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        ("täglich\n", "täglich\n".encode()),
+        ("a\r\nb", b"a\r\nb"),
+        ("", b""),
+        (b"\xff\x00", b"\xff\x00"),
+        ([b"one ", b"two"], b"one two"),
+    ],
+)
+def test_what_is_written_is_read(tmp_path, content, wanted) -> None:
+    write_whole(tmp_path / "a.txt", "much longer than what comes next")
+    write_whole(tmp_path / "a.txt", content)
+    assert (tmp_path / "a.txt").read_bytes() == wanted
+    assert names(tmp_path) == ["a.txt"]
+
+
+@POSIX
+@pytest.mark.parametrize("how", ["before", "torn"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, how, step) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    child = os.fork()
+    if child == 0:
+        Dying(step, how).put(str(path), b"new and longer")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == DIED
+    assert path.read_bytes() == (b"old" if step < 3 else b"new and longer")
+    assert all(name.startswith(TEMP_PREFIX) for name in names(tmp_path) if name != "a.txt")
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_refusal_at_any_step_changes_nothing(tmp_path, step) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    with pytest.raises(OSError, match="No space left"):
+        Dying(step, "once").put(str(path), b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_parts_that_fail_half_way_leave_the_old_file(tmp_path) -> None:
+    def parts():
+        yield b"new"
+        raise KeyboardInterrupt
+
+    write_whole(tmp_path / "a.txt", "old")
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "a.txt", parts())
+    assert (tmp_path / "a.txt").read_bytes() == b"old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(("durable", "synced"), [(True, ["sync", "rename"]), (False, ["rename"])])
+def test_content_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, durable, synced) -> None:
+    steps = []
+    replace = os.replace
+    monkeypatch.setattr(os, "fsync", lambda _: steps.append("sync"))
+    monkeypatch.setattr(os, "replace", lambda *a: (steps.append("rename"), replace(*a)))
+    write_whole(tmp_path / "a.txt", "x", durable=durable)
+    assert steps[: len(synced)] == synced
+    assert ("sync" in steps) == durable
+
+
+def write_often(path: str, letter: str) -> None:
+    for _ in range(200):
+        write_whole(path, letter * 5000, durable=False)
+
+
+def test_two_writers_never_mix_and_a_reader_never_sees_half(tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    write_whole(path, "a" * 5000)
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_often, args=(str(path), c)) for c in "bc"]
+    for writer in writers:
+        writer.start()
+    seen = set()
+    while any(writer.is_alive() for writer in writers):
+        seen.add(path.read_text())
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert seen <= {"a" * 5000, "b" * 5000, "c" * 5000}
+    assert len(seen) > 1
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_no_two_temporary_names_are_the_same() -> None:
+    assert len({temp_in("x", ".new") for _ in range(5000)}) == 5000
+
+
+@POSIX
+def test_permissions_stay(tmp_path) -> None:
+    path = tmp_path / "key.toml"
+    path.write_text("old")
+    path.chmod(0o600)
+    write_whole(path, "new")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o600)
+
+
+@POSIX
+def test_a_link_stays_a_link(tmp_path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there/a.txt")
+    for text in ("first", "second"):
+        write_whole(tmp_path / "link", text)
+        assert (tmp_path / "there" / "a.txt").read_text() == text
+    assert (tmp_path / "link").is_symlink()
+    assert names(tmp_path / "there") == ["a.txt"]
+
+
+def test_a_missing_directory_is_not_made(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "missing" / "a.txt", "x")
+    assert names(tmp_path) == []
+
+
+def test_who_comes_second_is_told_after_a_while(tmp_path) -> None:
+    with (
+        locked(tmp_path / "lock"),
+        pytest.raises(LockedError, match=r"'notes' for 0\.05 s; nothing was changed"),
+        locked(tmp_path / "lock", 0.05, what="notes"),
+    ):
+        pytest.fail("both hold it")
+    with locked(tmp_path / "lock", 0):
+        pass
+
+
+def test_a_lock_is_waited_for(tmp_path) -> None:
+    order = []
+
+    def second() -> None:
+        with locked(tmp_path / "lock", 30):
+            order.append("second")
+
+    with locked(tmp_path / "lock"):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        waiting.join(0.1)
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]
+
+
+def test_a_crash_frees_the_lock(tmp_path) -> None:
+    code = (
+        "import os, pathlib, sys; from familiar_cli.files import locked\n"
+        "with locked(pathlib.Path(sys.argv[1])): os._exit(9)"
+    )
+    argv = [sys.executable, "-c", code, str(tmp_path / "lock")]
+    assert subprocess.run(argv, check=False).returncode == 9
+    with locked(tmp_path / "lock", 0):
+        pass
+
+
+def test_a_disk_makes_no_file_where_one_is(tmp_path) -> None:
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(FileExistsError):
+        Disk().create(str(tmp_path / "a.txt"), b"new")
+    assert (tmp_path / "a.txt").read_text() == "old"
