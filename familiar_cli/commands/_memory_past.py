@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, moment_of, output
+from familiar_cli.commands._options import DryRun
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ AnyCommit = Annotated[
     typer.Argument(metavar="[COMMIT]", help="Else the newest that is in effect."),
 ]
 Path = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show the change; make none.")]
 
 
 def add_to(app: App) -> None:

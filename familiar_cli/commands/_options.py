@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+
+def dry_run(clause: str = "") -> Any:  # noqa: ANN401  # as `typer.Option` itself
+    """Return the option `--dry-run`; `clause` says what a command does all the same, or not."""
+    return typer.Option(
+        "--dry-run", help=f"Show what would be done, and change nothing{clause and f'; {clause}'}."
+    )
+
+
+def since(what: str) -> Any:  # noqa: ANN401  # as above
+    """Return the option `--since` of a command that chooses among `what`."""
+    return typer.Option(
+        "--since", metavar="WHEN", help=f"Only {what} since then: 7d, yesterday, 2026-01-31, …"
+    )
+
+
+def most(what: str) -> Any:  # noqa: ANN401  # as above
+    """Return the option `-k` of a command that finds `what`."""
+    return typer.Option("--k", "-k", min=1, metavar="N", help=f"Show at most N {what}.")
+
+
+DryRun = Annotated[bool, dry_run()]
+DryRunUnasked = Annotated[bool, dry_run("no model is asked")]
+DryRunAsked = Annotated[bool, dry_run("the model is asked")]
+
+SinceTurns = Annotated[str | None, since("turns")]
+UntilTurns = Annotated[
+    str | None, typer.Option("--until", metavar="WHEN", help="Only turns before then.")
+]
+_WHEN = typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …")
+When = Annotated[str, _WHEN]
+AnyTime = Annotated[str | None, _WHEN]
+
+OnlyChannel = Annotated[
+    str | None, typer.Option("--channel", metavar="ID", help="Only this channel.")
+]
+Closed = Annotated[bool, typer.Option("--all", help="Also those that are done or dropped.")]
+Redo = Annotated[bool, typer.Option("--redo", help="Also what is up to date.")]
+Review = Annotated[
+    bool, typer.Option("--review", help="Keep the changes as a plan for `familiar review`.")
+]
 
 Update = Annotated[
     bool, typer.Option("--update", help="Take the source's text where it has changed.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Also where you edited or deleted the file.")]
-Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")]
-
-
-def since(what: str) -> Any:  # noqa: ANN401  # as `typer.Option` itself
-    """Return the option `--since` of a command that chooses among `what`."""
-    return typer.Option(
-        metavar="WHEN", help=f"Only {what} since then: 7d, yesterday, 2026-01-31, …"
-    )
-
-
-SinceTurns = Annotated[str | None, since("turns")]
-_WHEN = typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …")
-When = Annotated[str, _WHEN]
-AnyTime = Annotated[str | None, _WHEN]
-ShowChange = Annotated[
-    bool, typer.Option("--dry-run", help="Show the change to the file; make none.")
+OutFile = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
 ]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")]

@@ -14,6 +14,7 @@ from familiar_cli.commands._base import (
     text_or_stdin,
     with_models,
 )
+from familiar_cli.commands._options import DryRunUnasked
 from familiar_cli.commands._saying import (
     As,
     Channel,
@@ -46,9 +47,7 @@ def ask(
     channel: Channel = "cli",
     modality: How = "text",
     greeting: Greeting = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be sent; send and keep nothing.")
-    ] = False,
+    dry_run: DryRunUnasked = False,
     tier: Tier = None,
     off_record: Annotated[
         bool, typer.Option("--off-record", help="Keep nothing: no turn, no record of the prompt.")
@@ -99,13 +98,12 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     for notice in result.notices:
         out.warn(notice)
-    if not result.interrupted:
-        out.answer(result.to_json(), lambda: None)
-        look_back(out, familiar, result.trace)
-        return finish(out, familiar)
-    told = PartialError(f"Interrupted. {_what_is_kept(result)}")
-    out.partial(result.to_json(), [told], lambda: None)
-    raise typer.Exit(130)
+    if result.interrupted:
+        told = PartialError(f"Interrupted. {_what_is_kept(result)}")
+        out.partial(result.to_json(), [told], lambda: None, exit_code=130)
+    out.answer(result.to_json(), lambda: None)
+    look_back(out, familiar, result.trace)
+    finish(out, familiar)
 
 
 def _what_is_kept(result: TurnResult) -> str:

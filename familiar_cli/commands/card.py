@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from familiar_cli.commands._base import familiar_of, file_or_stdin, group, output
-from familiar_cli.commands._options import Overwrite
+from familiar_cli.commands._options import OutFile, Overwrite
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.export_card import Exported
@@ -66,7 +66,6 @@ def check(ctx: typer.Context, file: _File) -> None:
         hint="It can be brought in all the same; `familiar card show` shows all of it.",
     )
     out.partial(data, [error], lambda: print_page(findings_page(findings)))
-    raise typer.Exit(PartialError.exit_code)
 
 
 @app.command()
@@ -76,9 +75,7 @@ def export(
     card_format: Annotated[
         Literal["png", "json", "charx"], typer.Option("--format", help="The kind of file.")
     ] = "png",
-    out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
-    ] = None,
+    out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
     """Make a card of the familiar as it is now, edits included.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from familiar_cli.config.edit import Edit
@@ -91,9 +92,7 @@ def set_(
     subscribe: Annotated[
         bool | None, typer.Option("--subscribe/--unsubscribe", help="Listen to it, or no more.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the change and make none.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Change settings of a channel in its file channels/ID.toml; comments and order stay.
 

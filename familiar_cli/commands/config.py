@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import globals_of, group, home_of, output
+from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 app = group("Show and change settings.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, e.g. llm.preset.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change and make none.")]
 
 
 @app.command()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, run_async, with_models
+from familiar_cli.commands._options import DryRunUnasked, Redo, Review
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import Report
@@ -30,15 +31,9 @@ def consolidate(
     due: Annotated[
         bool, typer.Option("--due", help="Only if it is due; to wait is no failure then.")
     ] = False,
-    redo: Annotated[
-        bool, typer.Option("--redo", help="Also what is up to date; a person's lines stay.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would be made; ask and change nothing.")
-    ] = False,
-    review: Annotated[
-        bool, typer.Option("--review", help="Keep what a model writes for `familiar review`.")
-    ] = False,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
 ) -> None:
     """Make days of sessions, weeks of days, months of weeks and years of months.
 
@@ -72,7 +67,7 @@ def consolidate(
 
 
 def _answer(out: Output, report: Report, *, named: str, dry_run: bool) -> None:
-    from familiar_cli.errors import PartialError, RefusedError
+    from familiar_cli.errors import RefusedError
     from familiar_cli.ui.consolidation_page import report_text, told_after
     from familiar_cli.ui.emit import exact
 
@@ -87,7 +82,6 @@ def _answer(out: Output, report: Report, *, named: str, dry_run: bool) -> None:
         raise report.failed[0]
     if report.failed:
         out.partial(data, report.failed, render)
-        raise typer.Exit(PartialError.exit_code)
     if named in report.waiting and named not in report.held:
         error = RefusedError(f"{named} was not made: {report.waiting[named]}")
         error.data = data

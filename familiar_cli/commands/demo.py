@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from familiar_cli.commands._base import App, output, run_async, with_models
+from familiar_cli.commands._options import DryRunUnasked
 from familiar_cli.commands._saying import reply_to
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def demo(
     keep: Annotated[
         str | None, typer.Option(metavar="DIR", help="Use this home, and do not throw it away.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Fetch and ask no model; only show the prompt.")
-    ] = False,
+    dry_run: DryRunUnasked = False,
 ) -> None:
     """Watch a familiar come to life: a card, a lorebook, two questions, and what was sent.
 

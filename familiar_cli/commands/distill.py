@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output, run_async, with_models
+from familiar_cli.commands._options import DryRunUnasked, Redo, Review
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.digests import Name
 
 app = group("Make the digests that are in every prompt, and see how they stand.")
 
-Redo = Annotated[bool, typer.Option("--redo", help="Also if its sources have not changed.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Tell what would be made; ask and change nothing.")
-]
-Review = Annotated[bool, typer.Option("--review", help="Keep it as a plan for `familiar review`.")]
-
 
 @app.command()
-def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False) -> None:
+def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRunUnasked = False) -> None:
     """Put the newest sessions that fit the budget into digest/short.md. No model is needed.
 
     \b
@@ -32,7 +27,11 @@ def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False) ->
 
 @app.command()
 def mid(
-    ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False, review: Review = False
+    ctx: typer.Context,
+    *,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
 ) -> None:
     """Have a model write from digest/short.md where things stand: digest/mid.md.
 
@@ -45,7 +44,11 @@ def mid(
 
 @app.command()
 def long(
-    ctx: typer.Context, *, redo: Redo = False, dry_run: DryRun = False, review: Review = False
+    ctx: typer.Context,
+    *,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
 ) -> None:
     """Have a model take digest/mid.md into digest/long.md. It may not shrink by half unasked.
 

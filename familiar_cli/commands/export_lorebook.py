@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
-from familiar_cli.commands._options import Overwrite
+from familiar_cli.commands._options import OutFile, Overwrite
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -27,9 +27,7 @@ def export_lorebook(
         Literal["worldinfo", "v3"] | None,
         typer.Option("--format", help="Else the one that was imported."),
     ] = None,
-    out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
-    ] = None,
+    out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
     """Turn lore files back into a lorebook, your edits included.

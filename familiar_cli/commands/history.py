@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, moment_of, output
-from familiar_cli.commands._options import Overwrite, SinceTurns
+from familiar_cli.commands._options import (
+    OnlyChannel,
+    OutFile,
+    Overwrite,
+    SinceTurns,
+    UntilTurns,
+    most,
+)
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -16,8 +22,6 @@ if TYPE_CHECKING:
 
 app = group("Read, search, count and export what was said.")
 
-_Channel = Annotated[str | None, typer.Option(metavar="ID", help="Only this channel.")]
-_Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Only turns before then.")]
 
 _NOTHING = 'Nothing was said yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
 
@@ -51,12 +55,12 @@ def show(
         int | None, typer.Argument(metavar="[TURN]", help="A turn, and what stands around it.")
     ] = None,
     *,
-    channel: _Channel = None,
+    channel: OnlyChannel = None,
     last: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="The newest N turns; default 20.")
     ] = None,
     since: SinceTurns = None,
-    until: _Until = None,
+    until: UntilTurns = None,
 ) -> None:
     """Read what was said, as it was said. Without options: the end of the last conversation.
 
@@ -83,12 +87,10 @@ def search(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
     *,
-    channel: _Channel = None,
+    channel: OnlyChannel = None,
     since: SinceTurns = None,
-    until: _Until = None,
-    k: Annotated[
-        int, typer.Option("-k", "--k", min=1, metavar="N", help="Most turns to show.")
-    ] = 10,
+    until: UntilTurns = None,
+    k: Annotated[int, most("turns")] = 10,
 ) -> None:
     """Find turns by their words, the best of them grouped by day, with what stands around them.
 
@@ -124,7 +126,7 @@ def search(
 
 
 @app.command()
-def stats(ctx: typer.Context, *, channel: _Channel = None) -> None:
+def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
     """Count turns by channel, person and month; tokens are an estimate from a sample.
 
     \b
@@ -147,13 +149,11 @@ def stats(ctx: typer.Context, *, channel: _Channel = None) -> None:
 def export(
     ctx: typer.Context,
     *,
-    channel: _Channel = None,
+    channel: OnlyChannel = None,
     chat_format: Annotated[
         Literal["sillytavern", "jsonl"], typer.Option("--format", help="The kind of file.")
     ] = "sillytavern",
-    out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
-    ] = None,
+    out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
     """Make a chat file of a channel. What was imported goes out as it came in.

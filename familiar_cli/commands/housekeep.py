@@ -73,6 +73,5 @@ def housekeep(
     if done.problem:
         out.note(summary_line(done))
         out.partial(done.to_json(), [done.problem], lambda: print_page(page))
-        raise typer.Exit(7)
     out.answer(done.to_json(), lambda: print_page(page) if done.found else None)
     out.note(summary_line(done))

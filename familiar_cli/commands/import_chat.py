@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._options import DryRun
 
 app = App()
 
@@ -29,9 +30,7 @@ def import_chat(
         list[str] | None,
         typer.Option(metavar="NAME", help="Who in the chat is the familiar; may be repeated."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be imported, and write nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Bring chats from elsewhere into the history, with their times and authors.
 
@@ -47,7 +46,6 @@ def import_chat(
 
     from familiar_cli.bootstrap.chats.bringing import Wish
     from familiar_cli.bootstrap.import_chat import import_chats
-    from familiar_cli.errors import PartialError
     from familiar_cli.ui.import_chat_page import answer_data, imported_page
     from familiar_cli.ui.progress import counting
     from familiar_cli.ui.terminal import print_page
@@ -74,4 +72,3 @@ def import_chat(
         [problem, *(f.error for f in done.failed)],
         lambda: print_page(imported_page(done, dry_run=dry_run)),
     )
-    raise typer.Exit(PartialError.exit_code)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
-from familiar_cli.commands._options import Force, Update
+from familiar_cli.commands._options import DryRun, Force, Update
 
 app = App()
 
@@ -26,9 +26,7 @@ def import_lorebook(
     ] = "lore/imported",
     update: Update = False,
     force: Force = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Turn a lorebook into Markdown files, one for each entry.
 

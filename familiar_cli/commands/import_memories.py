@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
-from familiar_cli.commands._options import Force, Update
+from familiar_cli.commands._options import DryRun, Force, Update
 
 app = App()
 
@@ -23,9 +23,7 @@ def import_memories(
     *,
     update: Update = False,
     force: Force = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Take in memories kept by day, week, month and year, and significant moments.
 
@@ -52,5 +50,4 @@ def import_memories(
     page = memories_page(done, dry_run=dry_run)
     if problem := done.problem():
         out.partial(data, [problem], lambda: print_page(page))
-        raise typer.Exit(7)
     out.answer(data, lambda: print_page(page))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, file_or_stdin, globals_of, home_of, output
+from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -52,9 +53,7 @@ def init(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Overwrite text that differs from the source's.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Make a familiar from a character card, a persona folder or a template.
 
@@ -147,7 +146,6 @@ def _make_personas(
         out.warn(warning)
     if problems:
         out.partial(data, problems, lambda: print_page(*pages))
-        raise typer.Exit(7)
     out.answer(data, lambda: print_page(*pages))
     if not dry_run:
         out.note(f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`')

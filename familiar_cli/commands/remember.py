@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, text_or_stdin
+from familiar_cli.commands._options import DryRun
 
 app = App()
 
@@ -22,9 +23,7 @@ def remember(
     title: Annotated[
         str, typer.Option(metavar="TITLE", help="What to call it; default: its first words.")
     ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the file; write nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Keep something for ever, in a file of its own in significant/.
 

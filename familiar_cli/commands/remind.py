@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
-from familiar_cli.commands._options import ShowChange, When
+from familiar_cli.commands._options import Closed, DryRun, When
 
 app = group("Keep reminders, which the familiar sees when they are due.")
 
@@ -18,7 +18,7 @@ def add(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What to be reminded of.")],
     *,
     at: When,
-    dry_run: ShowChange = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write a reminder into `reminders.md`.
 
@@ -39,7 +39,7 @@ def add(
 def ls(
     ctx: typer.Context,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Those that are done, too.")] = False,
+    every: Closed = False,
 ) -> None:
     """List the reminders that are open, with their numbers; what is due is marked.
 
@@ -60,7 +60,7 @@ def done(
     ctx: typer.Context,
     number: Annotated[int, typer.Argument(metavar="N", help="Its number in `remind ls`.")],
     *,
-    dry_run: ShowChange = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Tick a reminder off. Its line stays, and so does its number.
 

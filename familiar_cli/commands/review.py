@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
+from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,6 @@ Hunks = Annotated[
     list[int] | None,
     typer.Option("--hunk", metavar="N", help="Only this piece; may be given several times."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and tell; change nothing.")]
 
 
 @app.command("list")

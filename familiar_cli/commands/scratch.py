@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
-from familiar_cli.commands._options import ShowChange
+from familiar_cli.commands._options import DryRun
 
 app = App(help="Keep a scratchpad, which the familiar sees at tier 4.", invoke_without_command=True)
 
@@ -36,7 +36,7 @@ def add(
         str, typer.Argument(metavar="TEXT|-", help="What to write; `-` reads standard input.")
     ],
     *,
-    dry_run: ShowChange = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write something below what stands there.
 
@@ -54,7 +54,7 @@ def add(
 
 
 @app.command()
-def edit(ctx: typer.Context, *, dry_run: ShowChange = False) -> None:
+def edit(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     """Open the scratchpad in your editor: the one that VISUAL or EDITOR names.
 
     \b
@@ -73,7 +73,7 @@ def edit(ctx: typer.Context, *, dry_run: ShowChange = False) -> None:
 
 
 @app.command()
-def clear(ctx: typer.Context, *, dry_run: ShowChange = False) -> None:
+def clear(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     """Throw the scratchpad away; what stood there is printed once more.
 
     \b

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
+from familiar_cli.commands._options import most
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def search(
         str, typer.Argument(metavar="QUERY|-", help="What to find; `-` reads standard input.")
     ],
     *,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="N", help="Most hits.")] = 5,
+    k: Annotated[int, most("memories")] = 5,
     method: Annotated[
         str, typer.Option(metavar="auto|hybrid|lexical|dense|grep", help="How to find it.")
     ] = "auto",

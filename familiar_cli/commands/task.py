@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
-from familiar_cli.commands._options import AnyTime, ShowChange
+from familiar_cli.commands._options import AnyTime, Closed, DryRun
 
 if TYPE_CHECKING:
     from familiar_cli.memory.desk import Mark
@@ -23,7 +23,7 @@ def add(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What is to be done.")],
     *,
     due: AnyTime = None,
-    dry_run: ShowChange = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write a task into `tasks.md`.
 
@@ -44,9 +44,7 @@ def add(
 def ls(
     ctx: typer.Context,
     *,
-    every: Annotated[
-        bool, typer.Option("--all", help="Those that are done or dropped, too.")
-    ] = False,
+    every: Closed = False,
 ) -> None:
     """List the tasks that are open, with their numbers.
 
@@ -63,7 +61,7 @@ def ls(
 
 
 @app.command()
-def done(ctx: typer.Context, number: Number, *, dry_run: ShowChange = False) -> None:
+def done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
     """Tick a task off. Its line stays, and so does its number.
 
     \b
@@ -75,7 +73,7 @@ def done(ctx: typer.Context, number: Number, *, dry_run: ShowChange = False) -> 
 
 
 @app.command()
-def drop(ctx: typer.Context, number: Number, *, dry_run: ShowChange = False) -> None:
+def drop(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
     """Give a task up. Its line stays, marked `[-]`, and so does its number.
 
     \b

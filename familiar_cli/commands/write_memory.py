@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, moment_of, output, with_models
-from familiar_cli.commands._options import SinceTurns
+from familiar_cli.commands._options import DryRunAsked, Review, SinceTurns
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -21,15 +21,11 @@ app = App()
 def write_memory(
     ctx: typer.Context,
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask the model, show the diff, and change nothing.")
-    ] = False,
+    dry_run: DryRunAsked = False,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Tell what a pass would ask; ask nobody.")
     ] = False,
-    review: Annotated[
-        bool, typer.Option("--review", help="Keep the changes as a plan for `familiar review`.")
-    ] = False,
+    review: Review = False,
     again: Annotated[
         bool, typer.Option("--all", help="Read all turns, also those that were read before.")
     ] = False,
@@ -92,12 +88,10 @@ def _answer(out: Output, report: Report, *, dry_run: bool) -> None:
     error = report.error
     if report.interrupted:
         told = PartialError("Interrupted; what was written stays, and the rest goes on waiting")
-        out.partial(data, [told], render)
-        raise typer.Exit(130)
-    if error is None:
-        return out.answer(data, render)
-    if not report.turns_covered:
+        out.partial(data, [told], render, exit_code=130)
+    if error and not report.turns_covered:
         error.data = data
         raise error
-    out.partial(data, [error], render)
-    raise typer.Exit(PartialError.exit_code)
+    if error:
+        out.partial(data, [error], render)
+    out.answer(data, render)

@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from familiar_cli.clock import iso
+from familiar_cli.errors import PartialError
 from familiar_cli.text import harmless, harmless_json
 
 if TYPE_CHECKING:
@@ -50,15 +51,23 @@ class Output:
             render()
 
     def partial(
-        self, data: object, errors: Sequence[FamiliarError], render: Callable[[], None] | str
-    ) -> None:
-        """Print an answer of which some parts failed. The caller leaves with exit code 7."""
+        self,
+        data: object,
+        errors: Sequence[FamiliarError],
+        render: Callable[[], None] | str,
+        *,
+        exit_code: int = PartialError.exit_code,
+    ) -> NoReturn:
+        """Print an answer of which some parts failed, and leave with `exit_code`."""
+        import typer
+
         if self.as_json:
             write_json(envelope(self.command, "partial", data, errors))
-            return
-        self.answer(data, render)
-        for error in errors:
-            print_error(error)
+        else:
+            self.answer(data, render)
+            for error in errors:
+                print_error(error)
+        raise typer.Exit(exit_code)
 
     def note(self, text: str) -> None:
         """Tell what is going on, on stderr."""

@@ -26,6 +26,13 @@ def leaves(command, path=()) -> list[tuple[str, ...]]:
 LEAVES = leaves(ROOT)
 
 
+def leaf(path: tuple[str, ...]):
+    command = ROOT
+    for name in path:
+        command = command.get_command(None, name)
+    return command
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_every_command_explains_itself(path) -> None:
     result = CliRunner().invoke(cli.app, [*path, "--help"])
@@ -114,3 +121,15 @@ def test_a_negative_number_is_a_value_and_no_option() -> None:
     assert run("memory", "write", "a.md", "-3").exit_code == 0
     assert run("memory", "cat", "a.md").stdout == "-3"
     assert "at least 0" in run("config", "set", "history.recent_turns", "-3").stderr
+
+
+def test_a_dry_run_is_explained_in_the_same_words_everywhere() -> None:
+    helps = {
+        " ".join(path): option.help
+        for path in LEAVES
+        for option in leaf(path).params
+        if "--dry-run" in option.opts
+    }
+    assert len(helps) > 30
+    wording = "Show what would be done, and change nothing"
+    assert {path: text for path, text in helps.items() if not text.startswith(wording)} == {}
