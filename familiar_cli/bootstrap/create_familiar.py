@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from familiar_cli.bootstrap.import_report import Made
 from familiar_cli.bootstrap.staging import build
 from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.config.home import FamiliarPaths
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
+    from familiar_cli.bootstrap.import_report import FamiliarReport
     from familiar_cli.memory.store.store import MemoryStore
 
 _MAX_NAME_CHARS = 200
@@ -31,7 +31,7 @@ def create_familiar(
     familiar_id: str | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
-) -> Made:
+) -> FamiliarReport:
     """Make a familiar out of `card`, or bring an existing one up to it.
 
     Args:
@@ -48,17 +48,14 @@ def create_familiar(
         FamiliarError: The disk refused; what was there before is as it was.
     """
     paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
-    name = called(card)
-    plan, is_new = build(
+    return build(
         paths,
         open_store,
         lambda store: plan_unpack(card, store, overwrite=overwrite),
-        name=name,
+        name=called(card),
         message=f"unpack {one_line(card.name, 60)}",
         dry_run=dry_run,
     )
-    one = plan.account.told()
-    return Made(id=paths.id, name=name or paths.id, path=paths.root, is_new=is_new, **one)
 
 
 def id_for(card: Card) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.bootstrap.folders.plan import Wish, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
-from familiar_cli.bootstrap.import_report import Made
 from familiar_cli.bootstrap.persona_templates import NAMES, template_folder
 from familiar_cli.bootstrap.personas import LEDGER, PersonaDir, map_persona
 from familiar_cli.bootstrap.staging import build
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.bootstrap.folders.plan import FolderPlan
     from familiar_cli.bootstrap.folders.reading import Folder
+    from familiar_cli.bootstrap.import_report import FamiliarReport
     from familiar_cli.identity import Author
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -104,7 +104,7 @@ def create_from_persona(
     update: bool = False,
     overwrite: bool = False,
     dry_run: bool = False,
-) -> Made:
+) -> FamiliarReport:
     """Make a familiar out of a persona, or bring an existing one up to it, in one transaction.
 
     Args:
@@ -119,18 +119,15 @@ def create_from_persona(
         RefusedError: The familiar has other text, or the folder has changed.
         FamiliarError: The disk refused; what was there before is as it was.
     """
-    paths = FamiliarPaths(home / persona.id)
     wish = Wish(update, overwrite, force_hint=_OVERWRITE)
-    plan, is_new = build(
-        paths,
+    return build(
+        FamiliarPaths(home / persona.id),
         open_store,
         lambda store: _plan(store, persona, wish),
         name=persona.name,
         message=f"persona {one_line(persona.name, 60)}",
         dry_run=dry_run,
     )
-    one = plan.told()
-    return Made(id=persona.id, name=persona.name, path=paths.root, is_new=is_new, **one)
 
 
 def _plan(store: MemoryStore, persona: Persona, wish: Wish) -> FolderPlan:

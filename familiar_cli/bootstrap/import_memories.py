@@ -11,7 +11,7 @@ from familiar_cli.bootstrap import bullets
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder, require_there
-from familiar_cli.bootstrap.import_report import Account
+from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.files import is_directory
 from familiar_cli.text import fold, one_line
@@ -50,7 +50,7 @@ _BELOW: Final = ("", "memories", "data/memories")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedMemories(Account):
+class ImportedMemories(ImportReport):
     """What an import did, or would do.
 
     Args:
@@ -96,7 +96,7 @@ def import_memories(
         plan.stage(tx)
     tiers = [tier_of(source) for source in folder.files]
     counts = {tier: tiers.count(tier) for tier in TIERS}
-    return ImportedMemories(tiers=counts, **plan.told())
+    return ImportedMemories(tiers=counts, **plan.report.values())
 
 
 def read_tree(directory: Path) -> Folder:

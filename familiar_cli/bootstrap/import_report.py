@@ -1,4 +1,4 @@
-"""What bringing something in did: one account for cards, personas and trees of memories."""
+"""What bringing something in did: one report for cards, personas and trees of memories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ImportReport:
     """What became of each file, or would.
 
     Args:
@@ -39,9 +39,9 @@ class Account:
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Any]:
-        """Return the account for a larger one to begin with."""
-        return {field.name: getattr(self, field.name) for field in fields(Account)}
+    def values(self) -> dict[str, Any]:
+        """Return its fields, for a larger report to begin with."""
+        return {field.name: getattr(self, field.name) for field in fields(ImportReport)}
 
     def problem(self, of: str = "") -> PartialError | None:
         """Return the error that not everything was taken in; None: it was.
@@ -61,7 +61,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made(Account):
+class FamiliarReport(ImportReport):
     """What making a familiar did, or would do.
 
     Args:

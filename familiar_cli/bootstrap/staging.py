@@ -7,8 +7,9 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
+from familiar_cli.bootstrap.import_report import FamiliarReport
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import ConflictError, FamiliarError
@@ -17,14 +18,17 @@ from familiar_cli.files import is_directory, patiently
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.bootstrap.import_report import ImportReport
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
-P = TypeVar("P", bound="Plan")
 
-
-class Plan(Protocol):
+class MemoryPlan(Protocol):
     """What goes into a memory."""
+
+    @property
+    def report(self) -> ImportReport:
+        """What it does, for a person to read."""
 
     @property
     def is_noop(self) -> bool:
@@ -37,13 +41,13 @@ class Plan(Protocol):
 def build(
     paths: FamiliarPaths,
     open_store: Callable[[FamiliarPaths], MemoryStore],
-    plan: Callable[[MemoryStore], P],
+    plan: Callable[[MemoryStore], MemoryPlan],
     *,
     name: str,
     message: str,
     dry_run: bool,
-) -> tuple[P, bool]:
-    """Make a familiar, or change the one that is there; return its plan, and whether it is new.
+) -> FamiliarReport:
+    """Make a familiar, or change the one that is there.
 
     Args:
         paths: Where the familiar is to be; the home is made when it is not there.
@@ -62,7 +66,7 @@ def build(
         planned = plan(store)
         if not dry_run:
             _fill(paths, store, planned, name, message)
-        return planned, False
+        return _report(paths, name, planned, is_new=False)
     if os.path.lexists(paths.root):
         raise ConflictError(
             f"{str(paths.root)!r} is a file and was left alone",
@@ -72,10 +76,18 @@ def build(
         store = open_store(staging)
         planned = plan(store)
         _fill(staging, store, planned, name, message)
-    return planned, True
+    return _report(paths, name, planned, is_new=True)
 
 
-def _fill(paths: FamiliarPaths, store: MemoryStore, plan: Plan, name: str, message: str) -> None:
+def _report(paths: FamiliarPaths, name: str, plan: MemoryPlan, *, is_new: bool) -> FamiliarReport:
+    return FamiliarReport(
+        id=paths.id, name=name or paths.id, path=paths.root, is_new=is_new, **plan.report.values()
+    )
+
+
+def _fill(
+    paths: FamiliarPaths, store: MemoryStore, plan: MemoryPlan, name: str, message: str
+) -> None:
     """Write the settings of a familiar if it has none, and what is planned into its memory."""
     has_settings = paths.config.exists()
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.bootstrap.card_fields import is_text
 from familiar_cli.bootstrap.card_json import FILE_FIELDS, dump_kept, kept_of, storable, unmapped
 from familiar_cli.bootstrap.containers import SUFFIXES
-from familiar_cli.bootstrap.import_report import Account
+from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, read_json
 from familiar_cli.errors import BadInputError, RefusedError
@@ -57,10 +57,10 @@ class UnpackPlan:
     book: ImportPlan | None
 
     @property
-    def account(self) -> Account:
+    def report(self) -> ImportReport:
         """What it does, for a person to read."""
         written, same = (self.book.written, self.book.unchanged) if self.book else ((), ())
-        return Account(
+        return ImportReport(
             written=tuple(sorted((*self.files, *written))),
             unchanged=tuple(sorted((*self.unchanged, *same))),
             overwritten=self.overwritten,

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.bootstrap.import_memories import ImportedMemories
-    from familiar_cli.bootstrap.import_report import Account, Made
+    from familiar_cli.bootstrap.import_report import FamiliarReport, ImportReport
 
 _MOST_LINES: Final = 60
 _CHARS: Final = 120
 NOT_READ: Final = "nothing reads it"
 
 
-def made_page(made: Made, *, dry_run: bool, kept: str) -> RenderableType:
+def made_page(made: FamiliarReport, *, dry_run: bool, kept: str) -> RenderableType:
     """Return what a card or a persona became.
 
     Args:
@@ -47,7 +47,7 @@ def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
     return Group(plain(f"{deed} {held or 'no file of a tier'}"), _table(done, NOT_READ))
 
 
-def _deed(made: Made, *, dry_run: bool) -> str:
+def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
     if made.is_new:
         return "Would make" if dry_run else "Made"
     if not (made.written or made.removed):
@@ -55,14 +55,14 @@ def _deed(made: Made, *, dry_run: bool) -> str:
     return "Would change" if dry_run else "Changed"
 
 
-def _table(done: Account, kept: str) -> RenderableType:
+def _table(done: ImportReport, kept: str) -> RenderableType:
     rows = list(_rows(done, kept))
     more = len(rows) - _MOST_LINES
     shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
     return columns([plain(kind, style), plain(what)] for kind, style, what in shown)
 
 
-def _rows(done: Account, kept: str) -> Iterator[tuple[str, str, str]]:
+def _rows(done: ImportReport, kept: str) -> Iterator[tuple[str, str, str]]:
     for path in done.written:
         overwritten = path in done.overwritten
         yield ("  overwritten" if overwritten else "  written", "green", path)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.json_text import dump_json, read_json
-from familiar_cli.errors import BadInputError
+from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap.json_text import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ _VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ImportedFile:
     """One file of the folder.
 
     Args:
@@ -38,9 +37,9 @@ class Ledger:
     """All files of one or more folders, by their path there."""
 
     rel_path: str
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, ImportedFile] = field(default_factory=dict)
 
-    def dump(self) -> bytes:
+    def dump(self) -> str:
         """Return the ledger as it is stored."""
         files = {
             _as_text(source): {
@@ -50,7 +49,7 @@ class Ledger:
             }
             for source, entry in sorted(self.entries.items())
         }
-        return (dump_json({"version": _VERSION, "files": files}, indent=1) + "\n").encode()
+        return dump_json({"version": _VERSION, "files": files}, indent=1) + "\n"
 
 
 def load(store: MemoryStore, rel_path: str) -> Ledger:
@@ -59,18 +58,15 @@ def load(store: MemoryStore, rel_path: str) -> Ledger:
     Raises:
         BadInputError: It is damaged, so nobody can tell what a person has edited since.
     """
-    if not store.exists(rel_path):
-        return Ledger(rel_path)
-    try:
-        value, _ = read_json(store.read_bytes(rel_path), origin=rel_path)
-        entries = {_from_text(name): _entry(given) for name, given in value["files"].items()}
-    except (BadInputError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadInputError(
-            f"{rel_path!r} is damaged: {error}; nothing was changed",
-            hint=f"`familiar memory log {rel_path}` shows how it was; or move it away, and what "
-            "is there counts as yours.",
-        ) from error
-    return Ledger(rel_path, entries)
+    entries = ledger.load(
+        store,
+        rel_path,
+        _entries,
+        keeps="what was imported",
+        hint=f"`familiar memory log {rel_path}` shows how it was; or move it away, and what "
+        "is there counts as yours.",
+    )
+    return Ledger(rel_path, entries or {})
 
 
 def originals(store: MemoryStore, rel_path: str) -> dict[str, bytes]:
@@ -86,14 +82,13 @@ def originals(store: MemoryStore, rel_path: str) -> dict[str, bytes]:
     }
 
 
-def sha256(content: bytes) -> str:
-    """Return the SHA-256 of `content` in hex, as the store gives it."""
-    return hashlib.sha256(content).hexdigest()
+def _entries(value: dict[str, Any]) -> dict[str, ImportedFile]:
+    return {_from_text(name): _entry(given) for name, given in value["files"].items()}
 
 
-def _entry(given: dict[str, Any]) -> Entry:
+def _entry(given: dict[str, Any]) -> ImportedFile:
     wrote = {str(path): str(digest) for path, digest in given["wrote"].items()}
-    return Entry(str(given["sha256"]), wrote, str(given["original"]))
+    return ImportedFile(str(given["sha256"]), wrote, str(given["original"]))
 
 
 def _as_text(name: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from familiar_cli.bootstrap.folders import ledger as ledgers
-from familiar_cli.bootstrap.folders.ledger import Entry, Ledger, sha256
-from familiar_cli.bootstrap.import_report import Account
+from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap.folders.ledger import ImportedFile, Ledger, load
+from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.errors import ConflictError, RefusedError
+from familiar_cli.memory.store.files import sha256_of
 from familiar_cli.memory.store.types import MISSING
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
 
     Merge = Callable[[bytes, bytes], bytes | None]
-
-_SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +43,16 @@ class Piece:
     aside: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderPlan(Account):
+@dataclass(frozen=True, slots=True)
+class FolderPlan:
     """What an import will do; nothing is done before `stage`.
 
     Args:
+        report: What it does, for a person to read.
         changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
     """
 
+    report: ImportReport
     changes: tuple[tuple[str, bytes, str], ...] = ()
 
     @property
@@ -111,10 +112,10 @@ def plan_folder(
         RefusedError: The source has changed, without `wish.update`.
         BadInputError: The ledger is damaged.
     """
-    draft = _Draft(store, ledgers.load(store, ledger_path), wish, merge)
+    draft = _Draft(store, load(store, ledger_path), wish, merge)
     listed = list(pieces)
     for piece in listed:
-        draft.take(piece, sha256(sources[piece.source]))
+        draft.take(piece, sha256_of(sources[piece.source]))
     draft.check()
     hidden = {piece.source for piece in listed if piece.is_hidden}
     shown = {piece.source for piece in listed if not piece.is_hidden}
@@ -148,7 +149,7 @@ class _Draft:
 
     def take(self, piece: Piece, source_sha256: str) -> None:
         """Note what one piece means for the memory."""
-        made = sha256(piece.content)
+        made = sha256_of(piece.content)
         wrote = self._wrote.setdefault(piece.source, {})
         wrote[piece.rel_path] = made
         known = self._new.get(piece.source)
@@ -157,7 +158,7 @@ class _Draft:
         if before and piece.aside in before.wrote:
             original = piece.aside
             wrote[piece.aside] = before.wrote[piece.aside]
-        self._new[piece.source] = Entry(source_sha256, wrote, original)
+        self._new[piece.source] = ImportedFile(source_sha256, wrote, original)
         there = self._store.sha256(piece.rel_path)
         if there == made:
             self._note("unchanged", piece)
@@ -218,7 +219,7 @@ class _Draft:
         entry = self._new[piece.source]
         wrote = self._wrote[piece.source]
         wrote[piece.aside] = entry.sha256
-        self._new[piece.source] = Entry(entry.sha256, wrote, piece.aside)
+        self._new[piece.source] = ImportedFile(entry.sha256, wrote, piece.aside)
         there = self._store.sha256(piece.aside)
         if there != entry.sha256:
             self._changes[piece.aside] = (piece.content, there or MISSING)
@@ -240,14 +241,14 @@ class _Draft:
         """Refuse what is not allowed. Nothing has been written yet."""
         if self._in_the_way and not self._wish.force:
             raise ConflictError(
-                f"Other text than the folder's stands in: {_some(self._in_the_way)};"
+                f"Other text than the folder's stands in: {ledger.listed(self._in_the_way)};"
                 " nothing was changed",
                 hint=self._wish.force_hint,
             )
         if self._outdated and not (self._wish.update or self._wish.force):
             raise RefusedError(
                 f"The folder is not what was imported before; {len(self._outdated)} would change: "
-                f"{_some(self._outdated)}; nothing was changed",
+                f"{ledger.listed(self._outdated)}; nothing was changed",
                 hint=self._wish.update_hint,
             )
 
@@ -258,9 +259,8 @@ class _Draft:
         after = Ledger(self.old.rel_path, self._new)
         changes = [(path, content, expect) for path, (content, expect) in self._changes.items()]
         if self._new and after.entries != self.old.entries:
-            expect = self._store.sha256(after.rel_path) or MISSING
-            changes.append((after.rel_path, after.dump(), expect))
-        return FolderPlan(
+            changes.append(ledger.change(self._store, after.rel_path, after.dump()))
+        report = ImportReport(
             written=tuple(sorted(self._shown["written"])),
             unchanged=tuple(sorted(self._shown["unchanged"])),
             overwritten=tuple(sorted(self._overwritten)),
@@ -268,11 +268,5 @@ class _Draft:
             kept_unmapped=kept,
             left_out=left_out,
             warnings=warnings,
-            changes=tuple(changes),
         )
-
-
-def _some(found: list[str]) -> str:
-    listed = sorted(set(found))
-    more = len(listed) - _SHOWN
-    return ", ".join(listed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return FolderPlan(report, tuple(changes))

@@ -10,9 +10,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from familiar_cli.bootstrap.json_text import finite, no_constant
+from familiar_cli.bootstrap import ledger
 from familiar_cli.bootstrap.lorebooks.types import KEYS, LoreEntry, Shape
-from familiar_cli.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +70,7 @@ class EntryRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class BookSettings:
     """All books and entries of one directory, by their ids."""
 
     books: dict[str, BookRecord] = field(default_factory=dict)
@@ -88,35 +87,31 @@ class Shelf:
 
 
 def path_in(directory: str) -> str:
-    """Return where the shelf of `directory` is kept."""
+    """Return where the settings of the books in `directory` are kept."""
     return f"{directory}/{FILE_NAME}" if directory else FILE_NAME
 
 
-def load(store: MemoryStore, directory: str) -> Shelf:
-    """Return the shelf of `directory`, empty when it has none.
+def load(store: MemoryStore, directory: str) -> BookSettings:
+    """Return the settings of the books in `directory`, empty when it has none.
 
     Raises:
         BadInputError: The file is damaged; nothing is changed.
     """
-    path = path_in(directory)
-    if not store.exists(path):
-        return Shelf()
-    try:
-        text = store.read_bytes(path)
-        return _parse(json.loads(text, parse_float=finite, parse_constant=no_constant))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise BadInputError(
-            f"{path!r}, which keeps the settings of the lorebooks there, is damaged; "
-            "nothing was changed",
-            hint="Bring an older copy of it back, or import into another directory with `--into`.",
-        ) from error
+    found = ledger.load(
+        store,
+        path_in(directory),
+        _parse,
+        keeps="the settings of the lorebooks there",
+        hint="Bring an older copy of it back, or import into another directory with `--into`.",
+    )
+    return found or BookSettings()
 
 
-def dump(shelf: Shelf) -> str:
+def dump(settings: BookSettings) -> str:
     """Return the text of the file: ASCII, one line for each book and entry, in a fixed order."""
     lines = [f'{{"familiar_lorebook": {VERSION},']
-    lines.append(_object("books", shelf.books) + ",")
-    lines.append(_object("entries", shelf.entries) + "}")
+    lines.append(_object("books", settings.books) + ",")
+    lines.append(_object("entries", settings.entries) + "}")
     return "\n".join(lines) + "\n"
 
 
@@ -125,10 +120,10 @@ def _object(name: str, records: Mapping[str, BookRecord | EntryRecord]) -> str:
     return f'"{name}": {{' + ",".join(f"\n{row}" for row in rows) + "}"
 
 
-def _parse(data: dict[str, Any]) -> Shelf:
+def _parse(data: dict[str, Any]) -> BookSettings:
     if data["familiar_lorebook"] != VERSION:
         raise ValueError("written by another version")
-    return Shelf(
+    return BookSettings(
         {
             key: _checked(BookRecord(**{**value, "unreadable": tuple(value["unreadable"])}))
             for key, value in data["books"].items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks import book_settings as shelves
+from familiar_cli.bootstrap.lorebooks import book_settings
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import edits_of
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
@@ -14,7 +14,7 @@ from familiar_cli.memory.pages.lore_page import parse
 from familiar_cli.memory.store import paths
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.lorebooks.book_settings import Shelf
+    from familiar_cli.bootstrap.lorebooks.book_settings import BookSettings
     from familiar_cli.memory.store.store import MemoryStore
 
 FROM_CARD: Final = ("a character_book", "a card's character_book")
@@ -34,39 +34,41 @@ def collect(store: MemoryStore, directory: str, *, only: tuple[str, ...] = ()) -
         BadInputError: The settings kept there are damaged.
     """
     directory = paths.parse(directory)
-    shelf = shelves.load(store, directory)
-    found = find(store, directory, shelf)
-    if not shelf.entries and not shelf.books and not found.strays:
+    settings = book_settings.load(store, directory)
+    found = find(store, directory, settings)
+    if not settings.entries and not settings.books and not found.strays:
         raise NotFoundError(
             f"There is no lore in {directory!r}",
             hint="Bring some in with `familiar import-lorebook FILE`, or name its directory "
             "with `--from`.",
         )
-    return _gather(shelf, found, _chosen(shelf, only), directory)
+    return _gather(settings, found, _chosen(settings, only), directory)
 
 
-def _chosen(shelf: Shelf, only: tuple[str, ...]) -> list[str]:
+def _chosen(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
     """Return the ids of the books to take, by name."""
-    ordered = sorted(shelf.books, key=lambda key: (shelf.books[key].name, key))
-    return [key for key in ordered if shelf.books[key].source in only] or ordered
+    ordered = sorted(settings.books, key=lambda key: (settings.books[key].name, key))
+    return [key for key in ordered if settings.books[key].source in only] or ordered
 
 
-def _gather(shelf: Shelf, found: Found, book_ids: list[str], directory: str) -> Lorebook:
+def _gather(settings: BookSettings, found: Found, book_ids: list[str], directory: str) -> Lorebook:
     notes = [f"{line}: left out" for line in found.skipped]
     if len(book_ids) > 1:
-        names = ", ".join(repr(shelf.books[key].name) for key in book_ids)
+        names = ", ".join(repr(settings.books[key].name) for key in book_ids)
         notes.append(f"{len(book_ids)} books become one: {names}; the first one's settings count")
     entries: list[LoreEntry] = []
     for book_id in book_ids:
-        records = sorted(shelf.of_book(book_id).items(), key=lambda item: (item[1].place, item[0]))
+        records = sorted(
+            settings.of_book(book_id).items(), key=lambda item: (item[1].place, item[0])
+        )
         for key, record in records:
             if key in found.files:
-                entries.append(_edited(shelf.entry(key), key, found.files[key], record.sha256))
+                entries.append(_edited(settings.entry(key), key, found.files[key], record.sha256))
             else:
                 notes.append(f"{record.path}: its file is gone, so the entry is left out")
-    first = shelf.books[book_ids[0]] if book_ids else None
+    first = settings.books[book_ids[0]] if book_ids else None
     shape: Shape = first.shape if first else "worldinfo"
-    entries += [_begun_by_hand(file, shape, shelf, notes) for file in found.strays]
+    entries += [_begun_by_hand(file, shape, settings, notes) for file in found.strays]
     return Lorebook(
         name=first.name if first else PurePosixPath(directory).name,
         shape=shape,
@@ -85,7 +87,9 @@ def _edited(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> LoreEntr
     return entry.edited(edits_of(file.text, entry, key))
 
 
-def _begun_by_hand(file: LoreFile, shape: Shape, shelf: Shelf, notes: list[str]) -> LoreEntry:
+def _begun_by_hand(
+    file: LoreFile, shape: Shape, settings: BookSettings, notes: list[str]
+) -> LoreEntry:
     """Return the entry that a file without settings of its own is."""
     page = parse(file.text)
     says = {
@@ -94,9 +98,9 @@ def _begun_by_hand(file: LoreFile, shape: Shape, shelf: Shelf, notes: list[str])
         "enabled": page.enabled,
         "content": page.body.removesuffix("\n").removesuffix("\r"),
     }
-    if page.entry_id in shelf.entries:
+    if page.entry_id in settings.entries:
         notes.append(f"{file.path}: a copy of another entry, exported with that one's settings")
-        return _without_number(shelf.entry(page.entry_id)).edited(says)
+        return _without_number(settings.entry(page.entry_id)).edited(says)
     notes.append(f"{file.path}: begun by hand, exported with default settings")
     blank: dict[str, Any] = {"comment": ""}
     if shape == "book":

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.pages.lore_page import parse
+from familiar_cli.memory.store.files import sha256_of
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.lorebooks.book_settings import Shelf
+    from familiar_cli.bootstrap.lorebooks.book_settings import BookSettings
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -25,7 +25,7 @@ class LoreFile:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What became of the files of a shelf.
+    """What became of the files of the entries in a directory.
 
     Args:
         files: Entry id -> its file.
@@ -40,8 +40,8 @@ class Found:
     names: frozenset[str]
 
 
-def find(store: MemoryStore, directory: str, shelf: Shelf) -> Found:
-    """Return the files of `shelf` and what else is in its `directory`.
+def find(store: MemoryStore, directory: str, settings: BookSettings) -> Found:
+    """Return the files of the entries in `settings`, and what else is in their `directory`.
 
     A file is an entry's when it bears its id; the one where the entry was last seen comes first,
     and is the entry's even without the id. Only when one is missing is the whole memory searched.
@@ -49,26 +49,28 @@ def find(store: MemoryStore, directory: str, shelf: Shelf) -> Found:
     skipped: list[str] = []
     paths = _paths(store, directory, skipped)
     here = _read(store, [path for path in paths if path.endswith(".md")], skipped)
-    wanted = {record.path: key for key, record in shelf.entries.items()}
+    wanted = {record.path: key for key, record in settings.entries.items()}
     away = [path for path in wanted if path not in here and store.exists(path)]
     seen = here | _read(store, [path for path in away if path not in paths], skipped)
-    found = _claim(seen, shelf, wanted)
-    if len(found) < len(shelf.entries):
+    found = _claim(seen, settings, wanted)
+    if len(found) < len(settings.entries):
         others = [p for p in _paths(store, "", skipped) if p.endswith(".md") and p not in seen]
         marked = _read(store, others, skipped)
-        found = _claim(seen | marked, shelf, wanted)
+        found = _claim(seen | marked, settings, wanted)
     claimed = {file.path for file in found.values()}
     strays = tuple(file for path, file in here.items() if path not in claimed)
     return Found(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
 
 
-def _claim(seen: dict[str, LoreFile], shelf: Shelf, wanted: dict[str, str]) -> dict[str, LoreFile]:
+def _claim(
+    seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
+) -> dict[str, LoreFile]:
     """Return which file is which entry's: at its old path, then by its id, then by its old path."""
     marks = {path: parse(file.text).entry_id for path, file in seen.items()}
     found = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
     for path in sorted(seen):
         key = marks[path]
-        if key in shelf.entries and key not in found:
+        if key in settings.entries and key not in found:
             found[key] = seen[path]
     for path, key in wanted.items():
         if key not in found and path in seen and marks[path] is None:
@@ -97,5 +99,5 @@ def _read(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str,
         except FamiliarError as error:
             skipped.append(f"{path}: {error}")
             continue
-        read[path] = LoreFile(path, text, hashlib.sha256(raw).hexdigest())
+        read[path] = LoreFile(path, text, sha256_of(raw))
     return read

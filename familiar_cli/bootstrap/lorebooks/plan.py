@@ -6,15 +6,16 @@ import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.lorebooks import book_settings as shelves
-from familiar_cli.bootstrap.lorebooks import entry_ids
-from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, EntryRecord, Shelf
+from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap.lorebooks import book_settings, entry_ids
+from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, BookSettings, EntryRecord
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import page_of, unmapped
-from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest, sha256
+from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.pages.lore_page import render
 from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.files import sha256_of
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import fold
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
 
 DEFAULT_DIRECTORY: Final = "lore/imported"
-_SHOWN_PATHS: Final = 12
 _SHOWN_DIFF_LINES: Final = 200
 
 
@@ -37,20 +37,20 @@ class ImportPlan:
         unchanged: Entry files that stay as they are.
         kept_unmapped: Settings that no Markdown shows; they are kept for export.
         warnings: What was odd, and what stays although it could be expected to change.
-        changes: Every file to write: path, text, and the SHA-256 it has now or `MISSING`.
+        changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
     """
 
     written: tuple[str, ...]
     unchanged: tuple[str, ...]
     kept_unmapped: tuple[str, ...]
     warnings: tuple[str, ...]
-    changes: tuple[tuple[str, str, str], ...] = ()
+    changes: tuple[tuple[str, bytes, str], ...] = ()
 
     def stage(self, tx: Transaction) -> None:
         """Put all changes into a transaction, which makes them together or not at all."""
-        for path, text, expect in self.changes:
+        for path, content, expect in self.changes:
             # The settings of a large book are larger than a file for people may be.
-            tx.write(path, text, expect=expect, any_size=path.endswith(shelves.FILE_NAME))
+            tx.write(path, content, expect=expect, any_size=path.endswith(book_settings.FILE_NAME))
 
 
 def plan_import(
@@ -80,9 +80,9 @@ def plan_import(
         BadInputError: The settings kept in `into` are damaged.
     """
     directory = check_directory(into)
-    shelf = shelves.load(store, directory)
-    found = find(store, directory, shelf)
-    draft = _Draft(directory, shelf, found, force=force)
+    settings = book_settings.load(store, directory)
+    found = find(store, directory, settings)
+    draft = _Draft(directory, settings, found, force=force)
     draft.take(book)
     draft.check(update=update or force)
     return draft.plan(store, book)
@@ -106,14 +106,16 @@ def check_directory(into: str) -> str:
 class _Draft:
     """A plan while it is being made."""
 
-    def __init__(self, directory: str, shelf: Shelf, found: Found, *, force: bool) -> None:
+    def __init__(
+        self, directory: str, settings: BookSettings, found: Found, *, force: bool
+    ) -> None:
         self.directory = directory
-        self.shelf = shelf
+        self.settings = settings
         self.found = found
         self.force = force
-        self.books = dict(shelf.books)
-        self.records = dict(shelf.entries)
-        self.changes: list[tuple[str, str, str]] = []
+        self.books = dict(settings.books)
+        self.records = dict(settings.entries)
+        self.changes: list[tuple[str, bytes, str]] = []
         self.unchanged: list[str] = []
         self.changed: list[str] = []  # what is not written without `update`
         self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and the text it would get
@@ -122,7 +124,7 @@ class _Draft:
     def take(self, book: Lorebook) -> None:
         """Go through `book` and note what each entry means for the directory."""
         book_id = self._book(book)
-        olds = {key: self.shelf.entry(key) for key in self.shelf.of_book(book_id)}
+        olds = {key: self.settings.entry(key) for key in self.settings.of_book(book_id)}
         ids = entry_ids.match(book.entries, olds)
         for place, (entry, key) in enumerate(zip(book.entries, ids, strict=True)):
             if key is not None:
@@ -141,18 +143,17 @@ class _Draft:
         if self.changed and not update:
             raise RefusedError(
                 f"The source is not what was imported before; {len(self.changed)} "
-                f"would change: {_some(sorted(self.changed))}; nothing was changed",
+                f"would change: {ledger.listed(self.changed)}; nothing was changed",
                 hint="Add `--update` to take the source's text, and `--dry-run` to look first.",
             )
 
     def plan(self, store: MemoryStore, book: Lorebook) -> ImportPlan:
         """Return the finished plan."""
         written = sorted(path for path, _, _ in self.changes)
-        after = Shelf(self.books, self.records)
-        if after != self.shelf:
-            path = shelves.path_in(self.directory)
-            change = (path, shelves.dump(after), store.sha256(path) or MISSING)
-            self.changes.append(change)
+        after = BookSettings(self.books, self.records)
+        if after != self.settings:
+            path = book_settings.path_in(self.directory)
+            self.changes.append(ledger.change(store, path, book_settings.dump(after)))
             written = written or [path]
         return ImportPlan(
             tuple(written),
@@ -163,7 +164,7 @@ class _Draft:
         )
 
     def _book(self, book: Lorebook) -> str:
-        """Put the book's own settings on the shelf, and return the book's id."""
+        """Note the book's own settings, and return the book's id."""
         whole = digest([_frame(book), sorted(entry.meaning for entry in book.entries)])
         book_id = entry_ids.book_id_of(book.name)
         if book_id not in self.books:
@@ -200,10 +201,10 @@ class _Draft:
             self._write(key, after, text, MISSING)
         elif same:
             self.unchanged.append(file.path)
-        elif sha256(text) in (file.sha256, record.sha256):
+        elif sha256_of(text.encode()) in (file.sha256, record.sha256):
             self.unchanged.append(file.path)
             self.changed.append(f"the settings of {file.path}")
-            self.records[key] = replace(after, path=file.path, sha256=sha256(text))
+            self.records[key] = replace(after, path=file.path, sha256=sha256_of(text.encode()))
         else:
             self._rewrite(key, replace(after, path=file.path), text, file)
 
@@ -223,7 +224,7 @@ class _Draft:
             path = f"{self.directory}/{name}"
             text = render(page_of(entry, key))
             record = EntryRecord(
-                book_id, entry.shape, place, entry.slot, path, sha256(text), entry.raw
+                book_id, entry.shape, place, entry.slot, path, sha256_of(text.encode()), entry.raw
             )
             self._write(key, record, text, MISSING)
 
@@ -236,8 +237,8 @@ class _Draft:
         }
 
     def _write(self, key: str, record: EntryRecord, text: str, expect: str) -> None:
-        self.records[key] = replace(record, sha256=sha256(text))
-        self.changes.append((record.path, text, expect))
+        self.records[key] = replace(record, sha256=sha256_of(text.encode()))
+        self.changes.append((record.path, text.encode(), expect))
 
 
 def _frame(book: Lorebook | BookRecord) -> dict[str, object]:
@@ -265,10 +266,5 @@ def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
     shown = lines[:_SHOWN_DIFF_LINES]
     if len(lines) > len(shown):
         shown.append(f"… {len(lines) - len(shown)} more lines")
-    listed = _some(sorted(file.path for file, _ in edited))
+    listed = ledger.listed(file.path for file, _ in edited)
     return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)
-
-
-def _some(found: list[str]) -> str:
-    more = len(found) - _SHOWN_PATHS
-    return ", ".join(found[:_SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")

@@ -62,8 +62,8 @@ def test_a_persona_is_found_again_byte_for_byte(store, ember) -> None:
     files = read_folder(ember).files
     plan = take(store, files)
     assert originals(store, LEDGER) == files
-    shown = {*plan.written, *plan.unchanged}
-    assert plan.kept_unmapped == ("CRONS.json", "HELP.md")
+    shown = {*plan.report.written, *plan.report.unchanged}
+    assert plan.report.kept_unmapped == ("CRONS.json", "HELP.md")
     assert {"digest/short.md", "digest/mid.md", "digest/long.md", "tasks.md"} <= shown
 
 
@@ -85,7 +85,7 @@ def test_law_every_file_can_be_found_again_and_a_second_time_changes_nothing(
     assert originals(store, LEDGER) == files
     before = contents(store)
     again = take(store, files)
-    assert (again.is_noop, again.written, contents(store)) == (True, (), before)
+    assert (again.is_noop, again.report.written, contents(store)) == (True, (), before)
 
 
 def test_a_changed_source_is_refused_until_update(store, ember) -> None:
@@ -103,20 +103,20 @@ def test_a_hand_edit_stays_and_is_named(store, ember) -> None:
     files = dict(read_folder(ember).files)
     take(store, files)
     store.write_file("self/personality.md", "# Personality\n\nMine.\n")
-    assert take(store, files).edited == ("self/personality.md",)
-    assert take(store, files, update=True).edited == ("self/personality.md",)
+    assert take(store, files).report.edited == ("self/personality.md",)
+    assert take(store, files, update=True).report.edited == ("self/personality.md",)
     files["SOUL.md"] += b"New.\n"
     with pytest.raises(ConflictError):
         take(store, files, update=True)
     assert store.read_file("self/personality.md") == "# Personality\n\nMine.\n"
-    assert take(store, files, force=True).overwritten == ("self/personality.md",)
+    assert take(store, files, force=True).report.overwritten == ("self/personality.md",)
 
 
 def test_a_deleted_file_stays_deleted(store, ember) -> None:
     files = dict(read_folder(ember).files)
     take(store, files)
     store.delete_file("scratch.md")
-    assert take(store, files).edited == ("scratch.md",)
+    assert take(store, files).report.edited == ("scratch.md",)
     assert not store.exists("scratch.md")
     take(store, files, force=True)
     assert store.exists("scratch.md")
@@ -135,15 +135,15 @@ def test_a_file_that_left_the_folder_is_named_and_what_it_became_stays(store, em
     take(store, files)
     del files["HELP.md"]
     plan = take(store, files)
-    assert "'HELP.md' is no longer in the folder; what it became stays" in plan.warnings
+    assert "'HELP.md' is no longer in the folder; what it became stays" in plan.report.warnings
 
 
 def test_text_that_is_no_text_is_kept_and_told(store) -> None:
     files = {"IDENTITY.md": b"\xff\xfe\xfa", "SOUL.md": b"ok"}
     plan = take(store, files)
-    assert "self/description.md" not in plan.written
-    assert plan.kept_unmapped == ("IDENTITY.md",)
-    assert any("not UTF-8" in warning for warning in plan.warnings)
+    assert "self/description.md" not in plan.report.written
+    assert plan.report.kept_unmapped == ("IDENTITY.md",)
+    assert any("not UTF-8" in warning for warning in plan.report.warnings)
     assert originals(store, LEDGER) == files
 
 
@@ -184,14 +184,14 @@ def test_what_else_a_task_says_is_neither_a_task_nor_a_block_of_code() -> None:
 
 def test_reminders_that_are_no_list_are_told_of(store) -> None:
     plan = take(store, {"SOUL.md": b"s", "REMINDERS.md": b"Call Anna some day.\n"})
-    assert "REMINDERS.md holds no list, so nothing of it is ever due" in plan.warnings
+    assert "REMINDERS.md holds no list, so nothing of it is ever due" in plan.report.warnings
     assert store.read_file("reminders.md") == "Call Anna some day.\n"
 
 
 def test_the_note_on_tiers_is_where_a_prompt_looks_for_it(store) -> None:
     plan = take(store, {"SOUL.md": b"s", "context_tiers.md": b"tiers\n"})
     assert store.read_file(TIERS_NOTE) == "tiers\n"
-    assert (TIERS_NOTE in plan.written, plan.kept_unmapped) == (True, ())
+    assert (TIERS_NOTE in plan.report.written, plan.report.kept_unmapped) == (True, ())
 
 
 def test_personas_are_found_at_every_height(ember, tmp_path) -> None:
