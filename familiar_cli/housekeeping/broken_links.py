@@ -98,4 +98,4 @@ def _link(source: str, target: str, written: str) -> str:
     return way + "".join(re.findall(r"[#?].*", written)[:1])
 
 
-CHECK: Final = Check("links", "links that lead to no file", check_links)
+CHECK: Final = Check("links", "Links that lead nowhere", check_links)

@@ -106,7 +106,7 @@ def _within(one: str, other: str) -> bool:
 
 CHECK: Final = Check(
     "contradictions",
-    "one thing with different values on different days",
+    "Contradictions",
     check_contradictions,
     HEADS,
 )

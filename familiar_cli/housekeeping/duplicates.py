@@ -168,6 +168,4 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 
-CHECK: Final = Check(
-    "duplicates", "files that say the same or nearly, and lines said twice", check_duplicates
-)
+CHECK: Final = Check("duplicates", "Said more than once", check_duplicates)

@@ -166,6 +166,4 @@ def _quote(note: Note, offset: int, text: str) -> Quote:
     return Quote(note.rel_path, line_at(note.text, offset), " ".join(text.split()))
 
 
-CHECK: Final = Check(
-    "orders", "text that tries to give orders to a model, or hides from a reader", check_orders
-)
+CHECK: Final = Check("orders", "Orders and hidden text", check_orders)

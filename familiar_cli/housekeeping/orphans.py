@@ -108,4 +108,4 @@ def _stem(word: str) -> str:
     return word.removesuffix("s") if len(word) > _LEAST_CHARS else word
 
 
-CHECK: Final = Check("orphans", "topics that no other file links to or speaks of", check_orphans)
+CHECK: Final = Check("orphans", "Topics that nothing leads to", check_orphans)

@@ -43,6 +43,8 @@ CHECKS: Final = (
 )
 """Every check, the most urgent first."""
 
+TITLES: Final = {check.name: check.title for check in CHECKS}
+
 _MOST_CHARS: Final = 400
 _MOST_MASKED: Final = 4_000
 

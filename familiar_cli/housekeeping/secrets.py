@@ -153,7 +153,7 @@ def _mask(secret: str) -> str:
 _COMPILED: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KEYS)
 CHECK: Final = Check(
     "secrets",
-    "keys, passwords and numbers of cards; shown masked",
+    "Secrets",
     check_secrets,
     _WORDS.heads,
 )

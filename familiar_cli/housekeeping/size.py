@@ -31,4 +31,4 @@ def check_size(corpus: Corpus, options: Options) -> Iterator[Finding]:
             )
 
 
-CHECK: Final = Check("size", "files near or over the size that may be written", check_size)
+CHECK: Final = Check("size", "Long files", check_size)

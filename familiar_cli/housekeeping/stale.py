@@ -129,4 +129,4 @@ def _written(statement: Statement, note: Note) -> date:
 
 _PAST_HINT: Final = "Write what came of it, with its day, or take it out."
 _OLD_HINT: Final = "Ask whether it still holds; then give it today's day, or say until when it did."
-CHECK: Final = Check("stale", "beliefs that time has overtaken", check_stale, _WORDS)
+CHECK: Final = Check("stale", "Out of date", check_stale, _WORDS)

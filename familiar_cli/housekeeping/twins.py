@@ -66,4 +66,4 @@ _HINT: Final = (
     "If they are one, say so in both files with a link, and move what is known into one of them;"
     " if they are two, a link (`not [the other](…)`) ends this finding."
 )
-CHECK: Final = Check("twins", "two people files that may be about one person", check_twins)
+CHECK: Final = Check("twins", "People who may be one", check_twins)

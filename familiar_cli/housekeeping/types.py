@@ -143,13 +143,13 @@ class Check:
     """One check.
 
     Args:
-        name: What it is called.
-        about: What it looks for, in a few words.
+        name: What it is called on the command line.
+        title: What stands above its findings.
         run: Finds it.
         words: Words of which `Note.known` is to tell it; see `wording.Wordings`.
     """
 
     name: str
-    about: str
+    title: str
     run: Callable[[Corpus, Options], Iterator[Finding]]
     words: frozenset[str] = frozenset()

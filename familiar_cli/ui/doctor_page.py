@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.doctor.types import Check
+    from familiar_cli.actions.doctor.types import Diagnosis
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor_page(checks: Sequence[Check]) -> RenderableType:
+def doctor_page(checks: Sequence[Diagnosis]) -> RenderableType:
     """Return what was found, one line each; below what is not well, what mends it."""
     rows: list[list[RenderableType]] = []
     for check in checks:

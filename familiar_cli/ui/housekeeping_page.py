@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
+from familiar_cli.housekeeping.run import TITLES
 from familiar_cli.text import one_line
 from familiar_cli.ui.terminal import plain
 
@@ -21,18 +22,6 @@ if TYPE_CHECKING:
 _MOST_OF_A_CHECK: Final = 20
 _MOST_QUOTES: Final = 4
 _CHARS: Final = 160
-_TITLES: Final = {
-    "secrets": "Secrets",
-    "orders": "Orders and hidden text",
-    "twins": "People who may be one",
-    "contradictions": "Contradictions",
-    "stale": "Out of date",
-    "duplicates": "Said more than once",
-    "links": "Links that lead nowhere",
-    "orphans": "Topics that nothing leads to",
-    "topics": "Notes ready to be topics",
-    "size": "Long files",
-}
 _VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
 
 
@@ -61,7 +50,7 @@ def _parts(done: Tidied) -> Iterator[RenderableType]:
         if not first:
             yield Text("")
         first = False
-        yield plain(f"{_TITLES.get(check, check)} ({len(found)})", "bold")
+        yield plain(f"{TITLES[check]} ({len(found)})", "bold")
         for one in found[:_MOST_OF_A_CHECK]:
             yield from _finding(one)
         if len(found) > _MOST_OF_A_CHECK:

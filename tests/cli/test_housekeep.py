@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.history import HistoryStore
+from familiar_cli.housekeeping.run import TITLES
 from tests.support.server import ChatServer, Say
 from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run
@@ -182,3 +183,8 @@ def test_a_terminal_is_told_what_is_being_done_and_a_pipe_is_not(root, monkeypat
     code, shown = on_terminal("housekeep")
     assert (code, "files) …" in shown or "reading …" in shown) == (0, True), shown
     assert "reading" not in run("housekeep").stderr
+
+
+def test_the_help_names_every_check() -> None:
+    words = run("housekeep", "--help").stdout.split("[CHECK…]")[-1].split(";")[0]
+    assert [name.strip() for name in words.split(",")] == list(TITLES)

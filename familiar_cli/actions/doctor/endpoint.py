@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.actions.doctor.types import Check
+from familiar_cli.actions.doctor.types import fail, ok, warn
 from familiar_cli.config import environment
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.doctor.types import Result
     from familiar_cli.llm.slots import ResolvedSlot
 
 TIMEOUT_S = 3.0
@@ -20,7 +21,7 @@ _OK = 200
 _MOST_NAMED = 5
 
 
-def ask(slot: ResolvedSlot) -> Check:
+def ask(slot: ResolvedSlot) -> Result:
     """Return how the server of `slot` answers. The key goes to it, and nowhere else."""
     import httpx
 
@@ -30,31 +31,31 @@ def ask(slot: ResolvedSlot) -> Check:
     here = is_loopback(slot.base_url)
     if environment.offline() and not here:
         detail = f"{slot.base_url} was not asked, because {environment.OFFLINE} is set"
-        return Check("server", "warn", detail, f"Unset {environment.OFFLINE}.")
+        return warn(detail, f"Unset {environment.OFFLINE}.")
     headers = {"authorization": f"Bearer {slot.api_key}"} if slot.api_key else {}
     url = f"{slot.base_url}/models"
     try:
         reply = httpx.get(url, headers=headers, timeout=TIMEOUT_S, trust_env=not here)
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
         failed = from_transport(replace(slot, timeout_s=TIMEOUT_S), error).error
-        return Check("server", "fail", str(failed), failed.hint or "")
+        return fail(str(failed), failed.hint or "")
     return _judge(slot, reply.status_code, reply.content)
 
 
-def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Check:
+def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Result:
     where = slot.base_url
     if status in _UNAUTHORISED:
         key = slot.api_key_env or "llm.api_key_env"
         mend = f"Put a key that the server knows into {key}."
-        return Check("server", "fail", f"{where} refuses the key (status {status})", mend)
+        return fail(f"{where} refuses the key (status {status})", mend)
     if status >= _SERVER_ERROR:
-        return Check("server", "warn", f"{where} answers with status {status}", _start(slot))
+        return warn(f"{where} answers with status {status}", _start(slot))
     names = _names(body) if status == _OK else []
     if names and slot.model not in names:
         known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
         detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
-        return Check("server", "warn", detail, _choose(slot))
-    return Check("server", "ok", f"{where} answers")
+        return warn(detail, _choose(slot))
+    return ok(f"{where} answers")
 
 
 def _names(body: bytes) -> list[str]:

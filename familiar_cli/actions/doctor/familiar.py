@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import Check
+from familiar_cli.actions.doctor.types import fail, ok, warn
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.actions.doctor.types import Patient
+    from familiar_cli.actions.doctor.types import Patient, Result
     from familiar_cli.memory.store.types import MemoryEntry
 
 MOST_NAMED = 3  # so many entries are named, the others are counted
 
 
-def familiar(patient: Patient) -> Iterator[Check]:
+def familiar(patient: Patient) -> Iterator[Result]:
     """Look which familiar is meant."""
     from familiar_cli.config.home import familiar_and_reason
 
@@ -24,22 +24,22 @@ def familiar(patient: Patient) -> Iterator[Check]:
         paths, reason = familiar_and_reason(patient.home, patient.given)
     except FamiliarError as error:
         asked = patient.given is not None and isinstance(error, NotFoundError)
-        yield Check("familiar", "fail" if asked else "warn", str(error), error.hint or "")
+        yield (fail if asked else warn)(str(error), error.hint or "")
     else:
-        yield Check("familiar", "ok", f"{paths.id} ({reason})")
+        yield ok(f"{paths.id} ({reason})")
 
 
-def settings(patient: Patient) -> Iterator[Check]:
+def settings(patient: Patient) -> Iterator[Result]:
     """Look whether the settings can be read."""
     from familiar_cli.config.origin import effective
 
     if patient.paths is None:
         return
     own = sum(row.source == "file" for row in effective(patient.paths.config))
-    yield Check("settings", "ok", f"{patient.paths.config}: {own} set, the others by default")
+    yield ok(f"{patient.paths.config}: {own} set, the others by default")
 
 
-def memory(patient: Patient) -> Iterator[Check]:
+def memory(patient: Patient) -> Iterator[Result]:
     """Look at every file of the memory."""
     from familiar_cli.actions.status import walk_of
     from familiar_cli.memory.store.store import MemoryStore
@@ -47,14 +47,14 @@ def memory(patient: Patient) -> Iterator[Check]:
     if patient.paths is None:
         return
     walk = walk_of(MemoryStore(patient.paths.memory))  # also with broken settings
-    yield Check("memory", "ok", f"{len(walk.files)} files in {patient.paths.memory}")
+    yield ok(f"{len(walk.files)} files in {patient.paths.memory}")
     if walk.skipped:
         names = _some([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
-        yield Check("memory", "warn", f"{len(walk.skipped)} left out: {names}", "Look at them.")
+        yield warn(f"{len(walk.skipped)} left out: {names}", "Look at them.")
     yield from _large(walk.files, patient.config.memory.max_file_bytes)
 
 
-def people(patient: Patient) -> Iterator[Check]:
+def people(patient: Patient) -> Iterator[Result]:
     """Look whether every person can be told from the others, and every file be read."""
     from contextlib import closing
 
@@ -66,19 +66,19 @@ def people(patient: Patient) -> Iterator[Check]:
     with closing(Aliases(MemoryStore(patient.paths.memory))) as names:
         names.refresh(thorough=True)
         known, shared, wrong = names.people(), names.collisions(), names.looks_wrong()
-    yield Check("people", "ok", f"{len(known)} with a file")
+    yield ok(f"{len(known)} with a file")
     broken = [person.slug for person in known if person.problem]
     if broken:
-        yield Check("people", "warn", f"not readable: {_some(broken)}", "Save them as UTF-8 text.")
+        yield warn(f"not readable: {_some(broken)}", "Save them as UTF-8 text.")
     if shared:
         names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
         mend = "Both are meant when it is said. `familiar people alias PERSON NAME --remove`"
-        yield Check("people", "warn", f"shared names: {_some(names_of)}", mend)
+        yield warn(f"shared names: {_some(names_of)}", mend)
     for notice in wrong:
-        yield Check("people", "warn", notice, "The next turn mends it.")
+        yield warn(notice, "The next turn mends it.")
 
 
-def lock(patient: Patient) -> Iterator[Check]:
+def lock(patient: Patient) -> Iterator[Result]:
     """Look whether somebody holds the familiar, or held it and died."""
     from familiar_cli.memory.store.lock import held, holder
 
@@ -90,37 +90,37 @@ def lock(patient: Patient) -> Iterator[Check]:
             pass
     except LockedError:
         detail = f"held by {left_by or 'another process'}"
-        yield Check("lock", "warn", detail, "Wait for it, or end that process.")
+        yield warn(detail, "Wait for it, or end that process.")
     else:
-        yield Check("lock", "ok", f"free; {left_by} did not end well" if left_by else "free")
+        yield ok(f"free; {left_by} did not end well" if left_by else "free")
 
 
-def history(patient: Patient) -> Iterator[Check]:
+def history(patient: Patient) -> Iterator[Result]:
     """Look whether the history is whole, without changing it."""
     from familiar_cli.history.store import HistoryStore
 
     if patient.paths is None:
         return
     if not patient.paths.history.exists():
-        yield Check("history", "ok", "nothing was said yet")
+        yield ok("nothing was said yet")
         return
     if not patient.paths.history.is_file():  # SQLite would wait for a named pipe
         mend = "Move it away, and put your history there if you have it elsewhere."
-        yield Check("history", "fail", f"{patient.paths.history} is no plain file", mend)
+        yield fail(f"{patient.paths.history} is no plain file", mend)
         return
     damage = _quick_check(patient)
     if damage:
         mend = f"Put a copy in place of {patient.paths.history}; until then, nothing is lost by it."
-        yield Check("history", "fail", f"SQLite finds damage: {damage}", mend)
+        yield fail(f"SQLite finds damage: {damage}", mend)
         return
     store = HistoryStore(patient.paths.history)
     try:
-        yield Check("history", "ok", f"{store.count()} turns, no damage")
+        yield ok(f"{store.count()} turns, no damage")
     finally:
         store.close()
 
 
-def traces(patient: Patient) -> Iterator[Check]:
+def traces(patient: Patient) -> Iterator[Result]:
     """Look whether the newest trace can be read."""
     from familiar_cli.context.trace_files import latest, trace_ids
 
@@ -131,12 +131,12 @@ def traces(patient: Patient) -> Iterator[Check]:
     except NotFoundError:
         return
     except BadInputError as error:
-        yield Check("traces", "warn", str(error), error.hint or "")
+        yield warn(str(error), error.hint or "")
     else:
-        yield Check("traces", "ok", f"{len(trace_ids(patient.paths.traces))} kept")
+        yield ok(f"{len(trace_ids(patient.paths.traces))} kept")
 
 
-def keeping(patient: Patient) -> Iterator[Check]:
+def keeping(patient: Patient) -> Iterator[Result]:
     """Look whether the work that keeps memory has failed and not succeeded since."""
     from familiar_cli.writer.runs import Runs
 
@@ -144,17 +144,15 @@ def keeping(patient: Patient) -> Iterator[Check]:
         return
     for lapse in Runs(patient.paths.runs, patient.paths.quarantine).lapses.all():
         mend = f"{lapse.hint} Run `{lapse.command}` again.".lstrip()
-        yield Check(
-            "keeping", "warn", f"`{lapse.command}` failed at {lapse.at}: {lapse.message}", mend
-        )
+        yield warn(f"`{lapse.command}` failed at {lapse.at}: {lapse.message}", mend)
 
 
-def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Check]:
+def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Result]:
     large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
     if large:
         detail = f"{len(large)} larger than {most_bytes} bytes: {_some(large)}"
         mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
-        yield Check("memory", "warn", detail, mend)
+        yield warn(detail, mend)
 
 
 def _quick_check(patient: Patient) -> str:

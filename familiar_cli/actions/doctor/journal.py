@@ -5,16 +5,16 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import Check
+from familiar_cli.actions.doctor.types import ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.actions.doctor.types import Patient
+    from familiar_cli.actions.doctor.types import Patient, Result
     from familiar_cli.memory.journal.repository import Repository
 
 
-def journal(patient: Patient) -> Iterator[Check]:
+def journal(patient: Patient) -> Iterator[Result]:
     """Look at the journal without changing it."""
     from familiar_cli.memory.journal import pending
     from familiar_cli.memory.journal.history import History
@@ -24,20 +24,20 @@ def journal(patient: Patient) -> Iterator[Check]:
         return
     repository = Repository(patient.paths.journal)
     if not repository.exists:
-        yield Check("journal", "ok", "empty; it begins with the first change")
+        yield ok("empty; it begins with the first change")
         return
     with closing(repository):
         count = sum(1 for _ in History(repository).commits())
-        yield Check("journal", "ok", f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
+        yield ok(f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
         if pending.read(repository.path):
             mend = "It is finished by the next command that reads or writes: `familiar memory ls`."
-            yield Check("journal", "warn", "a change broke off before it was on disk", mend)
+            yield warn("a change broke off before it was on disk", mend)
         else:
             yield from _agrees(patient, repository)
         yield from _size(repository)
 
 
-def _agrees(patient: Patient, repository: Repository) -> Iterator[Check]:
+def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
     """Compare every file with the newest commit; what differs was changed by hand."""
     from familiar_cli.memory.journal.edits import Edits
     from familiar_cli.memory.store.files import Tree
@@ -49,16 +49,16 @@ def _agrees(patient: Patient, repository: Repository) -> Iterator[Check]:
     if differs:
         more = f" and {len(differs) - 1:,} more" if len(differs) > 1 else ""
         detail = f"changed by hand since the last commit: {differs[0]}{more}"
-        yield Check("journal", "ok", f"{detail}; the next command commits that")
+        yield ok(f"{detail}; the next command commits that")
     if edits.unreadable:
         detail = f"{len(edits.unreadable):,} files cannot be read, so their last state is kept"
-        yield Check("journal", "warn", detail, f"Look at the permissions of {edits.unreadable[0]}.")
+        yield warn(detail, f"Look at the permissions of {edits.unreadable[0]}.")
 
 
-def _size(repository: Repository) -> Iterator[Check]:
+def _size(repository: Repository) -> Iterator[Result]:
     from familiar_cli.memory.journal.compact import WORTH_IT
 
     loose = len(repository.objects.loose())
     if loose >= WORTH_IT:
         mend = "Pack them: `familiar memory compact`."
-        yield Check("journal", "warn", f"{loose:,} small files take more room than needed", mend)
+        yield warn(f"{loose:,} small files take more room than needed", mend)

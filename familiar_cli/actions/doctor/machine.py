@@ -8,28 +8,28 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import Check
+from familiar_cli.actions.doctor.types import fail, ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from familiar_cli.actions.doctor.types import Patient
+    from familiar_cli.actions.doctor.types import Patient, Result
 
 OLDEST_PYTHON = (3, 11)
 
 
-def python(patient: Patient) -> Iterator[Check]:
+def python(patient: Patient) -> Iterator[Result]:
     """Look at the Python that runs this."""
     del patient
     found = f"{platform.python_version()} on {platform.system()}"
     if sys.version_info < OLDEST_PYTHON:
-        yield Check("python", "fail", found, "Install Python 3.11 or newer.")
+        yield fail(found, "Install Python 3.11 or newer.")
     else:
-        yield Check("python", "ok", found)
+        yield ok(found)
 
 
-def sqlite(patient: Patient) -> Iterator[Check]:
+def sqlite(patient: Patient) -> Iterator[Result]:
     """Look for SQLite and its full-text search."""
     del patient
     import sqlite3
@@ -39,35 +39,35 @@ def sqlite(patient: Patient) -> Iterator[Check]:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
     except sqlite3.Error:
         mend = "Install a Python whose SQLite has FTS5; searching needs it."
-        yield Check("sqlite", "warn", f"{sqlite3.sqlite_version} without FTS5", mend)
+        yield warn(f"{sqlite3.sqlite_version} without FTS5", mend)
     else:
-        yield Check("sqlite", "ok", f"{sqlite3.sqlite_version} with full-text search")
+        yield ok(f"{sqlite3.sqlite_version} with full-text search")
     finally:
         connection.close()
 
 
-def home(patient: Patient) -> Iterator[Check]:
+def home(patient: Patient) -> Iterator[Result]:
     """Look at the directory where familiars live."""
     where = f"{patient.home} ({patient.home_reason})"
     problem = _unwritable(patient.home)
     if problem:
         mend = "Give yourself write permission, or choose another place with --home."
-        yield Check("home", "fail", f"{where}: {problem}", mend)
+        yield fail(f"{where}: {problem}", mend)
     elif not patient.home.exists():
         mend = "Make a familiar: `familiar init --from-card CARD.png`, or watch `familiar demo`."
-        yield Check("home", "warn", f"{where} does not exist yet", mend)
+        yield warn(f"{where} does not exist yet", mend)
     else:
-        yield Check("home", "ok", where)
+        yield ok(where)
 
 
-def cache(patient: Patient) -> Iterator[Check]:
+def cache(patient: Patient) -> Iterator[Result]:
     """Look at the directory for model files."""
     problem = _unwritable(patient.cache)
     if problem:
         mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
-        yield Check("cache", "fail", f"{patient.cache}: {problem}", mend)
+        yield fail(f"{patient.cache}: {problem}", mend)
     else:
-        yield Check("cache", "ok", str(patient.cache))
+        yield ok(str(patient.cache))
 
 
 def _unwritable(directory: Path) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import Check
+from familiar_cli.actions.doctor.types import fail, ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.actions.doctor.types import Patient
+    from familiar_cli.actions.doctor.types import Patient, Result
     from familiar_cli.llm.slots import ResolvedSlot
 
 _EXTRA = '`pip install "familiar-memory[local]"`'
 
 
-def tokenizer(patient: Patient) -> Iterator[Check]:
+def tokenizer(patient: Patient) -> Iterator[Result]:
     """Look for an encoding on disk."""
     from familiar_cli import tokens
     from familiar_cli.models.store import TOKEN_ENCODING, encoding_path
@@ -25,40 +25,53 @@ def tokenizer(patient: Patient) -> Iterator[Check]:
     counter = tokens.load(found)
     if found is None:
         detail = "tokens are estimated, to within a quarter"
-        yield Check("tokenizer", "warn", detail, f"`familiar model pull {TOKEN_ENCODING}`")
+        yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
     else:
-        yield Check("tokenizer", "ok", f"{counter.name} in {found}")
+        yield ok(f"{counter.name} in {found}")
 
 
-def model(patient: Patient) -> Iterator[Check]:
+def local(patient: Patient) -> Iterator[Result]:
+    """Look for the library that runs a model inside the program; it can be added."""
+    if _slot(patient).preset != "local":
+        return
+    try:
+        import_module("xllamacpp")
+    except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
+        yield warn(f"xllamacpp cannot be used: {error}", _EXTRA)
+    else:
+        yield ok("xllamacpp can be used")
+
+
+def model(patient: Patient) -> Iterator[Result]:
     """Look whether a model is chosen, and is on disk where it must be."""
     slot = _slot(patient)
     if slot.preset == "local":
-        yield from _local(patient, slot)
+        is_file = slot.model.endswith(".gguf")
+        yield _own_file(slot.model) if is_file else _from_catalog(slot.model, patient)
         return
     from familiar_cli.llm.presets import PRESETS
 
     where = f"preset {slot.preset}"
     if slot.model:
-        yield Check("model", "ok", f"{slot.model}, {where}")
+        yield ok(f"{slot.model}, {where}")
     else:
-        yield Check("model", "fail", f"none is chosen, {where}", PRESETS[slot.preset].choose)
+        yield fail(f"none is chosen, {where}", PRESETS[slot.preset].choose)
 
 
-def key(patient: Patient) -> Iterator[Check]:
+def key(patient: Patient) -> Iterator[Result]:
     """Look whether the key is there; it is never shown."""
     from familiar_cli.config.environment import keys_file
     from familiar_cli.llm.presets import PRESETS
 
     slot = _slot(patient)
     if slot.api_key:
-        yield Check("key", "ok", f"{slot.api_key_env} is set")
+        yield ok(f"{slot.api_key_env} is set")
     elif PRESETS[slot.preset].key_needed:
         mend = f"Set the environment variable {slot.api_key_env}, or write it into {keys_file()}."
-        yield Check("key", "fail", f"{slot.api_key_env} is not set", mend)
+        yield fail(f"{slot.api_key_env} is not set", mend)
 
 
-def server(patient: Patient) -> Iterator[Check]:
+def server(patient: Patient) -> Iterator[Result]:
     """Ask the server for its models, for three seconds at most."""
     from familiar_cli.actions.doctor.endpoint import ask
 
@@ -67,7 +80,7 @@ def server(patient: Patient) -> Iterator[Check]:
         return
     if not slot.base_url:
         mend = "`familiar config set llm.base_url http://127.0.0.1:8000/v1`"
-        yield Check("server", "fail", f"preset {slot.preset} needs an address", mend)
+        yield fail(f"preset {slot.preset} needs an address", mend)
         return
     yield ask(slot)
 
@@ -78,30 +91,16 @@ def _slot(patient: Patient) -> ResolvedSlot:
     return resolve(patient.config.llm)
 
 
-def _local(patient: Patient, slot: ResolvedSlot) -> Iterator[Check]:
-    """Look for the library and the file of the model inside the program; both can be added."""
-    try:
-        import_module("xllamacpp")
-    except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
-        yield Check("local", "warn", f"xllamacpp cannot be used: {error}", _EXTRA)
-    else:
-        yield Check("local", "ok", "xllamacpp can be used")
-    if slot.model.endswith(".gguf"):
-        yield _own_file(slot.model)
-    else:
-        yield _from_catalog(slot.model, patient)
-
-
-def _own_file(name: str) -> Check:
+def _own_file(name: str) -> Result:
     from pathlib import Path
 
     if Path(name).expanduser().is_file():
-        return Check("model", "ok", name)
+        return ok(name)
     mend = "`familiar config set llm.model PATH`, or `familiar config unset llm.model`"
-    return Check("model", "fail", f"there is no file {name!r}", mend)
+    return fail(f"there is no file {name!r}", mend)
 
 
-def _from_catalog(name: str, patient: Patient) -> Check:
+def _from_catalog(name: str, patient: Patient) -> Result:
     from familiar_cli.errors import NotFoundError
     from familiar_cli.models.store import path_of
 
@@ -109,8 +108,8 @@ def _from_catalog(name: str, patient: Patient) -> Check:
         found = path_of(name, patient.cache)
     except NotFoundError as error:
         mend = "`familiar config unset llm.model` takes the model that comes with the program."
-        return Check("model", "fail", str(error), mend)
+        return fail(str(error), mend)
     if found is None:
         mend = f"`familiar model pull {name}`"
-        return Check("model", "warn", f"{name} is not on disk, so nothing can answer", mend)
-    return Check("model", "ok", f"{name} in {found}")
+        return warn(f"{name} is not on disk, so nothing can answer", mend)
+    return ok(f"{name} in {found}")

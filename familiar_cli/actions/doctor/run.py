@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.actions.doctor import familiar as its
 from familiar_cli.actions.doctor import journal as past
 from familiar_cli.actions.doctor import machine, model
-from familiar_cli.actions.doctor.types import Check, Patient
+from familiar_cli.actions.doctor.types import Diagnosis, Patient, Result, fail
 from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
 from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import CharacterConfig
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 # Each check by the part it looks at, in the order in which the findings are shown.
-CHECKS: dict[str, Callable[[Patient], Iterator[Check]]] = {
+CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "python": machine.python,
     "sqlite": machine.sqlite,
     "home": machine.home,
@@ -32,16 +32,21 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Check]]] = {
     "traces": its.traces,
     "keeping": its.keeping,
     "tokenizer": model.tokenizer,
+    "local": model.local,
     "model": model.model,
     "key": model.key,
     "server": model.server,
 }
 
 
-def examine(home: str | None = None, familiar: str | None = None) -> list[Check]:
+def examine(home: str | None = None, familiar: str | None = None) -> list[Diagnosis]:
     """Return how every part is. Works also when there is no familiar, and with broken settings."""
     patient = _patient(home, familiar)
-    return [found for name, check in CHECKS.items() for found in _safely(name, check, patient)]
+    return [
+        Diagnosis(name, found.verdict, found.detail, found.mend)
+        for name, check in CHECKS.items()
+        for found in _safely(check, patient)
+    ]
 
 
 def _patient(home: str | None, familiar: str | None) -> Patient:
@@ -57,12 +62,10 @@ def _patient(home: str | None, familiar: str | None) -> Patient:
     return Patient(where, reason, familiar, cache_dir(), paths, config)
 
 
-def _safely(
-    name: str, check: Callable[[Patient], Iterator[Check]], patient: Patient
-) -> Iterator[Check]:
+def _safely(check: Callable[[Patient], Iterator[Result]], patient: Patient) -> Iterator[Result]:
     try:
         yield from check(patient)
     except FamiliarError as error:
-        yield Check(name, "fail", str(error), error.hint or "")
+        yield fail(str(error), error.hint or "")
     except Exception as error:  # noqa: BLE001  # one broken part must not hide the others
-        yield Check(name, "fail", f"the check itself broke: {type(error).__name__}: {error}")
+        yield fail(f"the check itself broke: {type(error).__name__}: {error}", "")

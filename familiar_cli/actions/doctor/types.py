@@ -15,20 +15,50 @@ Verdict = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """How one part is.
+class Result:
+    """What a check found; the check knows which part it is about.
 
     Args:
-        name: The part.
         verdict: `ok`, `warn` (works, but look at it) or `fail` (does not work).
         detail: What was found, in one line.
         mend: What to do about it; empty when there is nothing to do.
     """
 
-    name: str
     verdict: Verdict
     detail: str
     mend: str = ""
+
+
+def ok(detail: str) -> Result:
+    """Return that a part works."""
+    return Result("ok", detail)
+
+
+def warn(detail: str, mend: str) -> Result:
+    """Return that a part works, but should be looked at."""
+    return Result("warn", detail, mend)
+
+
+def fail(detail: str, mend: str) -> Result:
+    """Return that a part does not work."""
+    return Result("fail", detail, mend)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """How one part is.
+
+    Args:
+        name: The part.
+        verdict: See `Result`.
+        detail: See `Result`.
+        mend: See `Result`.
+    """
+
+    name: str
+    verdict: Verdict
+    detail: str
+    mend: str
 
 
 @dataclass(frozen=True, slots=True)
