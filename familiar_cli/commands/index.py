@@ -19,7 +19,7 @@ def build(ctx: typer.Context) -> None:
     familiar index build
     """
     from familiar_cli.ui.index_page import built_text
-    from familiar_cli.ui.steps import steps
+    from familiar_cli.ui.progress import steps
 
     out, familiar = output(ctx), familiar_of(ctx)
     with steps(out) as report:

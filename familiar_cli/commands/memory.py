@@ -225,7 +225,7 @@ def links(
     """
     from familiar_cli.memory.pages.links import graph
     from familiar_cli.memory.store import paths
-    from familiar_cli.ui import links_page as page
+    from familiar_cli.ui import memory_page as page
     from familiar_cli.ui.terminal import print_page
 
     out, path = output(ctx), paths.parse(path)

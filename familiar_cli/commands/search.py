@@ -48,8 +48,8 @@ def search(
     familiar search tea --explain
     """
     from familiar_cli.index.types import options_from
+    from familiar_cli.ui.progress import steps
     from familiar_cli.ui.search_page import search_data, search_page
-    from familiar_cli.ui.steps import steps
     from familiar_cli.ui.terminal import print_page
 
     out, familiar = output(ctx), familiar_of(ctx)

@@ -10,9 +10,8 @@ from rich.padding import Padding
 
 from familiar_cli.clock import iso
 from familiar_cli.text import harmless
-from familiar_cli.ui.bar import Bar
-from familiar_cli.ui.name import Name
 from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.widgets import Bar, Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

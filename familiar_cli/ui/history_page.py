@@ -10,8 +10,8 @@ from rich.console import Group
 from familiar_cli.clock import iso
 from familiar_cli.history.marks import marks
 from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.bar import Bar
 from familiar_cli.ui.terminal import columns, indented, plain
+from familiar_cli.ui.widgets import Bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

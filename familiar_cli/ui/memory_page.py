@@ -1,19 +1,23 @@
-"""The pages of `familiar memory`: the tree of files, hits of a search, what a change did."""
+"""The pages of `familiar memory`: listings, links, and files that were written."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Group
+
 from familiar_cli.text import harmless
 from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from rich.console import RenderableType
 
+    from familiar_cli.memory.pages.links import Step
     from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
+
 
 _MOST_NAMED = 5
 _KILO = 1024
@@ -74,3 +78,25 @@ def size_text(size_bytes: int) -> str:
     if size_bytes < _KILO:
         return f"{size_bytes} B"
     return f"{size_bytes / _KILO:,.1f} KB"
+
+
+def links_page(steps: Iterable[Step]) -> RenderableType:
+    """Return the files that were reached, one a line, with the link that led there."""
+    rows = [
+        [
+            plain(step.distance, "dim"),
+            plain(step.rel_path),
+            plain(f"{step.link.source} {_verb(step.link.kind)} {step.link.target}", "dim"),
+        ]
+        for step in steps
+    ]
+    return columns(rows)
+
+
+def _verb(kind: str) -> str:
+    return "links to" if kind == "link" else "names"
+
+
+def files_page(rel_paths: Sequence[str]) -> RenderableType:
+    """Return the files that were written into the memory directory, one a line."""
+    return Group(*(plain(f"   memory/{rel_path}", "green") for rel_path in rel_paths))

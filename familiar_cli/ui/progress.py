@@ -1,10 +1,10 @@
-"""A bar on stderr while something is fetched; into a pipe one line per file instead."""
+"""Progress on stderr: of downloads, and of long work that is counted to its end."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.text import one_line
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
     Report = Callable[[Progress], None]
+    StepReport = Callable[[str, int, int], None]
 
 
 _EVERY = 100_000  # lines between two notes
@@ -105,6 +106,46 @@ def _bars() -> Iterator[Report]:
         if key not in tasks:
             tasks[key] = bars.add_task(one_line(now.what, 40), total=now.total_bytes)
         bars.update(tasks[key], completed=now.done_bytes, total=now.total_bytes)
+
+    with bars:
+        yield report
+
+
+FEW: Final = 40
+
+
+@contextmanager
+def steps(out: Output) -> Iterator[StepReport]:
+    """Show what the block reports as (what, done, total).
+
+    Nothing is shown when nobody watches, or of less than `FEW` things, which are done in a moment.
+    """
+    if out.quiet or not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from familiar_cli.ui.terminal import console
+
+    shown = TextColumn("{task.description}", markup=False)
+    bars = Progress(
+        shown, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console(sys.stderr)
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        if total < FEW:
+            return
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
 
     with bars:
         yield report

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.padding import Padding
 
-from familiar_cli.ui.bar import Bar
 from familiar_cli.ui.context_page import origin_of, state_of
-from familiar_cli.ui.name import Name
 from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.widgets import Bar, Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
