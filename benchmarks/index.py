@@ -37,7 +37,7 @@ from familiar_cli.index import schema, vectors
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import BATCH, Opened, Spec, open_embedder
 from familiar_cli.index.search import search
-from familiar_cli.index.types import Options
+from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def query(directory: Path, pieces: int, runs: int) -> dict[str, float]:
         plain.execute(matched, (fts.match_any(asked),)).fetchall()
 
     def ours() -> None:
-        search(index, asked, Options(k=10, refresh=False), opened)
+        search(index, asked, SearchOptions(k=10, refresh=False), opened)
 
     found = pairs(ours, bare, runs)
     plain.close()

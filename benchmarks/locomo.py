@@ -32,7 +32,7 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.dates import day_words
 from familiar_cli.index.embedder import Opened, open_embedder
 from familiar_cli.index.search import search
-from familiar_cli.index.types import Options
+from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.text import slugify
 from familiar_cli.tokens import heuristic
@@ -191,10 +191,10 @@ def ask(
     turns: dict[str, list[tuple[int, int, str]]],
 ) -> Row:
     """Ask one question twice, for files and for lines, and hold the hits against the evidence."""
-    found = search(index, question.text, Options(DEPTH, method, snippet_tokens=150), opened)
+    found = search(index, question.text, SearchOptions(DEPTH, method, snippet_tokens=150), opened)
     paths = [hit.rel_path for hit in found.hits]
     if not question.files.intersection(paths):
-        more = search(index, question.text, Options(FAR, method, snippet_tokens=150), opened)
+        more = search(index, question.text, SearchOptions(FAR, method, snippet_tokens=150), opened)
         paths = [hit.rel_path for hit in more.hits]
     first = next((n for n, path in enumerate(paths) if path in question.files), None)
     order = turns_hit(index, question, method, opened, turns)
@@ -218,7 +218,7 @@ def turns_hit(
     turns: dict[str, list[tuple[int, int, str]]],
 ) -> list[tuple[str, str]]:
     """Return the turns that the best lines stand for, best first, each once."""
-    lines = search(index, question.text, Options(2 * DEPTH, method, lines=True), opened)
+    lines = search(index, question.text, SearchOptions(2 * DEPTH, method, lines=True), opened)
     named: dict[tuple[str, str], None] = {}
     for hit in lines.hits:
         for begin, end, turn in turns[hit.rel_path]:

@@ -1,3 +1,152 @@
-"""Keep an AI companion's memory as plain Markdown, and see every step from message to reply."""
+"""Keep an AI companion's memory as plain Markdown, and see every step from message to reply.
+
+The names in `__all__` are the library. Each is loaded when it is first asked for, so importing the
+package alone costs nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this module
+if TYPE_CHECKING:
+    from familiar_cli.actions.after_turn import DueWork, begin_due_work
+    from familiar_cli.actions.talk import assemble, opening_of, take_turn
+    from familiar_cli.config.channel_kinds import ChannelMode
+    from familiar_cli.config.schema import ChannelConfig, CharacterConfig
+    from familiar_cli.config.subscriptions import SubscriptionRegistry
+    from familiar_cli.context.budget import Budgeter
+    from familiar_cli.context.pipeline import ContextPipeline
+    from familiar_cli.context.processors.recast import RecastPostProcessor
+    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+    from familiar_cli.context.providers.character import CharacterProvider
+    from familiar_cli.context.providers.content_search import ContentSearchProvider
+    from familiar_cli.context.providers.history import HistoryProvider
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Said
+    from familiar_cli.errors import (
+        ConfigError,
+        ConflictError,
+        FamiliarError,
+        LimitError,
+        LockedError,
+        ModelError,
+        NotFoundError,
+        PartialError,
+        RefusedError,
+        UsageError,
+    )
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author
+    from familiar_cli.index.build import EmbeddingIndex
+    from familiar_cli.index.store import IndexingMemoryStore
+    from familiar_cli.index.types import SearchOptions, SearchResult
+    from familiar_cli.jobs import Drained
+    from familiar_cli.llm.scripted import ScriptedModel
+    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.writer.memory_writer import MemoryWriter
+    from familiar_cli.writer.scheduler import MemoryWriterScheduler
 
 __version__ = "0.1.0"
+__all__ = [
+    "Author",
+    "Budgeter",
+    "ChannelConfig",
+    "ChannelMode",
+    "CharacterConfig",
+    "CharacterProvider",
+    "ChatModel",
+    "ConfigError",
+    "ConflictError",
+    "ContentSearchProvider",
+    "ContextPipeline",
+    "ContextRequest",
+    "Contribution",
+    "Drained",
+    "DueWork",
+    "EmbeddingIndex",
+    "Familiar",
+    "FamiliarError",
+    "HistoryProvider",
+    "HistoryStore",
+    "IndexingMemoryStore",
+    "Layer",
+    "LimitError",
+    "LockedError",
+    "MemoryStore",
+    "MemoryWriter",
+    "MemoryWriterScheduler",
+    "Modality",
+    "ModelError",
+    "NotFoundError",
+    "PartialError",
+    "RecastPostProcessor",
+    "RefusedError",
+    "Said",
+    "ScriptedModel",
+    "SearchOptions",
+    "SearchResult",
+    "SteppedThinkingPreProcessor",
+    "SubscriptionRegistry",
+    "Trace",
+    "Turn",
+    "TurnResult",
+    "UsageError",
+    "assemble",
+    "begin_due_work",
+    "opening_of",
+    "take_turn",
+]
+
+_MODULES = {
+    "actions.after_turn": "DueWork begin_due_work",
+    "actions.talk": "assemble opening_of take_turn",
+    "config.channel_kinds": "ChannelMode",
+    "config.schema": "ChannelConfig CharacterConfig",
+    "config.subscriptions": "SubscriptionRegistry",
+    "context.budget": "Budgeter",
+    "context.pipeline": "ContextPipeline",
+    "context.processors.recast": "RecastPostProcessor",
+    "context.processors.stepped_thinking": "SteppedThinkingPreProcessor",
+    "context.providers.character": "CharacterProvider",
+    "context.providers.content_search": "ContentSearchProvider",
+    "context.providers.history": "HistoryProvider",
+    "context.trace": "Trace",
+    "context.turn_runner": "TurnResult",
+    "context.types": "ContextRequest Contribution Layer Modality Said",
+    "errors": (
+        "ConfigError ConflictError FamiliarError LimitError LockedError ModelError NotFoundError "
+        "PartialError RefusedError UsageError"
+    ),
+    "familiar": "Familiar",
+    "history.store": "HistoryStore",
+    "history.types": "Turn",
+    "identity": "Author",
+    "index.build": "EmbeddingIndex",
+    "index.store": "IndexingMemoryStore",
+    "index.types": "SearchOptions SearchResult",
+    "jobs": "Drained",
+    "llm.scripted": "ScriptedModel",
+    "llm.types": "ChatModel",
+    "memory.store.store": "MemoryStore",
+    "writer.memory_writer": "MemoryWriter",
+    "writer.scheduler": "MemoryWriterScheduler",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name."""
+    from importlib import import_module  # noqa: PLC0415
+
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Who
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Opened
-    from familiar_cli.index.types import Options, SearchResult
+    from familiar_cli.index.types import SearchOptions, SearchResult
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
@@ -182,13 +182,21 @@ class Familiar:
         return open_embedder(self.config.embedding.model, cache_dir())
 
     def search(
-        self, query: str, options: Options, progress: Callable[[str, int, int], None] | None = None
+        self,
+        query: str,
+        options: SearchOptions | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
     ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
         from familiar_cli.config.machine import instance_id
         from familiar_cli.index.search import search
+        from familiar_cli.index.types import SearchOptions
 
-        options = replace(options, instance=instance_id(self.config.instance.id), zone=self.zone)
+        options = replace(
+            options or SearchOptions(),
+            instance=instance_id(self.config.instance.id),
+            zone=self.zone,
+        )
         return search(self.index, query, options, self.embedder, progress)
 
     @cached_property

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import subprocess
+import sys
 from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import familiar_cli
+from familiar_cli import Author, DueWork, Familiar, Said, assemble, begin_due_work, take_turn
 from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.replay import replay
-from familiar_cli.actions.talk import assemble, take_turn
-from familiar_cli.context.types import Said
-from familiar_cli.familiar import Familiar
-from familiar_cli.identity import Author
 from tests.support.server import Stall
 from tests.support.world import home, live
+from tests.support.writing import answer
 
 ANNA = Author("discord", "1", display_name="Anna")
 
@@ -151,3 +156,71 @@ async def test_a_turn_reads_its_channel_and_the_character_once(ada, serve, monke
         assert read == {"effective_channel": 1, "read_character": 1}
         await assemble(familiar, Said("Hello", ANNA, "harbour"))
         assert read == {"effective_channel": 2, "read_character": 2}
+
+
+def test_every_public_name_is_found_where_the_types_say() -> None:
+    source = Path(familiar_cli.__file__).read_text("utf-8")
+    block = ast.parse(source).body
+    typed = {
+        alias.name: node.module
+        for branch in block
+        if isinstance(branch, ast.If)
+        for node in branch.body
+        for alias in node.names
+    }
+    loaded = {name: f"familiar_cli.{where}" for name, where in familiar_cli._MODULE_OF.items()}
+
+    assert sorted(typed) == sorted(familiar_cli.__all__)
+    assert loaded == typed
+    assert all(getattr(familiar_cli, name).__name__ == name for name in familiar_cli.__all__)
+    assert set(familiar_cli.__all__) <= set(dir(familiar_cli))
+
+
+def test_an_unknown_name_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Ghost'"):
+        familiar_cli.Ghost  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    code = "import sys; old = set(sys.modules); import familiar_cli; print(set(sys.modules) - old)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(done.stdout) <= {"familiar_cli", "__future__"}
+
+
+def test_stores_take_paths_as_text(tmp_path) -> None:
+    memory = familiar_cli.MemoryStore(f"{tmp_path}/memory", lock_path=f"{tmp_path}/lock")
+    memory.write_file("notes.md", "# Notes\n")
+    with closing(familiar_cli.HistoryStore(f"{tmp_path}/history.db")) as history:
+        history.append("harbour", "user", "Hello", author=ANNA)
+    familiar_cli.SubscriptionRegistry(f"{tmp_path}/subscriptions.toml").add("harbour")
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "memory",
+        "history.db",
+        "subscriptions.toml",
+    }
+
+
+async def test_work_that_a_turn_made_due_is_done_beside_the_loop(ada, serve) -> None:
+    plan = answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,))
+    server = serve("Fair winds.", plan)
+    settings = '[memory_writer]\nauto = "on"\nturn_threshold = 1\n'
+    (Path(ada) / "ada" / "character.toml").write_text(settings, "utf-8")
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
+        work = begin_due_work(familiar, result)
+        assert work.written_turns == 2
+        done = await familiar.jobs.finish(60)
+
+    assert (done.failed, done.cancelled, len(server.requests)) == ((), (), 2)
+    assert "Anna keeps bees." in (Path(ada) / "ada/memory/people/discord-1.md").read_text("utf-8")
+
+
+async def test_an_interrupted_turn_makes_nothing_due(ada, serve) -> None:
+    serve("Fair winds.")
+    (Path(ada) / "ada" / "character.toml").write_text(
+        '[memory_writer]\nauto = "on"\nturn_threshold = 1\n', "utf-8"
+    )
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
+        assert begin_due_work(familiar, replace(result, interrupted=True)) == DueWork()
+        assert familiar.jobs.names == ()

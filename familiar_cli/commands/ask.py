@@ -91,7 +91,7 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
 
 def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
     from familiar_cli.errors import PartialError
-    from familiar_cli.ui.afterwards import finish, look_back
+    from familiar_cli.ui.afterwards import begin, finish
     from familiar_cli.ui.reply import ReplyPrinter
 
     with ReplyPrinter(silent=out.as_json) as printer:
@@ -102,7 +102,7 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
         told = PartialError(f"Interrupted. {_what_is_kept(result)}")
         out.partial(result.to_json(), [told], lambda: None, exit_code=130)
     out.answer(result.to_json(), lambda: None)
-    look_back(out, familiar, result.trace)
+    begin(out, familiar, result)
     finish(out, familiar)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from familiar_cli.config.edit import locked
 from familiar_cli.config.toml_text import read_text
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODALITIES: Final = ("text", "voice")
 _HINT: Final = "Mend the file by hand, or move it away: then the familiar listens to no channel."
@@ -33,8 +31,8 @@ class SubscriptionRegistry:
         path: The file; it is made at the first subscription.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
 
     def all(self) -> list[Subscription]:
         """Return all subscriptions, sorted.

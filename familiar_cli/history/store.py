@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from familiar_cli.history.rows import Row
     from familiar_cli.history.types import Role
@@ -55,8 +55,8 @@ class HistoryStore:
         busy_timeout_s: How long to wait for another process that writes.
     """
 
-    def __init__(self, path: Path, *, busy_timeout_s: float = 5.0) -> None:
-        self.path = path
+    def __init__(self, path: str | Path, *, busy_timeout_s: float = 5.0) -> None:
+        self.path = Path(path)
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from familiar_cli.index.chunking import Cut, Span
-    from familiar_cli.index.types import Options
+    from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
 
 _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
@@ -32,8 +32,8 @@ _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that 
 def find(
     store: MemoryStore,
     query: str,
-    options: Options,
-    is_wanted: Callable[[str, str, Options], bool],
+    options: SearchOptions,
+    is_wanted: Callable[[str, str, SearchOptions], bool],
 ) -> tuple[Hit, ...]:
     """Return the files, or lines, that hold most of the words of `query`, best first."""
     words = wanted_words(query)
@@ -51,7 +51,7 @@ def find(
     return tuple(hits[: options.k])
 
 
-def _counted(hits: list[Hit], file: _File, options: Options) -> list[Hit]:
+def _counted(hits: list[Hit], file: _File, options: SearchOptions) -> list[Hit]:
     """Return those of a file's hits that count; without `options.lines` the best one."""
     judge = options.judge
     if judge is None:
@@ -118,7 +118,7 @@ class _Cutter:
     made: Cut
     day: str
     query: str
-    options: Options
+    options: SearchOptions
 
     def hits(self, words: list[str]) -> list[Hit]:
         text = self.file.text

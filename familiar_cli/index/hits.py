@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.index.rank import Scored, Weights
-    from familiar_cli.index.types import Options
+    from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
 
 _NAME_WORDS: Final = 4
@@ -70,7 +70,7 @@ def make(
     connection: sqlite3.Connection,
     store: MemoryStore,
     query: str,
-    options: Options,
+    options: SearchOptions,
     scored: Sequence[Scored],
 ) -> tuple[Hit, ...]:
     """Return the hits for lines that were scored, best first; one a file, or one a line."""
@@ -92,7 +92,7 @@ def _judged(
     ranked: Sequence[_Ranked],
     writer: _Writer,
     judge: Callable[[Hit, str], bool],
-    options: Options,
+    options: SearchOptions,
 ) -> tuple[Hit, ...]:
     """Return the best hits that count. Of a file whose best line does not, the next is asked of."""
     found: list[Hit] = []
@@ -180,7 +180,7 @@ def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
 
 
 def _rank(
-    scored: Scored, file: _File, linked: set[int], options: Options, weights: Weights
+    scored: Scored, file: _File, linked: set[int], options: SearchOptions, weights: Weights
 ) -> _Ranked:
     is_linked = file.id in linked
     score = rank.final(
@@ -193,7 +193,7 @@ def _rank(
     return _Ranked(scored, file, is_linked, score)
 
 
-def _same_instance(file: _File, options: Options) -> bool:
+def _same_instance(file: _File, options: SearchOptions) -> bool:
     return bool(options.instance) and file.instance == options.instance
 
 
@@ -201,7 +201,7 @@ class _Writer:
     """Cuts the words of hits out of their files."""
 
     def __init__(
-        self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: Options
+        self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: SearchOptions
     ) -> None:
         self._connection = connection
         self._store = store

@@ -13,7 +13,7 @@ from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
-from familiar_cli.index.types import Options, SearchResult
+from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _Found:
 def search(
     index: EmbeddingIndex,
     query: str,
-    options: Options = Options(),  # noqa: B008  # frozen
+    options: SearchOptions = SearchOptions(),  # noqa: B008  # frozen
     opened: Opened | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
@@ -93,7 +93,7 @@ def search(
 def _find(
     index: EmbeddingIndex,
     query: str,
-    options: Options,
+    options: SearchOptions,
     opened: Opened | None,
     progress: Progress | None,
 ) -> _Found:
@@ -122,7 +122,7 @@ class _Asked:
     index: EmbeddingIndex
     connection: sqlite3.Connection
     query: str
-    options: Options
+    options: SearchOptions
     opened: Opened | None
     notes: list[str]
     hint: str = ""
@@ -262,7 +262,7 @@ def asked_apart(query: str) -> list[str]:
     return [sentence for sentence in found if sentence in telling][:SENTENCES]
 
 
-def is_wanted(rel_path: str, day: str, options: Options) -> bool:
+def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
     """Tell whether `options` let a file be a hit."""
     within = options.within.strip("/")
     if within and rel_path != within and not rel_path.startswith(within + "/"):

@@ -18,7 +18,7 @@ Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SearchOptions:
     """How to search.
 
     Args:
@@ -53,7 +53,9 @@ class Options:
     weights: Weights | None = None
 
 
-def options_from(*, k: int, method: str, within: str, since: date | None, lines: bool) -> Options:
+def options_from(
+    *, k: int, method: str, within: str, since: date | None, lines: bool
+) -> SearchOptions:
     """Return options as they were typed.
 
     Raises:
@@ -62,7 +64,9 @@ def options_from(*, k: int, method: str, within: str, since: date | None, lines:
     known = get_args(Wanted)
     if method not in known:
         raise UsageError(f"There is no method {method!r}", hint=f"Known: {', '.join(known)}.")
-    return Options(k=k, method=cast("Wanted", method), within=within, since=since, lines=lines)
+    return SearchOptions(
+        k=k, method=cast("Wanted", method), within=within, since=since, lines=lines
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import FamiliarError
-
 if TYPE_CHECKING:
-    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.familiar import Familiar
     from familiar_cli.jobs import Drained
     from familiar_cli.ui.emit import Output
@@ -20,25 +18,17 @@ _STAYS: Final = {
 }
 
 
-def look_back(out: Output, familiar: Familiar, trace: Trace) -> None:
-    """Take on what a turn has made due. Whatever goes wrong, the reply stands."""
-    from familiar_cli.actions.write_memory import write_later
+def begin(out: Output, familiar: Familiar, result: TurnResult) -> None:
+    """Begin with what a turn has made due, and tell of it."""
+    from familiar_cli.actions.after_turn import begin_due_work
 
-    familiar.look_after_index()  # a second's work, which nobody need be told of
-    try:
-        due = familiar.summary_keeper.look_back(trace)
-    except FamiliarError as error:
-        out.warn(f"The summary of earlier turns stays as it is: {error}")
-        due = None
-    if due:
-        out.note(f"Summarising {due.turns} earlier turns; Ctrl-C leaves that for later.")
-    try:
-        waiting = write_later(familiar)
-    except FamiliarError as error:
-        out.warn(f"Memory stays as it is: {error}")
-        return
-    if waiting:
-        out.note(f"Writing down what matters of {waiting} turns; Ctrl-C leaves that for later.")
+    work = begin_due_work(familiar, result)
+    for problem in work.problems:
+        out.warn(problem)
+    if turns := work.summarised_turns:
+        out.note(f"Summarising {turns} earlier turns; Ctrl-C leaves that for later.")
+    if turns := work.written_turns:
+        out.note(f"Writing down what matters of {turns} turns; Ctrl-C leaves that for later.")
 
 
 def finish(out: Output, familiar: Familiar) -> None:

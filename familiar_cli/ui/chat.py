@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError
 from familiar_cli.text import harmless, nearest
-from familiar_cli.ui.afterwards import finish, look_back
+from familiar_cli.ui.afterwards import begin, finish
 from familiar_cli.ui.emit import print_error, say
 from familiar_cli.ui.lines import is_terminal, piped_lines, typed_lines
 from familiar_cli.ui.reply import ReplyPrinter
@@ -130,10 +130,8 @@ class Chat:
         """Let older turns be summarised: while a person types, or before the next line is read."""
         if result.interrupted:
             return
-        look_back(self.out, self.familiar, result.trace)
-        if self.interactive:
-            self.familiar.jobs.start()
-        else:
+        begin(self.out, self.familiar, result)
+        if not self.interactive:
             finish(self.out, self.familiar)
 
     def _remember(self, text: str, result: TurnResult) -> None:

@@ -17,7 +17,7 @@ from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import lexical
 from familiar_cli.index.embedder import EmbedderError, Opened
 from familiar_cli.index.search import asked_apart, search
-from familiar_cli.index.types import Options
+from familiar_cli.index.types import SearchOptions
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def test_new_files_are_searchable_without_a_restart(world) -> None:
 def test_without_a_model_words_answer_and_it_is_said_once(world) -> None:
     world.put("a.md", "# Alice\n\nLikes tea.\n")
     none = Opened(None, "no model for finding by meaning is on disk", "familiar model pull x")
-    found = search(world.index, "tea", Options(), none)
+    found = search(world.index, "tea", SearchOptions(), none)
     assert (found.method, [h.rel_path for h in found.hits]) == ("lexical", ["a.md"])
     assert len(found.notes) == 1
     assert found.hint == "familiar model pull x"
@@ -327,12 +327,12 @@ def test_processes_build_and_search_at_once(world) -> None:
         "from familiar_cli.index.build import EmbeddingIndex\n"
         "from familiar_cli.index.embedder import Opened\n"
         "from familiar_cli.index.search import search\n"
-        "from familiar_cli.index.types import Options\n"
+        "from familiar_cli.index.types import SearchOptions\n"
         "from familiar_cli.memory.store.store import MemoryStore\n"
         "from tests.support.embedders import WordEmbedder\n"
         "index = EmbeddingIndex(MemoryStore(Path(sys.argv[1])))\n"
         "index.build_if_stale(WordEmbedder())\n"
-        "found = search(index, 'tea', Options(k=40), Opened(WordEmbedder()))\n"
+        "found = search(index, 'tea', SearchOptions(k=40), Opened(WordEmbedder()))\n"
         "print(len(found.hits), *found.notes)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

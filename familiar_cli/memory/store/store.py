@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from familiar_cli.memory.store import files
@@ -11,7 +12,6 @@ from familiar_cli.memory.store.types import MISSING, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from familiar_cli.files import Disk
     from familiar_cli.memory.journal import Journal
@@ -50,17 +50,17 @@ class MemoryStore:
 
     def __init__(
         self,
-        root: Path,
+        root: str | Path,
         *,
         limits: Limits = Limits(),  # noqa: B008  # frozen
-        lock_path: Path | None = None,
+        lock_path: str | Path | None = None,
         lock_timeout_s: float = 10.0,
         journal: Journal | None = None,
         disk: Disk | None = None,
     ) -> None:
-        self.root = root
+        self.root = root = Path(root)
         self.limits = limits
-        self.lock_path = lock_path or root.with_name(f".{root.name}.lock")
+        self.lock_path = Path(lock_path) if lock_path else root.with_name(f".{root.name}.lock")
         self.lock_timeout_s = lock_timeout_s
         self._journal = journal
         self._disk = disk

@@ -157,7 +157,7 @@ class Sight:
 
 @dataclass(slots=True)
 class Judge:
-    """Takes hits, the best first, and keeps those that may be shown; see `Options.judge`.
+    """Takes hits, the best first, and keeps those that may be shown; see `SearchOptions.judge`.
 
     Args:
         sight: What may be shown.

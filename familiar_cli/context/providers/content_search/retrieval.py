@@ -16,7 +16,7 @@ from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.types import Options
+from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.desk import SCRATCH
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_FILES
@@ -54,7 +54,7 @@ class Memory:
     """
 
     store: MemoryStore
-    search: Callable[[str, Options], SearchResult]
+    search: Callable[[str, SearchOptions], SearchResult]
     opened: Callable[[], Opened]
     history: HistoryStore
     macros: Callable[[ContextRequest], Macros]
@@ -180,9 +180,9 @@ class Retrieval:
 
     def _options(
         self, judge: Judge, method: Wanted, k: int, snippet_tokens: int, *, first: bool
-    ) -> Options:
+    ) -> SearchOptions:
         whole = {path for path, piece in judge.loaded.items() if not piece.shortened}
-        return Options(
+        return SearchOptions(
             k=k,
             method=method,
             exclude=_SELF | judge.elsewhere | whole,
