@@ -17,11 +17,12 @@ from pathlib import Path
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Asking, Composer
+from familiar_cli.consolidation.composing import Composer
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.identity import Who
+from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.journal.git import GitJournal
@@ -77,14 +78,16 @@ class Life:
     def consolidate(self) -> Cost:
         """Make what is due on the morning after the last day."""
         model = Answering()
-        composer = Composer(model, tokens.heuristic().count, Who("Aria"), Asking(), Path)
+        count = tokens.heuristic().count
+        asker = Asker(model, count, Path, "consolidation", reply_tokens=1200)
+        composer = Composer(asker, Who("Aria"), part_tokens=6000)
         started = time.perf_counter()
         now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
         states = survey(self.store, Today(now, UTC), "bench", self.cache)
         engine = Engine(self.store, lambda: composer)
         report = asyncio.run(Consolidator(states, engine).run())
         seconds = time.perf_counter() - started
-        return Cost(seconds, composer.prompt_tokens, len(report.done))
+        return Cost(seconds, asker.spent.estimated_tokens, len(report.done))
 
 
 def measure(years: int, weeks: int) -> tuple[Cost, Cost]:

@@ -6,13 +6,14 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now as clock_now
 from familiar_cli.config.machine import instance_id
 from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Asking, Composer
+from familiar_cli.consolidation.composing import Composer
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.library import newest_sessions
@@ -33,7 +34,6 @@ from familiar_cli.writer.slots import session_path, slot_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Sequence
     from datetime import date, datetime
-    from pathlib import Path
     from typing import Any, TypeVar
 
     from familiar_cli.config.schema import DistillSettings
@@ -264,10 +264,8 @@ class Consolidating:
         return Engine(self._familiar.memory, composer, self._run, how.review, how.dry_run)
 
     def _composer(self, slot: str, how: How) -> Composer:
-        from familiar_cli.llm.slots import (  # days need no model
-            check_usable,
-            for_plans,
-        )
+        from familiar_cli.llm.asking import Asker  # days need no model
+        from familiar_cli.llm.slots import check_usable, for_plans
 
         familiar = self._familiar
         settings = familiar.slot(slot)
@@ -275,18 +273,17 @@ class Consolidating:
         _check_on_disk(settings)
         reply_tokens, temperature = for_plans(settings, familiar.config.llm, _REPLY_TOKENS)
         set_to = familiar.config.consolidation
-        return Composer(
+        asker = Asker(
             familiar.model(slot, on_wait=how.on_wait),
             familiar.counter.count,
-            familiar.who,
-            Asking(set_to.part_tokens, reply_tokens, temperature, set_to.structured),
-            self._keep,
-            Replies(familiar.paths.root / ".consolidation-parts"),
+            partial(familiar.runs.keep_reply, self._run),
+            slot,
+            reply_tokens=reply_tokens,
+            temperature=temperature,
+            structured=set_to.structured,
         )
-
-    def _keep(self, text: str) -> Path:
-        number = sum(1 for _ in self._familiar.paths.quarantine.glob(f"{self._run}-*")) + 1
-        return self._familiar.runs.keep_reply(self._run, number, text)
+        replies = Replies(familiar.paths.root / ".consolidation-parts")
+        return Composer(asker, familiar.who, set_to.part_tokens, replies)
 
 
 def day_named(familiar: Familiar, name: str | None) -> date:

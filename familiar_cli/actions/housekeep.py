@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
-from familiar_cli.housekeeping.judging import Judgement, judge
+from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
 from familiar_cli.jobs import in_thread
@@ -229,12 +230,24 @@ async def _judged(
     familiar: Familiar, findings: Sequence[Finding], on_wait: Callable[[str], None]
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
     """Return what the model makes of the findings. Its failure takes none of them away."""
+    from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.slots import check_usable
+    from familiar_cli.writer.runs import new_run_id
 
     try:
         check_usable(familiar.slot(SLOT))
         model = familiar.model(SLOT, on_wait=on_wait)
-        told = await judge(model, familiar.counter, findings)
+        asker = Asker(
+            model,
+            familiar.counter.count,
+            partial(familiar.runs.keep_reply, new_run_id()),
+            SLOT,
+            reply_tokens=min(REPLY_TOKENS, model.max_tokens),
+            temperature=0.0,
+            structured=familiar.config.consolidation.structured,
+            unchanged="the findings stand as they are",
+        )
+        told = await judge(asker, findings)
     except FamiliarError as error:
         return {}, error
     return told.judgements, told.problem

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.folding import folded, folded_as_one, in_parts
 from familiar_cli.consolidation.rails import judge, read_reply, within
 from familiar_cli.consolidation.replies import key_of
 from familiar_cli.consolidation.types import Item, Plan
-from familiar_cli.errors import ConfigError, RequestRefusedError, UnusableReplyError
-from familiar_cli.llm.types import Completion
+from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.memory.pages.similarity import Known, scripts_in
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
     from familiar_cli.consolidation.replies import Replies
     from familiar_cli.consolidation.types import Wanted
     from familiar_cli.identity import Who
-    from familiar_cli.llm.types import ChatModel, Message, PreparedRequest
+    from familiar_cli.llm.asking import Asker
+    from familiar_cli.llm.types import ChatModel, Completion
 
 _MOST_POINTS: Final = 24
 _POINT_TOKENS: Final = 60  # with its braces and numbers
 _SUMMARY_TOKENS: Final = 150
 _SUMMARY_CHARS: Final = (200, 2000)
+_SUMMARY_FROM_TOKENS: Final = 400  # a longer reply has a longer summary
 _CHARS_PER_TOKEN: Final = 3
 _LABEL_TOKENS: Final = 30  # of the tags around one source
 _LEAST_PART_TOKENS: Final = 200
@@ -40,49 +40,21 @@ _REPAIR_TOKENS: Final = 150
 _SHORTER: Final = 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How a model is asked.
-
-    Args:
-        part_tokens: Most tokens of sources in one question; a small model gets fewer.
-        reply_tokens: Most tokens of a reply.
-        temperature: How freely words are chosen; None: as the model's settings say.
-        structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
-    """
-
-    part_tokens: int = 6000
-    reply_tokens: int = 1200
-    temperature: float | None = 0.2
-    structured: str = "auto"
-
-
 @dataclass(slots=True)
 class Composer:
     """Asks one model.
 
     Args:
-        model: Who is asked.
-        count: Counts tokens.
+        asker: Asks the model.
         who: Who the familiar is.
-        asking: How.
-        keep: Puts an unusable reply away and returns where it is.
+        part_tokens: Most tokens of sources in one question; a small model gets fewer.
         replies: Usable replies, so that a file of many parts that failed is not begun anew.
-
-    Attributes:
-        calls: How often it was asked.
-        prompt_tokens: Tokens of all prompts, as this program counts.
     """
 
-    model: ChatModel
-    count: Callable[[str], int]
+    asker: Asker
     who: Who
-    asking: Asking
-    keep: Callable[[str], Path]
+    part_tokens: int
     replies: Replies | None = None
-    calls: int = 0
-    prompt_tokens: int = 0
-    _structured: str = field(default="")
 
     async def compose(self, wanted: Wanted, kept: Sequence[str] = ()) -> Plan:
         """Return what of the items of `wanted` is to be remembered.
@@ -104,11 +76,11 @@ class Composer:
             folds = [await self._fold(wanted.name, system, part, scripts) for part in parts]
             shorter = tuple(item for fold in folds for item in fold)
             if self._total(shorter) >= self._total(items):  # else it would never end
-                raise _too_wordy(self.model.name, wanted.name)
+                raise self._too_wordy(wanted.name)
             items = shorter
         system = self._system(wanted, is_part=False)
         plan = await self._ask(wanted.name, system, parts[0] if parts else (), kept, scripts)
-        return within(plan, wanted.budget_tokens, self.count)
+        return within(plan, wanted.budget_tokens, self.asker.count)
 
     def forget(self, name: str) -> None:
         """Throw away what was kept of the replies about a file: it is made."""
@@ -116,7 +88,7 @@ class Composer:
             self.replies.forget(name)
 
     def _cost(self, text: str) -> int:
-        return self.count(text) + _LABEL_TOKENS
+        return self.asker.count(text) + _LABEL_TOKENS
 
     def _total(self, items: Iterable[Item]) -> int:
         return sum(self._cost(item.text) for item in items)
@@ -142,68 +114,44 @@ class Composer:
         user = prompts.question(items, voice=self._voice, kept=kept)
         known = Known([prompts.INSTRUCTIONS, system, *self.who.texts, self.who.voice])
 
-        def judged(completion: Completion) -> Plan:
-            plan = read_reply(completion, items, strict=self._is_simple)
+        def judged(text: str) -> Plan:
+            plan = read_reply(text, items, strict=self._is_simple)
             return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
+
+        def judged_and_kept(completion: Completion) -> Plan:
+            plan = judged(completion.text)
+            if self.replies:
+                self.replies.keep(name, key, completion.text)
+            return plan
 
         key = key_of(self.model.name, system, user)
         reply = self.replies.find(name, key) if self.replies else None
         if reply is not None:
             with suppress(UnusableReplyError):  # the rules have become stricter since
-                return judged(Completion(reply, None, self.model.name, None))
-        problem, where = "", ""
-        for _ in range(2):
-            completion = await self._complete(system, user, problem, len(items))
-            try:
-                plan = judged(completion)
-            except UnusableReplyError as error:
-                problem, where = str(error), str(self.keep(completion.text))
-                continue
-            if self.replies:
-                self.replies.keep(name, key, completion.text)
-            return plan
-        raise UnusableReplyError(
-            f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
-            f"{problem}. It is kept in {where!r}, and nothing was written",
-            hint="Run it again, or give this work to a better model: "
-            "`familiar config set llm.slots.consolidation.model NAME`.",
+                return judged(reply)
+        schema = self._schema(len(items))
+        return await self.asker.ask(
+            system, user, schema=schema, shape=prompts.SHAPE, read=judged_and_kept
         )
 
-    async def _complete(self, system: str, user: str, problem: str, sources: int) -> Completion:
-        chat = prompts.messages(system, user, problem)
-        self._structured = self._structured or self.asking.structured
-        self.calls += 1
-        self.prompt_tokens += sum(self.count(message["content"]) for message in chat)
-        used = self._structured != "off"
-        try:
-            return await self.model.complete(self._prepare(chat, sources, structured=used))
-        except RequestRefusedError:
-            if self._structured != "auto":
-                raise
-            # This server does not know schemas, or not this one: from now on, words must do.
-            self._structured = "off"
-            return await self.model.complete(self._prepare(chat, sources, structured=False))
+    def _schema(self, sources: int) -> dict[str, Any]:
+        longer = max(self._reply_tokens - _SUMMARY_FROM_TOKENS, 0) * _CHARS_PER_TOKEN // 4
+        summary_chars = min(_SUMMARY_CHARS[0] + longer, _SUMMARY_CHARS[1])
+        return prompts.schema(sources, self._most_points, summary_chars, simple=self._is_simple)
 
-    def _prepare(self, chat: list[Message], sources: int, *, structured: bool) -> PreparedRequest:
-        summary = _SUMMARY_CHARS[0] + max(self.asking.reply_tokens - 400, 0) * _CHARS_PER_TOKEN // 4
-        shape = prompts.schema(
-            sources,
-            self._most_points,
-            min(summary, _SUMMARY_CHARS[1]),
-            simple=self._is_simple,
-        )
-        return self.model.prepare(
-            chat,
-            stream=True,  # a long silence is then noticed, and a reply can be broken off
-            reply_schema=shape if structured else None,
-            max_tokens=self.asking.reply_tokens,
-            temperature=self.asking.temperature,
-        )
+    @property
+    def model(self) -> ChatModel:
+        """Who is asked."""
+        return self.asker.model
+
+    @property
+    def _reply_tokens(self) -> int:
+        return self.asker.reply_tokens
 
     @property
     def _is_simple(self) -> bool:
         """Whether the model is a small one: told less, and taken at the sources' word only."""
-        return self.asking.reply_tokens < _SIMPLE_TOKENS
+        return self._reply_tokens < _SIMPLE_TOKENS
 
     @property
     def _voice(self) -> str:
@@ -211,9 +159,7 @@ class Composer:
 
     @property
     def _most_points(self) -> int:
-        return max(
-            1, min(_MOST_POINTS, (self.asking.reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS)
-        )
+        return max(1, min(_MOST_POINTS, (self._reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS))
 
     def _system(self, wanted: Wanted, *, is_part: bool) -> str:
         return prompts.instructions(
@@ -226,25 +172,26 @@ class Composer:
 
     def _room(self, system: str, kept: Sequence[str]) -> int:
         """Return how many tokens of sources one question may have."""
-        around = self.count(system) + self.count(prompts.question((), voice=self._voice, kept=kept))
-        free = self.model.context_tokens - self.asking.reply_tokens - around - _REPAIR_TOKENS
-        room = min(self.asking.part_tokens, free)
+        question = prompts.question((), voice=self._voice, kept=kept)
+        around = self.asker.count(system) + self.asker.count(question)
+        free = self.model.context_tokens - self._reply_tokens - around - _REPAIR_TOKENS
+        room = min(self.part_tokens, free)
         if room < _LEAST_PART_TOKENS:
             raise ConfigError(
                 f"{self.model.name!r} reads {self.model.context_tokens:,} tokens, which is too few "
                 "for this work; nothing was written",
-                hint="Raise `llm.slots.consolidation.context_tokens`, or take another model there.",
+                hint=f"Raise `llm.slots.{self.asker.slot}.context_tokens`, or take another model "
+                "there.",
             )
         return room
 
-
-def _too_wordy(model: str, name: str) -> UnusableReplyError:
-    return UnusableReplyError(
-        f"What {model!r} wrote about the parts of {name} is as long as they are; nothing was "
-        "written",
-        hint="Use a model that reads more: "
-        "`familiar config set llm.slots.consolidation.model NAME`.",
-    )
+    def _too_wordy(self, name: str) -> UnusableReplyError:
+        return UnusableReplyError(
+            f"What {self.model.name!r} wrote about the parts of {name} is as long as they are; "
+            "nothing was written",
+            hint="Use a model that reads more: "
+            f"`familiar config set llm.slots.{self.asker.slot}.model NAME`.",
+        )
 
 
 def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[Item, ...]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from familiar_cli.consolidation.types import Item
-    from familiar_cli.llm.types import Message
 
 INSTRUCTIONS: Final = """\
 You keep the long-term memory of {name}. {guidance}
@@ -54,9 +53,7 @@ LONG: Final = (
 )
 PART: Final = "This is one part of a longer row; keep every fact that may matter later."
 HAND: Final = "A person wrote these lines, and they stay beside yours. Do not repeat them:"
-REPAIR: Final = """\
-Your last reply could not be used: {problem}. Reply again, shorter, with one whole JSON object \
-{{"summary": TEXT, "points": [...]}} and nothing else."""
+SHAPE: Final = '{"summary": TEXT, "points": [...]}'
 ASK: Final = "Write the JSON object for these sources now."
 _TAGS: Final = re.compile(r"<(?=/?(?:source|kept|voice)\b)", re.IGNORECASE)
 _NAME_CHARS: Final = 60
@@ -89,13 +86,6 @@ def question(items: Sequence[Item], *, voice: str = "", kept: Iterable[str] = ()
         ASK,
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def messages(system: str, user: str, problem: str = "") -> list[Message]:
-    """Return the chat to send; `problem` says what was wrong with the reply before."""
-    if problem:
-        user = f"{user}\n\n{REPAIR.format(problem=one_line(problem, 200))}"
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def schema(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.consolidation.types import Item
-    from familiar_cli.llm.types import Completion
     from familiar_cli.memory.pages.similarity import Known
 
 MOST_LINE_CHARS: Final = 600
@@ -27,23 +26,19 @@ _SHOWN_CHARS: Final = 200
 _NOT_SAID: Final = "it rests on none of the sources"
 
 
-def read_reply(completion: Completion, items: Sequence[Item], *, strict: bool = False) -> Plan:
+def read_reply(text: str, items: Sequence[Item], *, strict: bool = False) -> Plan:
     """Return what a reply proposes; its numbers become the labels of the sources.
 
     Args:
-        completion: The reply.
+        text: The reply.
         items: The sources that were shown, in the order of their numbers.
         strict: The model is small: it rests on sources that have its words, whichever it names, and
             sentences of its summary that no source has the words of are left out.
 
     Raises:
-        UnusableReplyError: It was cut off, it is empty, or it holds no such JSON.
+        UnusableReplyError: It holds no such JSON.
     """
-    if completion.finish_reason == "length":
-        raise UnusableReplyError("it was cut off at the token limit")
-    if not completion.text.strip():
-        raise UnusableReplyError("it is empty")
-    for value in values_in(completion.text):
+    for value in values_in(text):
         if isinstance(value, dict) and isinstance(value.get("summary"), str):
             points = value.get("points", [])
             rows = points if isinstance(points, list) else []

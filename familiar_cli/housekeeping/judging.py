@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from familiar_cli.errors import FamiliarError, ModelError
+from familiar_cli.errors import FamiliarError, ModelError, UnusableReplyError
 from familiar_cli.llm.json_in import values_in
 from familiar_cli.text import harmless, one_line
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from familiar_cli.housekeeping.types import Finding
-    from familiar_cli.llm.types import ChatModel, Message
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.asking import Asker
+    from familiar_cli.llm.types import Completion
 
 Verdict = Literal["real", "not", "unsure"]
 VERDICTS: Final = ("real", "not", "unsure")
 MOST_AT_ONCE: Final = 10
-_REPLY_TOKENS: Final = 800
+REPLY_TOKENS: Final = 800
+"""Most tokens of the judgements in one reply."""
+
 _SHARE_OF_CONTEXT: Final = 0.5
 _MOST_REASON_CHARS: Final = 300
 _LEAST_LETTERS: Final = 4
@@ -34,6 +36,7 @@ _SYSTEM: Final = (
     'Reply with one JSON object only: {"judgements": [{"number": 1, "verdict": "real", "reason":'
     ' "…"}]}'
 )
+_SHAPE: Final = '{"judgements": [...]}'
 _SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -70,20 +73,14 @@ class Judged:
     problem: FamiliarError | None = None
 
 
-async def judge(model: ChatModel, counter: TokenCounter, findings: Sequence[Finding]) -> Judged:
-    """Return what `model` makes of each finding. A failure ends the asking and is told."""
+async def judge(asker: Asker, findings: Sequence[Finding]) -> Judged:
+    """Return what a model makes of each finding. A failure ends the asking and is told."""
     judged = Judged()
-    for batch in _batches(model, counter, findings):
+    for batch in _batches(asker, findings):
         try:
-            request = model.prepare(
-                _messages(batch, findings),
-                stream=False,
-                reply_schema=_SCHEMA,
-                max_tokens=min(_REPLY_TOKENS, model.max_tokens),
-                temperature=0.0,
-            )
-            reply = await model.complete(request)
-            judged.judgements |= read_reply(reply.text, batch)
+            judged.judgements |= await _ask(asker, batch, findings)
+        except UnusableReplyError:
+            continue  # told below, of all findings together
         except FamiliarError as error:
             judged.problem = error
             break
@@ -93,9 +90,23 @@ async def judge(model: ChatModel, counter: TokenCounter, findings: Sequence[Find
             f"The model said nothing usable of {missing} of {len(findings)} findings;"
             " the findings stand as they are",
             hint="Look at them yourself, or set another model: `familiar config set"
-            " llm.slots.consolidation.model NAME`.",
+            f" llm.slots.{asker.slot}.model NAME`.",
         )
     return judged
+
+
+async def _ask(
+    asker: Asker, batch: Sequence[int], findings: Sequence[Finding]
+) -> dict[int, Judgement]:
+    def read(completion: Completion) -> dict[int, Judgement]:
+        found = read_reply(completion.text, batch)
+        if not found:
+            raise UnusableReplyError("it holds no judgement of a finding")
+        return found
+
+    told = "\n".join(_told(n, findings[number]) for n, number in enumerate(batch, 1))
+    user = f"<findings>\n{told}\n</findings>"
+    return await asker.ask(_SYSTEM, user, schema=_SCHEMA, shape=_SHAPE, read=read)
 
 
 def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
@@ -125,15 +136,14 @@ def _judgement(one: dict[str, Any]) -> Judgement | None:
     return Judgement(cast("Verdict", verdict), told)
 
 
-def _batches(
-    model: ChatModel, counter: TokenCounter, findings: Sequence[Finding]
-) -> Iterator[list[int]]:
+def _batches(asker: Asker, findings: Sequence[Finding]) -> Iterator[list[int]]:
     """Yield the numbers of findings that go into one question together."""
-    most = int(model.context_tokens * _SHARE_OF_CONTEXT) - counter.count(_SYSTEM)
+    context_tokens = asker.model.context_tokens
+    most = int(context_tokens * _SHARE_OF_CONTEXT) - asker.count(_SYSTEM)
     batch: list[int] = []
     used = 0
     for number, finding in enumerate(findings):
-        tokens = counter.count(_told(1, finding))
+        tokens = asker.count(_told(1, finding))
         if batch and (len(batch) == MOST_AT_ONCE or used + tokens > most):
             yield batch
             batch, used = [], 0
@@ -141,14 +151,6 @@ def _batches(
         used += tokens
     if batch:
         yield batch
-
-
-def _messages(batch: Sequence[int], findings: Sequence[Finding]) -> list[Message]:
-    told = "\n".join(_told(n, findings[number]) for n, number in enumerate(batch, 1))
-    return [
-        {"role": "system", "content": _SYSTEM},
-        {"role": "user", "content": f"<findings>\n{told}\n</findings>"},
-    ]
 
 
 def _told(number: int, finding: Finding) -> str:

@@ -11,9 +11,10 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.llm.asking import Spent
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.types import Refusal, Report, Spent
+    from familiar_cli.writer.types import Refusal, Report
 
 _MOST_REFUSALS = 10
 

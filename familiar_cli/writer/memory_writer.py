@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
+from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.people.aliases import PEOPLE_DIR, Aliases
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
-from familiar_cli.writer.asking import Asker
 from familiar_cli.writer.batches import by_privacy, steps
 from familiar_cli.writer.committing import Applied, Verdict, applied_to, commit
 from familiar_cli.writer.marker import MARKER, marker_text, reconcile
+from familiar_cli.writer.parsing import parse_reply
+from familiar_cli.writer.prompts import SHAPE
 from familiar_cli.writer.questions import Questions
 from familiar_cli.writer.rails import judge
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.settings import WriterSettings
-from familiar_cli.writer.types import Report, Spent
+from familiar_cli.writer.types import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime, tzinfo
-    from pathlib import Path
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
@@ -191,22 +192,16 @@ class MemoryWriter:
             self._note({"end": iso(now()), **_told(report)})
 
     def _new_asker(self) -> Asker:
-        asked: list[Path] = []
-
-        def keep(text: str) -> Path:
-            asked.append(self._runs.keep_reply(self.report.run, len(asked) + 1, text))
-            return asked[-1]
-
         set_to = self._settings
         return Asker(
             self._model,
             self._count,
-            keep,
+            lambda text: self._runs.keep_reply(self.report.run, text),
+            "memory_writer",
             reply_tokens=set_to.reply_tokens,
             temperature=set_to.temperature,
             structured=set_to.structured,
-            spent=Spent(),
-            quarantined=[],
+            unchanged="nothing was written, and the turns wait",
         )
 
     async def _go(
@@ -272,7 +267,9 @@ class MemoryWriter:
             f"Turn {n} is longer than this model can read; its end was left out."
             for n in asked.cut_turns
         ]
-        parsed = await self._asker.ask(asked.system, asked.user, asked.schema)
+        parsed = await self._asker.ask(
+            asked.system, asked.user, schema=asked.schema, shape=SHAPE, read=parse_reply
+        )
         self.report.batches += 1
         judged = judge(parsed.operations, asked.grounds)
         refused = (*parsed.malformed, *judged.refused)

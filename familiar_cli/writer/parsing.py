@@ -46,14 +46,9 @@ def parse_reply(completion: Completion) -> Parsed:
     """Return what a reply proposes. No operation at all means: there is nothing to remember.
 
     Raises:
-        UnusableReplyError: It was cut off, it is empty, or it holds no such JSON.
+        UnusableReplyError: It holds no such JSON.
     """
-    text = completion.text
-    if completion.finish_reason == "length":
-        raise UnusableReplyError("it was cut off at the token limit")
-    if not text.strip():
-        raise UnusableReplyError("it is empty")
-    found = _operations_in(text)
+    found = _operations_in(completion.text)
     read = [_operation(value) for value in found]
     operations = tuple(value for value in read if isinstance(value, Operation))
     malformed = tuple(value for value in read if isinstance(value, Refusal))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
-    from familiar_cli.llm.types import Message
     from familiar_cli.writer.gather import Gathered
     from familiar_cli.writer.roster import Roster
 
@@ -62,10 +61,7 @@ At most {most_operations} operations, and at most {most_lines} lines in each."""
 PRIVATE: Final = """\
 - These turns are private. Only use add_bullets, and only with the people listed."""
 
-REPAIR: Final = """\
-Your last reply could not be used: {problem}. Reply again, shorter, with one whole JSON \
-object {{"operations": [...]}} and nothing else."""
-
+SHAPE: Final = '{"operations": [...]}'
 ASK: Final = "Write the JSON object for these turns now."
 _CUT: Final = " [… {chars} characters left out]"
 _TAGS: Final = re.compile(r"<(?=/?(?:turns|memory|voice)\b)", re.IGNORECASE)
@@ -105,13 +101,6 @@ def question(
         ASK,
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def messages(system: str, user: str, problem: str = "") -> list[Message]:
-    """Return the chat to send; `problem` says what was wrong with the reply before."""
-    if problem:
-        user = f"{user}\n\n{REPAIR.format(problem=one_line(problem, 200))}"
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def transcript_line(turn: Turn, name: str, zone: tzinfo | None, channel: str = "") -> str:

@@ -67,12 +67,13 @@ class Runs:
         """What failed last, and has not succeeded since."""
         return Lapses(self._directory / "failed")
 
-    def keep_reply(self, run: str, number: int, text: str) -> Path:
-        """Put a reply that could not be used away, word for word.
+    def keep_reply(self, run: str, text: str) -> Path:
+        """Put a reply that could not be used away, word for word, and return where it is.
 
         Raises:
             FamiliarError: The disk refused.
         """
+        number = 1 + sum(1 for _ in self._quarantine.glob(f"{run}-*.txt"))
         path = self._quarantine / f"{run}-{number}.txt"
         try:
             self._quarantine.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from familiar_cli.llm.asking import Spent
+
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.history.types import Turn
@@ -82,29 +84,6 @@ class Refusal:
     reason: str
     text: str = ""
     turns: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a pass asked of the model.
-
-    Args:
-        calls: Requests that were answered, repairs included.
-        repairs: How many of them were repairs.
-        prompt_tokens: As the server counts, or None when it never said.
-        completion_tokens: As the server counts, or None.
-        cost: In the server's currency, or None.
-        estimated_tokens: Tokens of all prompts, as this program counts.
-        model_s: Seconds spent waiting for the model.
-    """
-
-    calls: int = 0
-    repairs: int = 0
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost: float | None = None
-    estimated_tokens: int = 0
-    model_s: float = 0.0
 
 
 Outcome = Literal["wrote", "nothing", "review", "failed"]

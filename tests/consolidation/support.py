@@ -10,13 +10,15 @@ from datetime import UTC, date, datetime, timedelta
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Asking, Composer
+from familiar_cli.consolidation.composing import Composer
 from familiar_cli.consolidation.engine import Engine
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS
+from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.identity import Who
+from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.store.store import MemoryStore
@@ -76,11 +78,12 @@ class Life:
         self.store = MemoryStore(root / "memory", journal=journal)
         self.instance, self.zone = instance, zone
         self.model = RuleModel()
-        self.asking = Asking()
+        self.part_tokens, self.reply_tokens = 6000, 1200
         self.kept_replies: list[str] = []
         self.unwritten: frozenset[date] = frozenset()
         self.cache_path = None
         self.composer: Composer | None = None
+        self.replies: Replies | None = None
 
     def session(self, day, text, part="evening"):
         path = f"sessions/{day}-{part}.md"
@@ -102,10 +105,20 @@ class Life:
             if self.composer is None or self.composer.model is not self.model:
                 count = tokens.heuristic().count
                 who = Who("Aria", "Aria tends a lighthouse.")
-                self.composer = Composer(self.model, count, who, self.asking, self.keep)
+                self.composer = Composer(self.asker(count), who, self.part_tokens, self.replies)
             return self.composer
 
         return Engine(self.store, composer, **more)
+
+    def asker(self, count):
+        return Asker(
+            self.model,
+            count,
+            self.keep,
+            "consolidation",
+            reply_tokens=self.reply_tokens,
+            temperature=0.2,
+        )
 
     def keep(self, text):
         self.kept_replies.append(text)

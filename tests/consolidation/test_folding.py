@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.composing import Asking, Composer
 from familiar_cli.consolidation.folding import folded, in_parts
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.types import Item, Plan, Point
 from familiar_cli.errors import BadReplyError
-from familiar_cli.identity import Who
 from tests.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
 
 COUNT = tokens.heuristic().count
@@ -47,7 +45,7 @@ def test_no_part_is_longer_than_it_may_be(found, most) -> None:
 @pytest.fixture
 def busy(tmp_path):
     life = Life(tmp_path)
-    life.asking = Asking(part_tokens=700, reply_tokens=700)
+    life.part_tokens = life.reply_tokens = 700
     for n in range(7):
         lines = "".join(f"- Day {n}, thing {k}: the bees were moved again.\n" for k in range(30))
         life.session(MONDAY + n * DAY, lines)
@@ -79,7 +77,7 @@ def test_a_model_that_reads_too_little_is_told_of(busy) -> None:
 
 
 def test_a_point_of_a_folded_part_keeps_the_days_that_it_rests_on(busy) -> None:
-    busy.asking = Asking(part_tokens=1500, reply_tokens=700)  # several days in one part
+    busy.part_tokens, busy.reply_tokens = 1500, 700  # several days in one part
     report = busy.run(tiers=("daily", "weekly"))
     asked = [json.loads(r.body)["messages"][-1]["content"] for r in busy.model.requests]
     assert "2026-W15" in names(report)
@@ -134,9 +132,7 @@ class FailingOn(RuleModel):
 
 def run(busy, model, replies):
     """Make the week with a model, while replies are kept."""
-    busy.model = model
-    who = Who("Aria", "Aria tends a lighthouse.")
-    busy.composer = Composer(model, COUNT, who, busy.asking, busy.keep, replies)
+    busy.model, busy.replies = model, replies
     return busy.run(tiers=("daily", "weekly"))
 
 

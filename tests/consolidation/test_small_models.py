@@ -9,20 +9,19 @@ import pytest
 from markdown_it import MarkdownIt
 
 from familiar_cli.config.schema import LLMSettings
-from familiar_cli.consolidation.composing import Asking
 from familiar_cli.consolidation.grounds import Source, sentences
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
 from tests.consolidation.support import MONDAY, Life, RuleModel, names, reply, week_of_sessions
 
-SMALL = Asking(reply_tokens=384)
+SMALL = 384
 
 
 @pytest.fixture
 def life(tmp_path):
     made = Life(tmp_path)
-    made.asking = SMALL
+    made.reply_tokens = SMALL
     made.session(MONDAY, "- Anna moved the beehives behind the house.\n")
     made.session(MONDAY.replace(day=8), "- Ben lost the key of the cellar.\n")
     return made
@@ -104,7 +103,7 @@ def test_a_reply_of_which_nothing_can_be_used_leaves_the_period_due(life) -> Non
 
 
 def test_a_large_model_may_use_its_own_words(life) -> None:
-    life.asking = Asking()
+    life.reply_tokens = 1200
     weekly(life, reply("It was a week of gardening and mishaps.", ("Keys went missing.", [2])))
     assert "gardening and mishaps" in life.file("weekly/2026-W15.md")
 
@@ -124,17 +123,17 @@ def test_the_real_small_model_makes_valid_files_of_its_sources_and_then_rests(
     life = Life(tmp_path)
     week_of_sessions(life)
     life.model = model = open_model(resolve(LLMSettings()), cache_dir=model_cache)
-    life.asking = SMALL
+    life.reply_tokens = SMALL
     report = life.run(tiers=("daily", "weekly"))
     made = "2026-W15" in names(report)
     assert made or report.waiting["2026-W15"]  # its replies may all be of no use
-    assert life.composer.calls <= 4
+    assert life.composer.asker.spent.calls <= 4
     if made:
         page = read_page(life.file("weekly/2026-W15.md"))
         days = [f"daily/2026-04-{day:02}_laptop.md" for day in range(6, 13)]
         assert MarkdownIt().parse(page.body)[0].tag == "h1"
         assert list(page.record.sources) == days
-        before, calls = life.tree(), life.composer.calls
+        before, calls = life.tree(), life.composer.asker.spent.calls
         assert life.run(tiers=("daily", "weekly")).done == []
-        assert (life.tree(), life.composer.calls) == (before, calls)
+        assert (life.tree(), life.composer.asker.spent.calls) == (before, calls)
     asyncio.run(model.aclose())

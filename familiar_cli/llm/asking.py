@@ -1,0 +1,174 @@
+"""`Asker`: ask a model for JSON, check it, ask for a repair once, and count what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.errors import RequestRefusedError, UnusableReplyError
+from familiar_cli.llm.types import Usage
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
+
+N = TypeVar("N", int, float)
+T = TypeVar("T")
+
+REPAIR: Final = """\
+Your last reply could not be used: {problem}. Reply again, shorter, with one whole JSON object \
+{shape} and nothing else."""
+_PROBLEM_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was asked of a model.
+
+    Args:
+        calls: Requests that were answered, repairs included.
+        repairs: How many of them were repairs.
+        prompt_tokens: As the server counts, or None when it never said.
+        completion_tokens: As the server counts, or None.
+        cost: In the server's currency, or None.
+        estimated_tokens: Tokens of all prompts, as this program counts.
+        model_s: Seconds spent waiting for the model.
+    """
+
+    calls: int = 0
+    repairs: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    estimated_tokens: int = 0
+    model_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Asker:
+    """Asks one model for JSON.
+
+    Args:
+        model: Who is asked.
+        count: Counts tokens.
+        keep: Puts an unusable reply into the quarantine and returns where it is.
+        slot: The slot of the model, which an error names.
+        reply_tokens: Most tokens of a reply.
+        temperature: How freely words are chosen; None: as the model's settings say.
+        structured: `auto`, `on` or `off`: whether the server is handed the schema. `auto` becomes
+            `off` once the server refuses it.
+        unchanged: What an error says stayed as it was.
+
+    Attributes:
+        spent: What was asked so far.
+        quarantined: Where the unusable replies are.
+    """
+
+    model: ChatModel
+    count: Callable[[str], int]
+    keep: Callable[[str], Path]
+    slot: str
+    reply_tokens: int
+    temperature: float | None = None
+    structured: str = "auto"
+    unchanged: str = "nothing was written"
+    spent: Spent = field(default_factory=Spent)
+    quarantined: list[str] = field(default_factory=list)
+
+    async def ask(
+        self,
+        system: str,
+        user: str,
+        *,
+        schema: Mapping[str, Any],
+        shape: str,
+        read: Callable[[Completion], T],
+    ) -> T:
+        """Return what `read` makes of the reply.
+
+        Args:
+            system: The system message.
+            user: The user message.
+            schema: The JSON schema of the reply.
+            shape: The same in a few words, for a repair.
+            read: Reads a whole reply; raises `UnusableReplyError` to have it repaired.
+
+        Raises:
+            UnusableReplyError: Neither reply could be used; both are in the quarantine.
+            ModelError: The model could not be asked.
+        """
+        problem = ""
+        for is_repair in (False, True):
+            repair = f"\n\n{REPAIR.format(problem=problem, shape=shape)}" if is_repair else ""
+            chat: list[Message] = [
+                {"role": "system", "content": system},
+                {"role": "user", "content": f"{user}{repair}"},
+            ]
+            completion = await self._complete(chat, schema)
+            self._count(chat, completion.usage, is_repair=is_repair)
+            try:
+                _check_whole(completion)
+                return read(completion)
+            except UnusableReplyError as error:
+                problem = one_line(str(error), _PROBLEM_CHARS)
+                self.quarantined.append(str(self.keep(completion.text)))
+        raise UnusableReplyError(
+            f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
+            f"{problem}. It is kept in {self.quarantined[-1]!r}; {self.unchanged}",
+            hint="Run it again, or give this work to a better model: "
+            f"`familiar config set llm.slots.{self.slot}.model NAME`.",
+        )
+
+    async def _complete(self, chat: list[Message], schema: Mapping[str, Any]) -> Completion:
+        started = stopwatch_s()
+        try:
+            used = schema if self.structured != "off" else None
+            return await self.model.complete(self._prepare(chat, used))
+        except RequestRefusedError:
+            if self.structured != "auto":
+                raise
+            # This server does not know schemas, or not this one: from now on, words must do.
+            self.structured = "off"
+            return await self.model.complete(self._prepare(chat, None))
+        finally:
+            waited_s = self.spent.model_s + stopwatch_s() - started
+            self.spent = replace(self.spent, model_s=waited_s)
+
+    def _prepare(self, chat: list[Message], schema: Mapping[str, Any] | None) -> PreparedRequest:
+        return self.model.prepare(
+            chat,
+            stream=True,  # a long silence is then noticed, and a reply can be broken off
+            reply_schema=schema,
+            max_tokens=self.reply_tokens,
+            temperature=self.temperature,
+        )
+
+    def _count(self, chat: list[Message], usage: Usage | None, *, is_repair: bool) -> None:
+        spent, used = self.spent, usage or Usage()
+        tokens = sum(self.count(message["content"]) for message in chat)
+        self.spent = replace(
+            spent,
+            calls=spent.calls + 1,
+            repairs=spent.repairs + is_repair,
+            prompt_tokens=_sum(spent.prompt_tokens, used.prompt_tokens),
+            completion_tokens=_sum(spent.completion_tokens, used.completion_tokens),
+            cost=_sum(spent.cost, used.cost),
+            estimated_tokens=spent.estimated_tokens + tokens,
+        )
+
+
+def _check_whole(completion: Completion) -> None:
+    if completion.finish_reason == "length":
+        raise UnusableReplyError("it was cut off at the token limit")
+    if not completion.text.strip():
+        raise UnusableReplyError("it is empty")
+
+
+def _sum(known: N | None, new: N | None) -> N | None:
+    if known is None or new is None:
+        return new if known is None else known
+    return known + new
