@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-V1_FIELDS: Final = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
-V2_FIELDS: Final = (
-    "creator_notes",
-    "system_prompt",
-    "post_history_instructions",
-    "alternate_greetings",
-    "character_book",
-    "tags",
-    "creator",
-    "character_version",
-    "extensions",
-)
-V3_FIELDS: Final = (
-    "assets",
-    "nickname",
-    "creator_notes_multilingual",
-    "source",
-    "group_only_greetings",
-    "creation_date",
-    "modification_date",
-)
-KNOWN_FIELDS: Final = (*V1_FIELDS, *V2_FIELDS, *V3_FIELDS)
+
+class CardV1(TypedDict, total=False):
+    """The fields of a V1 card, as they should be; what a card has may be anything."""
+
+    name: str
+    description: str
+    personality: str
+    scenario: str
+    first_mes: str
+    mes_example: str
+
+
+class CardV2(CardV1, total=False):
+    """What V2 brought. Source: Character Card V2."""
+
+    creator_notes: str
+    system_prompt: str
+    post_history_instructions: str
+    alternate_greetings: list[str]
+    character_book: dict[str, Any]
+    tags: list[str]
+    creator: str
+    character_version: str
+    extensions: dict[str, Any]
+
+
+class CardV3(CardV2, total=False):
+    """What V3 brought. Source: Character Card V3."""
+
+    assets: list[dict[str, str]]
+    nickname: str
+    creator_notes_multilingual: dict[str, str]
+    source: list[str]
+    group_only_greetings: list[str]
+    creation_date: int
+    modification_date: int
+
+
+V1_FIELDS: Final = tuple(CardV1.__annotations__)
+KNOWN_FIELDS: Final = tuple(CardV3.__annotations__)
 # What a writer must put where a card has nothing.
 REQUIRED: Final[dict[str, Callable[[], Any]]] = {
     **dict.fromkeys(V1_FIELDS, str),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from familiar_cli.bootstrap.card_fields import is_text
 from familiar_cli.bootstrap.json_text import dump_json
@@ -19,12 +19,32 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ALWAYS_THERE: Final = ("name",)  # not worth a mention
 
 
+class KeptCard(TypedDict, total=False):
+    """What `card.json` holds.
+
+    Args:
+        spec: As the card names it.
+        spec_version: As the card names it.
+        data: Its fields that have no file.
+        top_level: What stood beside them.
+        repeated: What stood there once more: its name there -> the field.
+        book: The directory that its lorebook went to.
+    """
+
+    spec: str
+    spec_version: str
+    data: dict[str, Any]
+    top_level: dict[str, Any]
+    repeated: dict[str, str]
+    book: str
+
+
 def storable(text: str) -> str:
     """Return `text` as UTF-8 can hold it: a lone surrogate becomes U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
-def kept_of(card: Card, *, book_dir: str | None) -> dict[str, Any]:
+def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
     """Return what `card.json` holds for `card`.
 
     Text with lone surrogates stays here besides its file, so that it can go out as it came.
@@ -34,7 +54,7 @@ def kept_of(card: Card, *, book_dir: str | None) -> dict[str, Any]:
         book_dir: Where its book went, or None when the book has to stay here too.
     """
     spec, spec_version = card.spec_named
-    kept: dict[str, Any] = {"spec": spec, "spec_version": spec_version}
+    kept: KeptCard = {"spec": spec, "spec_version": spec_version}
     kept["data"] = {
         field: value for field, value in card.data.items() if _stays(field, value, book_dir)
     }
@@ -47,7 +67,7 @@ def kept_of(card: Card, *, book_dir: str | None) -> dict[str, Any]:
     return kept
 
 
-def dump_kept(kept: dict[str, Any]) -> bytes:
+def dump_kept(kept: KeptCard) -> bytes:
     """Return the bytes of `card.json`."""
     return (dump_json(kept) + "\n").encode("utf-8")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS, REQUIRED, REQUIRED_V3
 from familiar_cli.bootstrap.card_json import FILE_FIELDS, storable
@@ -22,6 +22,7 @@ from familiar_cli.memory.pages.self_files import (
 )
 
 if TYPE_CHECKING:
+    from familiar_cli.bootstrap.card_json import KeptCard
     from familiar_cli.memory.store.store import MemoryStore
 
 CardFormat = Literal["png", "json", "charx"]
@@ -88,7 +89,7 @@ def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
     return value | {"spec": spec, "spec_version": version, "data": _in_order(data)}
 
 
-def _kept(store: MemoryStore) -> dict[str, Any]:
+def _kept(store: MemoryStore) -> KeptCard:
     if not store.exists(CARD_JSON):
         if not any(store.exists(self_file(field).rel_path) for field in FILE_FIELDS):
             raise NotFoundError(
@@ -100,7 +101,7 @@ def _kept(store: MemoryStore) -> dict[str, Any]:
     parts = ("data", "top_level", "repeated")
     objects = isinstance(kept, dict) and all(isinstance(kept.get(p, {}), dict) for p in parts)
     if objects and all(isinstance(field, str) for field in kept.get("repeated", {}).values()):
-        return dict(kept)
+        return cast("KeptCard", kept)
     raise BadInputError(
         f"{CARD_JSON!r} is not what it should be: an object with the object 'data' in it",
         hint="Unpack the card again with `familiar init --from-card FILE --overwrite`.",

@@ -19,6 +19,7 @@ from familiar_cli.history.selection import Span, imported_from, select
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.bootstrap.chats.sillytavern import ChatHead, ChatMessage
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
@@ -73,7 +74,7 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str) -> Iterator
             yield dump_json(_message(kept.turn, name), indent=None)
 
 
-def _head(history: HistoryStore, channel_id: str, name: str) -> dict[str, Any]:
+def _head(history: HistoryStore, channel_id: str, name: str) -> ChatHead:
     people = history.recent_distinct_authors(channel_id, 1)
     first = next(select(history, Span(channel_id)), None)
     return {
@@ -84,7 +85,7 @@ def _head(history: HistoryStore, channel_id: str, name: str) -> dict[str, Any]:
     }
 
 
-def _message(turn: Turn, name: str) -> dict[str, Any]:
+def _message(turn: Turn, name: str) -> ChatMessage:
     """Return a turn that was not in a SillyTavern chat as one of its messages."""
     person = turn.author is not None and turn.author.platform != CHARACTERS
     speaker = name if turn.role == "assistant" else "System"

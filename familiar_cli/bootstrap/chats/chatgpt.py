@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from familiar_cli.bootstrap.chats.branches import shown_branch
 from familiar_cli.bootstrap.chats.exports import Parts, raw_json
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
 
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _SPOKEN: Final = frozenset({"text", "multimodal_text"})
+
+
+class ChatGPTMessage(TypedDict, total=False):
+    """A message, as far as it is read. Any of it may be missing, or be something else."""
+
+    author: object
+    create_time: object
+    content: object
+    metadata: object
+    recipient: object
+    weight: object
+
+
+class ChatGPTNode(TypedDict, total=False):
+    """A node of the tree that a conversation is."""
+
+    parent: object
+    children: object
+    message: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +67,15 @@ class ChatGPT:
         )
 
 
-def _nodes(value: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _nodes(value: dict[str, Any]) -> dict[str, ChatGPTNode]:
     mapping = value.get("mapping")
     found = mapping if isinstance(mapping, dict) else {}
-    return {name: node for name, node in found.items() if isinstance(node, dict)}
+    return {
+        name: cast("ChatGPTNode", node) for name, node in found.items() if isinstance(node, dict)
+    }
 
 
-def _leaf(value: dict[str, Any], nodes: Mapping[str, dict[str, Any]]) -> str:
+def _leaf(value: dict[str, Any], nodes: Mapping[str, ChatGPTNode]) -> str:
     """Return the node that the conversation ends in; without one, the last that has no child."""
     current = _text(value.get("current_node"))
     if current in nodes:
@@ -62,16 +83,16 @@ def _leaf(value: dict[str, Any], nodes: Mapping[str, dict[str, Any]]) -> str:
     return next((name for name in reversed(list(nodes)) if not nodes[name].get("children")), "")
 
 
-def _spoken(node: Mapping[str, Any]) -> dict[str, Any] | None:
+def _spoken(node: ChatGPTNode) -> ChatGPTMessage | None:
     """Return a node's message, if there is one that says anything."""
     message = node.get("message")
     if not isinstance(message, dict):
         return None
-    said = _role(message) in _ROLES or _words(message)
-    return message if said else None
+    said = cast("ChatGPTMessage", message)
+    return said if _role(said) in _ROLES or _words(said) else None
 
 
-def _message(number: int, found: dict[str, Any], reading: Reading) -> Message:
+def _message(number: int, found: ChatGPTMessage, reading: Reading) -> Message:
     role = _role(found)
     stated = found.get("create_time")
     user = reading.cast.user or Author(CHATGPT, "user")
@@ -88,7 +109,7 @@ def _message(number: int, found: dict[str, Any], reading: Reading) -> Message:
     )
 
 
-def _is_hidden(found: Mapping[str, Any], role: str) -> bool:
+def _is_hidden(found: ChatGPTMessage, role: str) -> bool:
     """Tell whether people were not shown it: tools, thoughts, and what was said to tools."""
     about = found.get("metadata")
     marked = isinstance(about, dict) and about.get("is_visually_hidden_from_conversation")
@@ -98,7 +119,7 @@ def _is_hidden(found: Mapping[str, Any], role: str) -> bool:
     return bool(role not in _ROLES or marked or found.get("weight") == 0 or not (spoken and to_all))
 
 
-def _words(found: Mapping[str, Any]) -> str:
+def _words(found: ChatGPTMessage) -> str:
     content = found.get("content")
     if not isinstance(content, dict):
         return ""
@@ -115,12 +136,12 @@ def _part(part: object) -> str:
     return _text(part.get("text")) if isinstance(part, dict) else _text(part)
 
 
-def _role(message: Mapping[str, Any]) -> str:
+def _role(message: ChatGPTMessage) -> str:
     author = message.get("author")
     return _text(author.get("role")) if isinstance(author, dict) else ""
 
 
-def _without(node: dict[str, Any], message: dict[str, Any] | None) -> dict[str, Any]:
+def _without(node: ChatGPTNode, message: ChatGPTMessage | None) -> Mapping[str, object]:
     """Return a node without the message that became a turn."""
     return node if message is None else {k: v for k, v in node.items() if k != "message"}
 

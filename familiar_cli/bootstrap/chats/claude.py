@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from familiar_cli.bootstrap.chats.branches import shown_branch
 from familiar_cli.bootstrap.chats.exports import Parts, raw_json
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 _ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
+class ClaudeMessage(TypedDict, total=False):
+    """A message, as far as it is read. Any of it may be missing, or be something else."""
+
+    uuid: object
+    parent_message_uuid: object
+    sender: object
+    created_at: object
+    content: object
+    text: object
+
+
 @dataclass(frozen=True, slots=True)
 class Claude:
     """Takes conversations of Claude apart."""
@@ -29,7 +40,8 @@ class Claude:
     def take_apart(self, value: dict[str, Any], reading: Reading) -> Parts:
         """Return the parts of a conversation."""
         found = value.get("chat_messages")
-        messages = [m for m in found if isinstance(m, dict)] if isinstance(found, list) else []
+        every = found if isinstance(found, list) else []
+        messages = [cast("ClaudeMessage", m) for m in every if isinstance(m, dict)]
         shown = _shown(messages, _text(value.get("current_leaf_message_uuid")))
         kept = {id(message) for message in shown}
         others = [message for message in messages if id(message) not in kept]
@@ -44,7 +56,7 @@ class Claude:
         )
 
 
-def _shown(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
+def _shown(messages: list[ClaudeMessage], leaf: str) -> list[ClaudeMessage]:
     """Return the branch that ends in `leaf`; all messages where branches are not told."""
     by_id = {_text(message.get("uuid")): message for message in messages}
     if leaf not in by_id or len(by_id) != len(messages):
@@ -55,7 +67,7 @@ def _shown(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
     return [by_id[name] for name in shown_branch(parents, leaf)]
 
 
-def _message(number: int, found: dict[str, Any], reading: Reading, user: Author) -> Message:
+def _message(number: int, found: ClaudeMessage, reading: Reading, user: Author) -> Message:
     sender = _text(found.get("sender"))
     role = _ROLES.get(sender, "system")
     stated = found.get("created_at")
@@ -78,7 +90,7 @@ def _user(value: Mapping[str, Any], reading: Reading) -> Author:
     return reading.cast.user or Author(CLAUDE, known or "user")
 
 
-def _words(found: Mapping[str, Any]) -> str:
+def _words(found: ClaudeMessage) -> str:
     """Return what was said: the text among the parts, else the text of the whole."""
     content = found.get("content")
     parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []

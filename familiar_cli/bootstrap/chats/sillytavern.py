@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from familiar_cli.bootstrap.chats.casting import familiars_names
 from familiar_cli.bootstrap.chats.sources import json_lines
@@ -26,7 +26,28 @@ PLATFORM: Final = "sillytavern"
 CHARACTERS: Final = "sillytavern_character"
 """The platform of other characters in a group."""
 
-HEAD_KEYS: Final = frozenset({"chat_metadata", "user_name", "character_name", "create_date"})
+
+class ChatHead(TypedDict):
+    """The first line of a chat."""
+
+    user_name: str
+    character_name: str
+    create_date: str
+    chat_metadata: dict[str, object]
+
+
+class ChatMessage(TypedDict):
+    """Every other line, as SillyTavern writes it; what is read may lack anything but `mes`."""
+
+    name: str
+    is_user: bool
+    is_system: bool
+    send_date: str
+    mes: str
+    extra: dict[str, str]
+
+
+HEAD_KEYS: Final = frozenset(ChatHead.__annotations__)
 _FIRST: Final = 500  # lines in which names are looked for
 
 
