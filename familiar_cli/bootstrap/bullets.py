@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.markdown import bullet, scan
 from familiar_cli.memory.pages.similarity import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BULLET: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+[^ \t\r\n]")
-_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")
 
 Key = tuple[tuple[str, ...], str]
@@ -52,13 +51,19 @@ def _is_title(item: str) -> bool:
 
 def _items(text: str) -> Iterator[list[str]]:
     current: list[str] = []
-    for line in text.splitlines(keepends=True):
-        begins = bool(_BULLET.match(line) or _HEADING.match(line))
-        after_heading = bool(current) and bool(_HEADING.match(current[0]))
-        if current and (begins or after_heading or not line.strip()):
+    is_heading = False
+    for line in scan(text):
+        begins = line.level or (not line.in_code and _is_item(line.text))
+        if current and (begins or is_heading or not line.text.strip()):
             yield current
             current = []
-        if line.strip():
-            current.append(line)
+        if line.text.strip():
+            is_heading = line.level > 0
+            current.append(line.text)
     if current:
         yield current
+
+
+def _is_item(line: str) -> bool:
+    found = bullet(line)
+    return found is not None and not found.indent and bool(line[found.text_at :].strip())

@@ -8,16 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from familiar_cli.markdown import bullet, scan, without_marker
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.text import fold
 
+if TYPE_CHECKING:
+    from familiar_cli.markdown import Line
+
 Kind = Literal["heading", "item", "paragraph", "code"]
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+$")
-_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
-_ITEM: Final = re.compile(r" ?(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
 _MARK_CHARS: Final = 8
 _TAG: Final = re.compile(r"(?<!\\)\[(?:chat|via):[^\[\]\s]+\]")
@@ -46,7 +46,7 @@ class Block:
     @property
     def key(self) -> str:
         """Equal for two blocks that say the same, with whatever tags."""
-        return key_of(_ITEM.sub("", self.text, count=1))
+        return key_of(without_marker(self.text))
 
 
 def key_of(text: str) -> str:
@@ -59,51 +59,39 @@ def key_of(text: str) -> str:
 class _Cutting:
     found: list[Block] = field(default_factory=list)
     gap: str = ""
-    fence: str = ""
+    is_inside: bool = False
 
-    def line(self, line: str) -> None:
-        if self.fence:
-            self._more(line)
-            mark = _FENCE.match(line.strip())
-            if mark and mark[1].startswith(self.fence) and not line.strip().strip(self.fence[0]):
-                self.fence = ""
-        elif not line.strip():
-            self.gap += line
-        elif self._continues(line):
-            self._more(line)
-            self._open_fence(line.strip())
-        else:
-            self.found.append(Block(_kind(line), self.gap, line))
+    def line(self, line: Line) -> None:
+        if self.is_inside or (line.text.strip() and self._continues(line)):
+            last = self.found[-1]
+            self.found[-1] = Block(last.kind, last.gap, last.text + self.gap + line.text)
             self.gap = ""
-            self._open_fence(line)
+        elif line.text.strip():
+            self.found.append(Block(_kind(line), self.gap, line.text))
+            self.gap = ""
+        else:
+            self.gap += line.text
+        self.is_inside ^= line.is_fence
 
-    def _continues(self, line: str) -> bool:
+    def _continues(self, line: Line) -> bool:
         last = self.found[-1].kind if self.found else "heading"
-        if last == "item" and _INDENTED.match(line):
+        if last == "item" and _INDENTED.match(line.text):
             return True
         return last in {"item", "paragraph"} and not self.gap and _kind(line) == "paragraph"
-
-    def _more(self, line: str) -> None:
-        last = self.found[-1]
-        self.found[-1] = Block(last.kind, last.gap, last.text + self.gap + line)
-        self.gap = ""
-
-    def _open_fence(self, line: str) -> None:
-        mark = _FENCE.match(line)
-        self.fence = mark[1] if mark else ""
 
 
 def blocks(text: str) -> tuple[tuple[Block, ...], str]:
     """Return the blocks of `text`, and the blank lines at its end; joined, they are `text`."""
     cutting = _Cutting()
-    for line in _LINE.findall(text):
+    for line in scan(text):
         cutting.line(line)
     return tuple(cutting.found), cutting.gap
 
 
-def _kind(line: str) -> Kind:
-    if _HEADING.match(line):
+def _kind(line: Line) -> Kind:
+    if line.in_code:
+        return "code"
+    if line.level:
         return "heading"
-    if _ITEM.match(line):
-        return "item"
-    return "code" if _FENCE.match(line) else "paragraph"
+    item = bullet(line.text)
+    return "item" if item and item.indent in {"", " "} else "paragraph"

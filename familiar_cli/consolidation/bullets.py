@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.consolidation.blocks import blocks, key_of
+from familiar_cli.markdown import without_marker
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.memory.pages.privacy import visible_in
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _TAG: Final = re.compile(r"[ \t]*(?<!\\)\[(chat|via):([^\[\]\s]+)\]")
 _FALSE_TAG: Final = re.compile(r"\[(?=(?:chat|via):)")
-_MARKER: Final = re.compile(r" ?(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _SESSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _INDENT: Final = "  "
 _PLAIN: Final = ":/@.,+-_#!~"
@@ -130,8 +130,7 @@ def _tagged(text: str) -> Bullet:
 def _words(text: str) -> str:
     """Return a block's words: no marker, no reference, and what continues it dedented."""
     first, *rest = without_references(text).rstrip().split("\n")
-    shown = _MARKER.sub("", first, count=1) if _MARKER.match(first) else first
-    lines = [shown.strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
+    lines = [without_marker(first).strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
     return "\n".join(lines)
 
 

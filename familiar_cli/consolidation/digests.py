@@ -22,6 +22,7 @@ from familiar_cli.consolidation.pages import (
 from familiar_cli.consolidation.plans import plan_id
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
+from familiar_cli.markdown import scan
 from familiar_cli.review.plans import Plans
 
 if TYPE_CHECKING:
@@ -366,8 +367,8 @@ class Distiller:
 def _section(rel_path: str, text: str) -> str:
     """Return a session as a section: its title one step down, its own headings as bold lines."""
     stem = rel_path.removeprefix(f"{SESSIONS}/").removesuffix(".md")
-    lines = [f"## {stem}", ""]
-    for line in below_title(text).splitlines():
-        heading = line.lstrip("#").strip() if line.startswith("#") else ""
-        lines.append(f"**{heading}**" if heading else line)
-    return "\n".join(lines).rstrip() + "\n"
+    lines = (
+        f"**{line.title}**" if line.title else line.text.rstrip("\r\n")
+        for line in scan(below_title(text))
+    )
+    return "\n".join((f"## {stem}", "", *lines)).rstrip() + "\n"

@@ -73,7 +73,8 @@ class Engine:
     async def _body(self, wanted: Wanted) -> tuple[str, tuple[Refused, ...]]:
         if wanted.body is not None:
             return wanted.body, ()
-        kept = [visible_in(block.text, None) for block in self._hand(wanted.rel_path)[1].blocks]
+        page = self._hand(wanted.rel_path)[0]
+        kept = [block.text for block in _hand_of(page, visible_in(page.body, None)).blocks]
         plan = await self.composer().compose(wanted, kept)
         return f"# {wanted.title}\n\n{told(plan)}", plan.refused
 
@@ -92,7 +93,7 @@ class Engine:
         """Return a file as it is: its page, what a person did to it, its text and hash."""
         there = self.store.read(rel_path) if self.store.exists(rel_path) else None
         page = read_page(there.text if there else "")
-        hand = hand_in(page.body.replace("\r\n", "\n"), page.record.marks if page.record else ())
+        hand = _hand_of(page, page.body)
         if there is None:
             return page, hand, None, MISSING
         return page, hand, there.text, there.sha256
@@ -119,6 +120,11 @@ class Engine:
         plan = plan_for(name, file, why, model=self.composer().model.name, run=self.run)
         stage(tx, self.store, plan)
         return plan.id
+
+
+def _hand_of(page: Page, body: str) -> Hand:
+    """Return what of `body`, which is all or a part of the page, is a person's."""
+    return hand_in(body.replace("\r\n", "\n"), page.record.marks if page.record else ())
 
 
 def changes_text(file: PlannedFile) -> bool:

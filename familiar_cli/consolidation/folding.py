@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from familiar_cli.consolidation.types import Item
+from familiar_cli.markdown import split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,7 +69,7 @@ def _pieces(item: Item, most: int, count: Callable[[str], int]) -> Iterator[Item
         yield item
         return
     held = ""
-    for line in _short_lines(item.text.splitlines(keepends=True), most, count):
+    for line in _short_lines(split_lines(item.text), most, count):
         if held and count(held + line) > most:
             yield replace(item, text=held)
             held = ""

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.pages import front_matter
+from familiar_cli.markdown import newline_of, split_front_matter, split_lines
 from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Page:
 
 def digest_of(body: str) -> str:
     """Return the hash of a text as it may be read everywhere, however its lines end."""
-    said = "\n".join(line.rstrip() for line in visible_in(body, None).splitlines()).strip()
+    said = "\n".join(line.rstrip() for line in split_lines(visible_in(body, None))).strip()
     return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
 
 
@@ -91,7 +91,7 @@ def below_title(text: str) -> str:
 
 def read_page(text: str) -> Page:
     """Return a file's text, taken apart. A record that is damaged is none."""
-    head, body = front_matter.split(text)
+    head, body = split_front_matter(text)
     if head is None:
         return Page(body)
     lines = head.split("\n")
@@ -108,7 +108,7 @@ def page_text(page: Page) -> str:
     record = page.record
     ours = [] if record is None else [MADE_BY, *_told(record)]
     lines = [*page.front, *ours]
-    newline = "\r\n" if "\r\n" in page.body else "\n"
+    newline = newline_of(page.body)
     body = re.sub(r"\r?\n", newline, page.body) if newline == "\r\n" else page.body
     head = newline.join(["---", *lines, "---", ""]) if lines else ""
     return head + body

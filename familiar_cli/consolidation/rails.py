@@ -10,6 +10,7 @@ from familiar_cli.consolidation.grounds import Source, best, sentences
 from familiar_cli.consolidation.types import Plan, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
+from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.as_line import as_line
 from familiar_cli.memory.pages.similarity import main_script
 from familiar_cli.text import one_line
@@ -66,7 +67,7 @@ def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: st
         summary = ""
         if plan.summary:
             refused.append(Refused(*useless, one_line(plan.summary, _SHOWN_CHARS)))
-    there = {key_of(as_line(line)) for line in kept.splitlines()} | {key_of(summary)}
+    there = {key_of(as_line(line)) for line in split_lines(kept)} | {key_of(summary)}
     points: list[Point] = []
     for proposed in plan.points:
         point = Point(as_line(proposed.text), proposed.sources)

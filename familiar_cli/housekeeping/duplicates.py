@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.sketch import Sketches, words_of
 from familiar_cli.housekeeping.types import DERIVED, Check, Finding, Quote
+from familiar_cli.markdown import bullet, scan, without_marker
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.review.pending import PlannedFile
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _LEAST_WORDS: Final = 8
 _LEAST_CHARS: Final = 20
-_BULLET: Final = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<text>\S.*)")
 # A mark at the end of a sentence, a comma and how a word is set say nothing; a question mark does.
 _NO_MATTER: Final = str.maketrans(dict.fromkeys(".,;:!*_\"'`", " "))
 _MARKDOWN: Final = (".md", ".markdown", ".txt")
@@ -79,9 +78,9 @@ def _line_of(note: Note, key: str) -> Quote:
 
 def _key(line: str) -> str:
     """Return what a line says: no mark of a list, no turns, no marks that say nothing."""
-    bullet = _BULLET.match(line)
-    text = bullet["text"] if bullet else line
-    return " ".join(without_references(text).casefold().translate(_NO_MATTER).split())
+    return " ".join(
+        without_references(without_marker(line)).casefold().translate(_NO_MATTER).split()
+    )
 
 
 def _said_twice(note: Note) -> Iterator[Finding]:
@@ -90,7 +89,7 @@ def _said_twice(note: Note) -> Iterator[Finding]:
         return
     lines = note.text.split("\n")
     again: dict[int, int] = {}
-    for bullets in _lists(lines):
+    for bullets in _lists(note.text, lines):
         first: dict[str, int] = {}
         for at in bullets:
             key = _key(lines[at])
@@ -120,35 +119,39 @@ def _may_repeat(folded: str) -> bool:
     return len(set(long)) < len(long)
 
 
-def _lists(lines: list[str]) -> Iterator[list[int]]:
+def _lists(text: str, lines: list[str]) -> Iterator[list[int]]:
     """Yield the bullets that stand below each other with one indent, and are one line each.
 
     What is not a bullet ends all lists; a bullet of a smaller indent ends those within it.
     """
     opened: dict[int, list[int]] = {}
-    fence = False
-    for at, line in enumerate(lines):
-        bullet = None if fence else _BULLET.match(line)
-        if bullet:
-            indent = len(bullet["indent"].expandtabs(4))
+    for at, line in enumerate(scan(text)):
+        indent = None if line.in_code else _indent(line.text)
+        if indent is not None:
             for deeper in [known for known in opened if known > indent]:
                 yield opened.pop(deeper)
             bullets = opened.setdefault(indent, [])
             if not _goes_on(lines, at, indent):
                 bullets.append(at)
-        elif line.strip() and not (opened and line.startswith((" ", "\t"))):
-            fence ^= line.startswith(("```", "~~~"))
+        elif line.text.strip() and not (opened and line.text.startswith((" ", "\t"))):
             yield from opened.values()
             opened = {}
     yield from opened.values()
 
 
+def _indent(line: str) -> int | None:
+    """Return how far a bullet is indented; None: the line is none, or a numbered one."""
+    item = bullet(line)
+    is_one = item is not None and not item.marker[:-1] and line[item.text_at :].strip()
+    return len(item.indent.expandtabs(4)) if item and is_one else None
+
+
 def _goes_on(lines: list[str], at: int, indent: int) -> bool:
     """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
     following = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
-    bullet = _BULLET.match(following)
-    if bullet:
-        return len(bullet["indent"].expandtabs(4)) > indent
+    below = _indent(following)
+    if below is not None:
+        return below > indent
     is_below = bool(lines[at + 1 : at + 2]) and bool(lines[at + 1].strip())
     return following.startswith((" ", "\t")) or (is_below and not following.startswith("#"))
 

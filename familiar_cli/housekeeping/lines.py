@@ -9,17 +9,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.types import MOST_QUOTES, Quote
+from familiar_cli.markdown import bullet, scan
 from familiar_cli.memory.pages.evidence import last_turn, without_references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from familiar_cli.housekeeping.types import Note, Options
+    from familiar_cli.markdown import Line
 
 DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
-_FENCE: Final = re.compile(r" {0,3}(```|~~~)")
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+")
-_MARKER: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?:\[[ xX]\]\s+)?")
 # What dates a line: a day at its beginning, in brackets at its end, or after "as of". Another day
 # in it may be of what it tells.
 _DATING: Final = re.compile(
@@ -66,34 +65,30 @@ def statements(note: Note, words: frozenset[str], options: Options) -> Iterator[
     if not present:
         return
     headings: list[tuple[int, str]] = []
-    fence = ""
     folded = note.folded.split("\n")
-    for number, line in enumerate(note.text.split("\n"), 1):
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1] == fence):
-            fence = "" if fence else mark[1]
-        elif fence:
+    for line in scan(note.text):
+        if level := line.level:
+            title = line.title[:_MOST_TITLE_CHARS]
+            headings = [above for above in headings if above[0] < level] + [(level, title)]
+        elif line.in_code or len(line.text) > MOST_CHARS:
             continue
-        elif found := _HEADING.match(line):
-            title = line[found.end() : found.end() + _MOST_TITLE_CHARS].strip("# \t\r")
-            headings = [h for h in headings if h[0] < len(found[1])] + [(len(found[1]), title)]
-        elif len(line) <= MOST_CHARS and any(word in folded[number - 1] for word in present):
-            yield _statement(note, number, line, tuple(title for _, title in headings), options)
+        elif any(word in folded[line.number - 1] for word in present):
+            yield _statement(note, line, tuple(title for _, title in headings), options)
 
 
-def _statement(
-    note: Note, number: int, line: str, headings: tuple[str, ...], options: Options
-) -> Statement:
-    text = _MARKER.sub("", without_references(line), count=1).strip()
+def _statement(note: Note, line: Line, headings: tuple[str, ...], options: Options) -> Statement:
+    said = without_references(line.text).strip()
+    item = bullet(said)
+    text = said[item.words_at :] if item else said
     dates = _DATING.search(text)
-    turn = last_turn(line)
+    turn = last_turn(line.text)
     own = last_day(dates[0]) if dates else None
     if own is None and turn is not None:
         own = options.day_of_turn(turn)
     above = next((day for day in map(last_day, reversed(headings)) if day), None)
     day = own or above or last_day(note.rel_path)
     is_record = dates is not None and dates.start() == 0
-    return Statement(number, text, headings, own, day, is_record)
+    return Statement(line.number, text, headings, own, day, is_record)
 
 
 def last_day(text: str) -> date | None:

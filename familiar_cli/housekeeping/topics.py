@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import DAY
 from familiar_cli.housekeeping.types import Check, Finding, Quote
+from familiar_cli.markdown import bullet, newline_of, sections
 from familiar_cli.memory.pages.links import places
-from familiar_cli.memory.pages.privacy import private_channel
+from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import fold, slugify
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.housekeeping.types import Corpus, Note, Options
+    from familiar_cli.markdown import Line, Section
 
 NOTES: Final = "notes.md"
 LEAST_LINES: Final = 5
@@ -25,17 +25,6 @@ LEAST_CHARS: Final = 600
 """A section with so many lines, or so much text, is ready."""
 _SHOWN: Final = 3
 _MOST_PLANS: Final = 20  # each holds the whole file twice
-_TO_DO: Final = re.compile(r"\s*[-*+] \[[ xX]\]")
-_FENCE: Final = re.compile(r" {0,3}(?:```|~~~)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """One H2 of the notes with what is below it; lines from `first` to before `end`, from 0."""
-
-    title: str
-    first: int
-    end: int
 
 
 def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
@@ -44,15 +33,14 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
     note = next((n for n in corpus.notes if n.rel_path == NOTES), None)
     if note is None:
         return
-    lines = re.findall(r"[^\n]*\n|[^\n]+", note.text)
+    newline = newline_of(note.text)
     taken = {fold(path) for path in corpus.paths}
     plans = 0
-    for section in _sections(lines):
-        body = "".join(lines[section.first + 1 : section.end])
-        said = [line for line in body.splitlines() if line.strip()]
-        if len(said) < LEAST_LINES and len(body.strip()) < LEAST_CHARS:
+    for section in _public(note.text):
+        said = [line for line in section.below if line.text.strip()]
+        if len(said) < LEAST_LINES and len(section.body.strip()) < LEAST_CHARS:
             continue
-        if DAY.search(section.title) or any(_TO_DO.match(line) for line in said):
+        if DAY.search(section.title) or any(map(_is_to_do, said)):
             continue  # a diary and a list of things to do are no topic
         slug = slugify(section.title)
         path = f"topics/{slug}.md"
@@ -63,8 +51,8 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
             CHECK.name,
             (NOTES,),
             f"the section {section.title!r} is ready to be a topic: {len(said)} lines",
-            _first_of(section, lines),
-            repair=_repair(note, lines, section, path, body)
+            _first_of(section),
+            repair=_repair(note, section, path, newline)
             if is_free and plans <= _MOST_PLANS
             else (),
             hint=_hint(path, is_free=is_free, is_late=plans > _MOST_PLANS),
@@ -79,36 +67,33 @@ def _hint(path: str, *, is_free: bool, is_late: bool) -> str:
     return f"`--propose` makes a plan that moves it to {path}."
 
 
-def _sections(lines: list[str]) -> Iterator[_Section]:
+def _public(text: str) -> Iterator[Section]:
     """Yield the H2 sections, but those that hold what was said in private."""
-    starts: list[tuple[int, str]] = []
-    fence = False
-    for at, line in enumerate(lines):
-        if _FENCE.match(line):
-            fence = not fence
-        elif not fence and re.match(r"#{1,2}[ \t]", line):
-            starts.append((at, line))
-    ends = [*(at for at, _ in starts), len(lines)][1:]
-    for (at, line), end in zip(starts, ends, strict=True):
-        body = "".join(lines[at:end])
-        if line.startswith("## ") and private_channel(body) is None:
-            yield _Section(line.strip("# \t\r\n"), at, end)
+    private = [start for start, _ in private_spans(text, None)]
+    for section in sections(text, 2):
+        holds = any(section.start <= start < section.end for start in private)
+        if section.level == 2 and not holds:  # noqa: PLR2004
+            yield section
 
 
-def _repair(
-    note: Note, lines: list[str], section: _Section, path: str, body: str
-) -> tuple[PlannedFile, ...]:
-    newline = "\r\n" if "\r\n" in note.text else "\n"
-    left = f"{lines[section.first].rstrip()}{newline}{newline}- [{section.title}]({path}){newline}"
-    rest = "".join(lines[section.end :])
-    after = "".join(lines[: section.first]) + left + (newline + rest if rest else "")
-    topic = f"# {section.title}{newline}{newline}{_moved(body.strip(), path)}{newline}"
+def _is_to_do(line: Line) -> bool:
+    item = None if line.in_code else bullet(line.text)
+    return item is not None and bool(item.box)
+
+
+def _repair(note: Note, section: Section, path: str, newline: str) -> tuple[PlannedFile, ...]:
+    heading = section.lines[0].text.rstrip()
+    left = f"{heading}{newline}{newline}- [{section.title}]({path}){newline}"
+    rest = note.text[section.end :]
+    after = note.text[: section.start] + left + (newline + rest if rest else "")
+    moved = _moved(section.body.strip(), path)
+    topic = f"# {section.title}{newline}{newline}{moved}{newline}"
     return (PlannedFile(path, None, topic), PlannedFile(NOTES, note.text, after))
 
 
-def _first_of(section: _Section, lines: list[str]) -> tuple[Quote, ...]:
-    said = (at for at in range(section.first, section.end) if lines[at].strip())
-    return tuple(Quote(NOTES, at + 1, lines[at]) for at in islice(said, _SHOWN))
+def _first_of(section: Section) -> tuple[Quote, ...]:
+    said = (line for line in section.lines if line.text.strip())
+    return tuple(Quote(NOTES, line.number, line.text) for line in islice(said, _SHOWN))
 
 
 def _moved(body: str, path: str) -> str:

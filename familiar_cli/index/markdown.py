@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.markdown import split_front_matter
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -14,9 +16,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _LINE_END: Final = re.compile(r"\r\n?|\n")
-_FRONT: Final = re.compile(
-    r"\ufeff?---[ \t]*(?:\r\n?|\n)(.*?)^---[ \t]*(?:\r\n?|\n|\Z)", re.DOTALL | re.MULTILINE
-)
 _SETTING: Final = re.compile(r"^([A-Za-z_]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 # `Ada:`, `**Ada:**`, `**Ada** (14:02):`, `- Ada:`, `[14:02] Ada:`. The colon ends the name.
 _SPEAKER: Final = re.compile(
@@ -60,9 +59,9 @@ class Page:
 
 def parse(text: str) -> Page:
     """Return the blocks of `text`. Every character lies in exactly one."""
-    front = _FRONT.match(text)
-    skip = front.end() if front else int(text.startswith("\ufeff"))
-    settings = {k.lower(): v.strip("\"'") for k, v in _SETTING.findall(front[1])} if front else {}
+    front, body = split_front_matter(text)
+    skip = len(text) - len(body)
+    settings = {k.lower(): v.strip("\"'") for k, v in _SETTING.findall(front or "")}
     starts = [0, *(skip + m.end() for m in _LINE_END.finditer(text[skip:]))]
     starts[0] = skip
     opened = dict(_opened(text, skip, starts))

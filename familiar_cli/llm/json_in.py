@@ -6,11 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.markdown import code_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCED: Final = re.compile(r"```[\w-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 _COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _OPENING: Final = re.compile(r"[{\[]")
 _MOST_LOST: Final = 5  # values that begin and do not end are passed over
@@ -27,8 +28,8 @@ def values_in(text: str) -> Iterator[Any]:
 
 def _candidates(text: str) -> Iterator[str]:
     yield text.strip()
-    for found in _FENCED.finditer(text):
-        yield found[1].strip()
+    for code in code_in(text):
+        yield code.strip("` \r\n")
     start, lost = _next_start(text, 0), 0
     while start >= 0 and lost < _MOST_LOST:
         end = _end_of(text, start)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import SESSIONS_DIR
-from familiar_cli.memory.pages.front_matter import body_start
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review import patch, rejected

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import SESSIONS_DIR
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.text import one_line
@@ -189,8 +190,6 @@ def with_held(draft: Draft, operations: Sequence[Operation]) -> Draft:
 
 
 def _link_text(text: str, rel_path: str) -> str:
-    from familiar_cli.memory.people.alias_section import title_of  # noqa: PLC0415
-
     title = one_line(title_of(text), _TITLE_CHARS) or rel_path.rpartition("/")[2].removesuffix(
         ".md"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.memory.people.alias_section import with_alias
@@ -77,7 +78,7 @@ def _paragraphs(text: str, lines: Sequence[Line]) -> list[str]:
 def _rewritten(text: str, heading: str, lines: Sequence[Line]) -> list[str]:
     """Return the bullets of a section; one that was there keeps the turns that it rests on."""
     body = sections.section_of(text, heading) or ""
-    old = {normal(line): line for line in body.splitlines() if normal(line)}
+    old = {normal(line): line for line in split_lines(body) if normal(line)}
     return [
         _bullet(line.text, turn_ids(old[normal(line.text)]))
         if normal(line.text) in old

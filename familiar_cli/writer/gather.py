@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.people.alias_section import names_of, title_of
+from familiar_cli.markdown import split_lines, title_of
+from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.text import fold
 from familiar_cli.writer.grounds import TOPICS_DIR, Shown, seen_of
 
@@ -100,7 +101,7 @@ def _shown(
 def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """Return the first lines of `text` that fit."""
     kept: list[str] = []
-    for line in text[: tokens * _CHARS_PER_TOKEN * 3].splitlines(keepends=True):
+    for line in split_lines(text[: tokens * _CHARS_PER_TOKEN * 3]):
         tokens -= count(line) + 1
         if tokens < 0:
             break

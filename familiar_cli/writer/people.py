@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
+from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
 from familiar_cli.memory.pages.relink import relinked
 from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import (
     aliases_of,
     names_of,
-    title_of,
     with_alias,
     without_alias,
 )
@@ -23,7 +26,7 @@ from familiar_cli.review.draft import Draft
 from familiar_cli.writer import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -99,10 +102,9 @@ def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) 
         if key_of(name) != key_of(title_of(ours)):
             ours = _without(ours, name)
     moved = 0
-    for section in sections.parse(ours):
-        lines = [line for line in section.lines if _rests_on(line, other, said_by)]
-        if section.level == 2 and lines:  # noqa: PLR2004
-            heading = section.lines[0].strip()
+    for heading, said in _parts(ours):
+        lines = [line for line in said if _rests_on(line, other, said_by)]
+        if lines:
             own = sections.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
             moved += len(lines)
             for line in lines:
@@ -155,21 +157,36 @@ def _joined(ours: str, theirs: str) -> tuple[str, int]:
     if summary and normal(summary) not in normal(sections.summary_of(ours)):
         both = [part for part in (sections.summary_of(ours), summary) if part]
         after = sections.with_summary(after, both)
-        moved += len(summary.splitlines())
+        moved += len(split_lines(summary))
     for name in names_of(theirs):
         after = with_alias(after, name)
-    for section in sections.parse(theirs):
-        if section.level != 2 or section.title.casefold().strip(" :*_") == "aliases":  # noqa: PLR2004
+    for heading, said in _parts(theirs):
+        if heading.casefold().strip("# :*_") == "aliases":
             continue
-        fresh = [
-            line
-            for line in section.body.splitlines()
-            if line.strip() and (not normal(line) or normal(line) not in known)
-        ]
+        fresh = [line.rstrip() for line in said if not normal(line) or normal(line) not in known]
         if fresh:
-            after = sections.with_bullets(after, section.lines[0].strip(), fresh)
+            after = sections.with_bullets(after, heading, fresh)
             moved += len(fresh)
     return after, moved
+
+
+def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the H2 headings, each with the lines below it that are not blank.
+
+    What is private for another reason than that heading comes below one that says so.
+    """
+    channels = {line.start: owners for line, owners in owned(text)}
+    for section in markdown.sections(text, sections.DEEPEST):
+        heading = section.lines[0].text.strip() if section.level == sections.DEEPEST else ""
+        said = [line for line in section.below if heading and line.text.strip()]
+        for owners, lines in groupby(said, key=lambda line: channels[line.start]):
+            is_told = owners <= {private_channel(heading)}
+            name = " and ".join(sorted(owners))
+            shown = heading if is_told else private_heading(name, name)
+            yield (
+                shown,
+                [line.text for line in lines if not (line.level and private_channel(line.text))],
+            )
 
 
 def _relink(
@@ -214,7 +231,7 @@ def _without(text: str, name: str) -> str:
 
 def _retitled(text: str, old: str, new: str) -> str:
     """Return `text` with another H1."""
-    lines = text.splitlines(keepends=True)
+    lines = split_lines(text)
     for at, line in enumerate(lines):
         if line.lstrip("\ufeff ").startswith("# ") and old in line:
             lines[at] = line.replace(old, new, 1)

@@ -13,6 +13,7 @@ from familiar_cli.consolidation.periods import month_of, parse_period
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
+from familiar_cli.memory.pages.privacy import visible_in
 from tests.consolidation.support import (
     DAY,
     MONDAY,
@@ -275,6 +276,20 @@ def test_a_persons_lines_stay_when_a_period_is_made_again(life) -> None:
     assert text.count("on 2026-04-07: - Anna did thing") == 1
     assert "- On 2026-04-07" not in text
     assert any("I was *there*" in request.body.decode() for request in life.model.requests)
+
+
+def test_what_a_person_added_in_private_is_in_no_question_and_stays_private(life) -> None:
+    week_of_sessions(life)
+    life.run()
+    private = "## In private: DM <!-- private dm -->\n\n- secret\u2028# x\n- secret\n"
+    life.store.append_file("weekly/2026-W15.md", f"\n{private}")
+    life.session(MONDAY, "- Late news.\n", "morning")
+    life.run()
+    text = life.file("weekly/2026-W15.md")
+    assert text.count("- secret") == visible_in(text, "dm").count("- secret") == 2
+    assert "secret" not in visible_in(text, None)
+    assert "Late news" in visible_in(text, None)
+    assert not any("secret" in request.body.decode() for request in life.model.requests)
 
 
 def test_a_bullet_that_a_person_took_out_of_a_day_does_not_come_back(life) -> None:

@@ -102,6 +102,21 @@ def test_a_topic_that_is_there_and_a_private_section_are_not_moved(look) -> None
     assert (finding.repair, "Boats" in finding.message) == ((), True)
 
 
+def test_a_heading_inside_code_is_no_section(look) -> None:
+    body = "\n\n- 1\n- 2\n- 3\n- 4\n- 5\n"
+    text = f"## Code\n\n````\n```\n## Comment{body}````\n\n## Boats{body}"
+    found = look("topics", {"notes.md": text})
+    moved = {f.repair[0].rel_path: f.repair[0].after for f in found}
+    assert moved["topics/boats.md"] == f"# Boats{body}"
+    assert set(moved) == {"topics/boats.md", "topics/code.md"}
+
+
+def test_a_section_below_a_private_heading_is_not_moved(look) -> None:
+    body = "\n\n- 1\n- 2\n- 3\n- 4\n- 5\n"
+    private = f"# In private: DM <!-- private dm%2D1 -->\n\n## Boats{body}"
+    assert look("topics", {"notes.md": private}) == ()
+
+
 def test_a_long_file_is_named_before_it_is_full(look) -> None:
     files = {"a.md": "x" * 850, "b.md": "x" * 1100, "c.md": "x" * 700}
     found = look("size", files, max_file_bytes=1000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.pages.relink import relinked
 from familiar_cli.memory.people.same_person import main_slug
 from familiar_cli.writer import people
@@ -42,6 +43,20 @@ def test_a_merge_keeps_all_that_either_file_says(two):
     assert "- Anna keeps bees. <!-- turns 1 -->\n- Bob sells honey. <!-- turns 2 -->" in text
     assert "## Feelings\n\n- Trusted. <!-- turns 2 -->" in text
     assert "- Anna\n- Bob\n" in text
+
+
+def test_what_is_private_stays_private_wherever_it_is_moved(two):
+    private = "### In private: DM <!-- private dm -->\n"
+    two.store.append_file(BOBS, f"\n## Places\n\n- Oslo\n\n{private}\n- secret of Bob\n")
+    two.store.append_file(
+        ANNAS, f"\n## Likes\n\n{private}\n- secret of Anna\n\n## Places\n\n- Rome\n"
+    )
+    merge(two)
+
+    text = two.read(ANNAS)
+    assert "secret of Bob" in visible_in(text, "dm")
+    assert "secret" not in visible_in(text, None)
+    assert "- Rome\n- Oslo\n" in visible_in(text, None)
 
 
 def test_links_lead_to_the_file_that_stays_and_code_stays_as_it_is(two):

@@ -14,8 +14,8 @@ from familiar_cli.context.tiers import DIGEST_DIR, LONG, MID, SHORT, is_loaded, 
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
+from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory.pages.evidence import without_references
-from familiar_cli.memory.pages.front_matter import body_start
 from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
 """Below the chat and the example dialogues: a digest tells what nobody asked about yet."""
 
-_SECTION: Final = re.compile(r"^(?=## )", re.MULTILINE)
 _COMMENT: Final = re.compile(r"[ \t]*<!--.*?-->", re.DOTALL)
 
 
@@ -85,7 +84,7 @@ class DigestsProvider:
 
 def _sections(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield where each section below an H2 stands, as characters from … to, in order."""
-    starts = sorted({start, *(found.start() for found in _SECTION.finditer(text, start))})
+    starts = sorted({start, *(found.start for found in sections(text, 2) if found.level == 2)})  # noqa: PLR2004
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 

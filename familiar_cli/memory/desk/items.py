@@ -6,12 +6,12 @@ is no item, and how a person writes one, stays as it is, byte for byte.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.markdown import bullet, newline_of, scan, split_lines
 from familiar_cli.memory.desk.due import due_in
 from familiar_cli.text import harmless
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 MAX_CHARS: Final = 2000
 """Most characters of an item; what is longer is a note, not a reminder."""
-
-_BULLET: Final = r"(?:[-*+]|[0-9]{1,9}[.)])"
-_BOXED: Final = re.compile(rf"([ \t]*{_BULLET}[ \t]+)\[([ xX-])\](?:[ \t]+(.*))?$")
-_BARE: Final = re.compile(rf"({_BULLET}[ \t]+)(\S.*)$")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 class Mark(StrEnum):
@@ -83,7 +78,7 @@ def due_items(items: Iterable[Item], now: datetime, zone: tzinfo | None) -> list
 
 def with_details(markdown: str, items: Iterable[Item]) -> Iterator[tuple[Item, range]]:
     """Yield each of `items` with the numbers of the lines that go on below it, up to the next."""
-    lines = _lines(markdown)
+    lines = split_lines(markdown)
     starts = {found.line for found in _found(markdown)}
     for item in items:
         end = _end_of(lines, item.line)
@@ -109,7 +104,7 @@ def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
 
 def marked(markdown: str, item: Item, mark: Mark) -> str:
     """Return the list with another mark on one item; nothing else changes."""
-    lines = _lines(markdown)
+    lines = split_lines(markdown)
     lines[item.line - 1] = _with_mark(lines[item.line - 1], mark)
     return "".join(lines)
 
@@ -124,8 +119,8 @@ def with_item(markdown: str, title: str, words: str) -> str:
     """
     if not markdown.strip():
         return f"{markdown}# {title}\n\n- [ ] {words}\n"
-    lines = _lines(markdown)
-    newline = "\r\n" if "\r\n" in markdown else "\n"
+    lines = split_lines(markdown)
+    newline = newline_of(markdown)
     last = max((found.line for found in _found(markdown)), default=0)
     at = _end_of(lines, last) if last else len(lines)
     if not lines[at - 1].endswith("\n"):
@@ -163,19 +158,16 @@ class _Found:
 
 
 def _found(markdown: str) -> Iterator[_Found]:
-    fence = ""
-    for number, line in enumerate(_lines(markdown), start=1):
-        text = line.rstrip("\r\n").removeprefix("\ufeff")
-        fenced = _FENCE.match(text)
-        if fence:
-            closes = fenced and fenced[1].startswith(fence) and not text[fenced.end() :].strip()
-            fence = "" if closes else fence
-        elif fenced:
-            fence = fenced[1]
-        elif boxed := _BOXED.match(text):
-            yield _Found(number, Mark(boxed[2].lower()), boxed[3] or "")
-        elif (bare := _BARE.match(text)) and bare[2].strip("-*_ \t"):  # `* * *` is a rule
-            yield _Found(number, Mark.open, bare[2])
+    for line in scan(markdown):
+        text = line.text.rstrip("\r\n").removeprefix("\ufeff")
+        item = None if line.in_code else bullet(text)
+        if item is None:
+            continue
+        words = text[item.words_at :]
+        if item.box:
+            yield _Found(line.number, Mark(item.box.lower()), words)
+        elif not item.indent and words.strip("-*_ \t"):
+            yield _Found(line.number, Mark.open, words)
 
 
 def _has_come(due: Due | None, now: datetime, zone: tzinfo | None) -> bool:
@@ -194,13 +186,11 @@ def _said(words: str) -> tuple[str, Due | None]:
 def _with_mark(line: str, mark: Mark) -> str:
     lead = "\ufeff" if line.startswith("\ufeff") else ""
     line = line.removeprefix(lead)
-    body = line.rstrip("\r\n")
-    boxed = _BOXED.match(body)
-    if boxed:
-        return f"{lead}{line[: boxed.start(2)]}{mark}{line[boxed.end(2) :]}"
-    bare = _BARE.match(body)
-    assert bare is not None
-    return f"{lead}{line[: bare.end(1)]}[{mark}] {line[bare.end(1) :]}"
+    item = bullet(line)
+    assert item is not None
+    if item.box:
+        return f"{lead}{line[: item.text_at + 1]}{mark}{line[item.text_at + 2 :]}"
+    return f"{lead}{line[: item.words_at]}[{mark}] {line[item.words_at :]}"
 
 
 def _end_of(lines: list[str], last: int) -> int:
@@ -209,8 +199,3 @@ def _end_of(lines: list[str], last: int) -> int:
     while at < len(lines) and lines[at].strip() and lines[at][0] in " \t":
         at += 1
     return at
-
-
-def _lines(markdown: str) -> list[str]:
-    """Return the lines with their ends; only a newline ends one."""
-    return re.findall(r"[^\n]*\n|[^\n]+\Z", markdown)

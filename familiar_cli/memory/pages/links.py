@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
 
@@ -32,10 +33,8 @@ _REFERENCE: Final = re.compile(
     rf"^ {{0,3}}\[(?!\^)[^\]\n]{{1,300}}\]:\s{{0,9}}{_TARGET.replace('[^)', '[^')}{_TITLE}\r?$",
     re.MULTILINE,
 )
-_FENCE: Final = re.compile(r"^(?:`{3,}|~{3,})", re.MULTILINE)
 _TICKS: Final = re.compile(r"`[^`\n]{1,1000}`")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
-_H1: Final = re.compile(r"^(?:\ufeff)?#[ \t]+(\S.*)$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 _WORD: Final = re.compile(r"\w+")
 _MIN_NAME_CHARS: Final = 2
 
@@ -139,14 +138,8 @@ def without_code(text: str) -> str:
     """Return `text` with spaces where code is, so that every other character keeps its place."""
     if "`" not in text and "~~~" not in text:
         return text
-    parts, at, opened = [], 0, None
-    for mark in _FENCE.finditer(text):
-        if opened is None:
-            opened = mark
-        elif mark[0].startswith(opened[0]):
-            parts += [text[at : opened.start()], _blank(text[opened.start() : mark.end()])]
-            at, opened = mark.end(), None
-    return _TICKS.sub(lambda code: _blank(code[0]), "".join((*parts, text[at:])))
+    bare = (_blank(line.text) if line.in_code else line.text for line in markdown.scan(text))
+    return _TICKS.sub(lambda code: _blank(code[0]), "".join(bare))
 
 
 def _blank(code: str) -> str:
@@ -155,10 +148,7 @@ def _blank(code: str) -> str:
 
 def title_of(text: str, rel_path: str) -> str:
     """Return the first H1 of a file, else its name without the ending."""
-    match = _H1.search(text)
-    if match:
-        return (match[1] or "").rstrip("# \t\r") or (match[1] or match[2]).strip()
-    return posixpath.splitext(posixpath.basename(rel_path))[0]
+    return markdown.title_of(text) or posixpath.splitext(posixpath.basename(rel_path))[0]
 
 
 def graph(store: MemoryStore) -> Graph:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from familiar_cli.markdown import bullet, split_lines, without_marker
+
 # What no bullet shows as it is: controls, line separators, marks that reorder text, surrogates.
 _HIDDEN: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _H1: Final = re.compile(r"#(?:[ \t]+(.*))?")
-_BULLET: Final = re.compile(r"[-*+](?:[ \t]+(.*))?")
 _DISABLED: Final = re.compile(r"[*_]*disabled[*_]*", re.IGNORECASE)
 _MARK: Final = re.compile(r"<!-- *lorebook entry ([0-9a-f]{8,64}) *-->")
 _REGEX_KEY: Final = re.compile(r"/.+/[a-z]*", re.DOTALL)
@@ -56,7 +56,7 @@ def render(page: Page) -> str:
 
 def parse(text: str) -> Page:
     """Return what a file says, however a person left it."""
-    lines = _LINE.findall(text.removeprefix("\ufeff"))
+    lines = split_lines(text.removeprefix("\ufeff"))
     top = _skip_blank(lines, 0)
     heading = _H1.fullmatch(_bare(lines[top])) if top < len(lines) else None
     title = (heading[1] or "").strip() if heading else None
@@ -73,7 +73,7 @@ def parse(text: str) -> Page:
 def aside_spans(text: str) -> list[tuple[int, int]]:
     """Return which parts of a file are not the entry's own words: the keys, and the mark."""
     page, skipped = parse(text), len(text) - len(text.removeprefix("\ufeff"))
-    lines = _LINE.findall(text[skipped:])
+    lines = split_lines(text[skipped:])
     starts = [*accumulate(map(len, lines), initial=skipped)]
     spans = [
         (starts[n], starts[n + 1]) for n, line in enumerate(lines) if _MARK.fullmatch(_bare(line))
@@ -91,7 +91,7 @@ def quote(key: str) -> str:
         return _as_json(key)
     if _REGEX_KEY.fullmatch(key) and "`" not in key:
         return f"`{key}`"
-    if key[0] in '`"' or _DISABLED.fullmatch(key):
+    if key[0] in '`"' or _DISABLED.fullmatch(key) or not _is_bullet(f"- {key}"):
         return _as_json(key)
     return key
 
@@ -135,9 +135,8 @@ def _bullets(lines: list[str], at: int) -> tuple[int, list[str]]:
     """Return the line after a list that begins at `at`, and its items; indented lines continue."""
     items: list[str] = []
     while at < len(lines):
-        bullet = _BULLET.fullmatch(_bare(lines[at]))
-        if bullet:
-            items.append((bullet[1] or "").strip())
+        if _is_bullet(lines[at]):
+            items.append(without_marker(_bare(lines[at])).strip())
         elif items and lines[at][0] in " \t" and _bare(lines[at]):
             items[-1] += " " + _bare(lines[at]).strip()
         elif _bare(lines[at]) or not _list_goes_on(lines, at):
@@ -149,7 +148,12 @@ def _bullets(lines: list[str], at: int) -> tuple[int, list[str]]:
 def _list_goes_on(lines: list[str], at: int) -> bool:
     """Say whether only blank lines stand between `at` and another bullet."""
     after = _skip_blank(lines, at)
-    return after < len(lines) and bool(_BULLET.fullmatch(_bare(lines[after])))
+    return after < len(lines) and _is_bullet(lines[after])
+
+
+def _is_bullet(line: str) -> bool:
+    found = bullet(line)
+    return found is not None and not found.indent and not found.marker[:-1]
 
 
 def _skip_blank(lines: list[str], at: int) -> int:

@@ -10,14 +10,18 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
+from familiar_cli.markdown import scan
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
+    from familiar_cli.markdown import Line
+
+_MARK: Final = r"<!-- private ([^\s<>]+) -->"
+_PRIVATE: Final = re.compile(_MARK)
+# Some programs end lines with a carriage return alone.
+_OPENING: Final = re.compile(rf"(?:^\ufeff?|\r) {{0,3}}(#{{1,6}})[ \t][^\r]*?{_MARK}")
 _LABEL_CHARS: Final = 80
 
 
@@ -31,7 +35,7 @@ def private_heading(label: str, channel_id: str) -> str:
 def private_channel(heading: str) -> str | None:
     """Return the channel that a heading keeps its section to, or None."""
     found = _PRIVATE.search(heading)
-    return unquote(found[1], errors="surrogatepass") if found else None
+    return _channel(found[1]) if found else None
 
 
 def visible_in(text: str, channel_id: str | None) -> str:
@@ -43,34 +47,31 @@ def visible_in(text: str, channel_id: str | None) -> str:
     """
     if "<!-- private " not in text:
         return text
-    return "".join(line for line, owner in _owned(text) if owner in {None, channel_id})
+    return "".join(line.text for line, owners in owned(text) if owners <= {channel_id})
 
 
 def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
     """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
     if "<!-- private " not in text:
         return []
-    spans, at = [], 0
-    for line, owner in _owned(text):
-        if owner not in {None, channel_id}:
-            spans.append((at, at + len(line)))
-        at += len(line)
-    return spans
+    return [(line.start, line.end) for line, owners in owned(text) if not owners <= {channel_id}]
 
 
-def _owned(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield each line with the private channel it belongs to, or None."""
-    level, owner, fence = 7, None, ""
-    for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if fence:
-            closes = mark and mark[1].startswith(fence) and not line[mark.end() :].strip()
-            fence = "" if closes else fence
-        elif mark:
-            fence = mark[1]
-        elif heading := _HEADING.match(line):
-            own = private_channel(line)
-            depth = len(heading[1])
-            if own is not None or depth <= level:
-                level, owner = (depth, own) if own is not None else (7, None)
-        yield line, owner
+def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
+    """Yield each line with the private channels it belongs to; what has several is shown nowhere.
+
+    Where the structure is in doubt, a line stays private: only a heading without indent ends a
+    section, and one that is opened inside a code block goes on to the end.
+    """
+    opened: list[tuple[int, frozenset[str]]] = []
+    for line in scan(text):
+        if line.text.startswith("#") and line.level:
+            opened = [(level, owners) for level, owners in opened if level < line.level]
+        if "<!-- private " in line.text and (marks := _OPENING.findall(line.text)):
+            level = 0 if line.in_code else min(len(hashes) for hashes, _ in marks)
+            opened.append((level, frozenset(_channel(mark) for _, mark in marks)))
+        yield line, frozenset().union(*(owners for _, owners in opened))
+
+
+def _channel(mark: str) -> str:
+    return unquote(mark, errors="surrogatepass")

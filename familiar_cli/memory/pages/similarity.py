@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.markdown import split_lines, without_marker
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.text import fold
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _WORD: Final = re.compile(r"\w+")
-_MARKER: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
 _SOURCE: Final = re.compile(r"\s*\([^()]{1,80}\)\s*$")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 # Shorter texts are said again without being copied: "likes tea".
@@ -28,13 +28,13 @@ _ONE_SCRIPT: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", 
 
 def normal(text: str) -> str:
     """Return the words of a line or a text, so that small differences do not count."""
-    shown = _LINK.sub(r"\1", _MARKER.sub("", without_references(text), count=1))
+    shown = _LINK.sub(r"\1", without_marker(without_references(text)))
     return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown))))
 
 
 def normal_lines(text: str) -> frozenset[str]:
     """Return each line of `text` that has words, as `normal` returns it."""
-    return frozenset(line for line in map(normal, text.splitlines()) if line)
+    return frozenset(line for line in map(normal, split_lines(text)) if line)
 
 
 class Known:
@@ -42,7 +42,7 @@ class Known:
 
     def __init__(self, texts: Iterable[str]) -> None:
         # One after another, with something between that is in no line.
-        self._all = " | ".join(" ".join(normal(line) for line in t.splitlines()) for t in texts)
+        self._all = " | ".join(" ".join(normal(line) for line in split_lines(t)) for t in texts)
         words = self._all.split()
         self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
 

@@ -6,22 +6,22 @@ A change touches the lines of that list and nothing else; every other byte stays
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.markdown import bullet, newline_of, sections, title_of, without_marker
+from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.people.mentions import MOST_NAME_CHARS, MOST_WORDS, key_of
 from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.markdown import Line, Section
+
 TITLE: Final = "## Aliases"
 
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
-_MARKS: Final = ("#", "`", "~")  # with which a heading or a fence begins
-_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+(\S.*)$")
 _CODE: Final = re.compile(r"(`+)\s*(.+?)\s*\1")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NOTE: Final = re.compile(r"\s+(?:[(（\[].*|[—–]\s.*|-\s.*)$")
@@ -30,28 +30,13 @@ _MOST_CHARS: Final = 1000  # far more than a name and a note of it take
 _WRAPPERS: Final = "*_\"“”„«»'‘’ \t"
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One line with its end; `level` and `title` are of a heading, 0 and empty of other lines."""
-
-    text: str
-    level: int = 0
-    title: str = ""
-
-
-def title_of(markdown: str) -> str:
-    """Return the words of the first H1; empty when there is none."""
-    return _title(_lines(markdown))
-
-
 def names_of(markdown: str) -> tuple[str, ...]:
     """Return what the person is called: the H1, and each alias, none twice.
 
     An H1 such as `Anna (the baker)` also gives `Anna`.
     """
-    lines = _lines(markdown)
-    title = harmless(_title(lines))
-    given = [title, _bare(title), *_aliases(lines)]
+    title = harmless(title_of(markdown))
+    given = [title, _bare(title), *aliases_of(markdown)]
     by_key: dict[str, str] = {}
     for name in given:
         by_key.setdefault(key_of(name), name)
@@ -61,7 +46,8 @@ def names_of(markdown: str) -> tuple[str, ...]:
 
 def aliases_of(markdown: str) -> tuple[str, ...]:
     """Return the names below `## Aliases`, as they are written."""
-    return _aliases(_lines(markdown))
+    said = (_names_in(line.text) for line in _naming(markdown))
+    return tuple(dict.fromkeys(name for names in said for name in names if name))
 
 
 def with_alias(markdown: str, name: str) -> str:
@@ -73,19 +59,18 @@ def with_alias(markdown: str, name: str) -> str:
     shown = checked(name)
     if key_of(shown) in {key_of(known) for known in aliases_of(markdown)}:
         return markdown
-    lines = _lines(markdown)
-    start, end = _section(lines)
-    newline = "\r\n" if "\r\n" in markdown else "\n"
+    section = _section(markdown)
+    newline = newline_of(markdown)
     item = f"- {_written(shown)}{newline}"
-    if not start:
+    if section is None:
         return _on_new_line(markdown, newline) + f"{TITLE}{newline}{newline}{item}"
-    while end > start and not lines[end - 1].text.strip():
-        end -= 1
-    above = "".join(line.text for line in lines[:end])
-    if not above.endswith(("\n", "\r")):
-        above += newline
-    gap = newline if end == start else ""
-    return above + gap + item + "".join(line.text for line in lines[end:])
+    said = [line for line in section.below if line.text.strip()]
+    items = [n for n, line in enumerate(said) if _item(line)]
+    listed = items[-1] + 1 if items else len(said)
+    below = next((n for n in range(listed, len(said)) if not _goes_on(said[n].text)), len(said))
+    end = said[below - 1].end if said else section.lines[0].end
+    above = markdown[:end] if markdown[:end].endswith("\n") else markdown[:end] + newline
+    return above + ("" if said else newline) + item + markdown[end:]
 
 
 def without_alias(markdown: str, name: str) -> str:
@@ -94,19 +79,18 @@ def without_alias(markdown: str, name: str) -> str:
     Raises:
         UsageError: `name` can be none; or a line says it among others, which a person must change.
     """
-    lines, key = _lines(markdown), key_of(checked(name))
-    start, end = _section(lines)
-    kept = []
-    for at, line in enumerate(lines):
-        said = {key_of(known) for known in _names_in(line.text)} if start <= at < end else set()
+    key, kept, at = key_of(checked(name)), list[str](), 0
+    for line in _naming(markdown):
+        said = {key_of(known) for known in _names_in(line.text)}
         if key in said and len(said) > 1:
             raise UsageError(
                 f"The line {line.text.strip()!r} names more than {name!r}; nothing was changed",
                 hint="Change it with an editor, and give each name a line of its own.",
             )
-        if key not in said:
-            kept.append(line.text)
-    return "".join(kept)
+        if key in said:
+            kept.append(markdown[at : line.start])
+            at = line.end
+    return "".join((*kept, markdown[at:]))
 
 
 def checked(name: str) -> str:
@@ -125,16 +109,6 @@ def checked(name: str) -> str:
     return shown
 
 
-def _title(lines: list[_Line]) -> str:
-    return next((line.title for line in lines if line.level == 1 and line.title), "").strip()
-
-
-def _aliases(lines: list[_Line]) -> tuple[str, ...]:
-    start, end = _section(lines)
-    said = (line.text for line in lines[start:end] if not line.level)
-    return tuple(dict.fromkeys(name for text in said for name in _names_in(text) if name))
-
-
 def _bare(title: str) -> str:
     return _NOTE.sub("", title[:_MOST_CHARS]) if title else ""
 
@@ -145,9 +119,8 @@ def _written(name: str) -> str:
 
 
 def _names_in(line: str) -> tuple[str, ...]:
-    found = _ITEM.match(line.rstrip("\r\n"))
-    if found:
-        return (_name(found[1]),)
+    if bullet(line):
+        return (_name(without_marker(line).rstrip("\r\n")),)
     return tuple(_name(part) for part in _COMMAS.split(line) if part.strip())
 
 
@@ -161,40 +134,39 @@ def _name(written: str) -> str:
     return name if key_of(name) else ""
 
 
-def _section(lines: list[_Line]) -> tuple[int, int]:
-    """Return where the list below `## Aliases` begins and ends; (0, 0): there is none."""
-    for at, line in enumerate(lines):
-        if line.level == 2 and line.title.strip(" :*_").casefold() == "aliases":  # noqa: PLR2004
-            below = range(at + 1, len(lines))
-            return at + 1, next((n for n in below if 0 < lines[n].level <= line.level), len(lines))
-    return 0, 0
+def _section(markdown: str) -> Section | None:
+    """Return what is public of the section `## Aliases`; None: there is no such section."""
+    hidden = {start for start, _ in private_spans(markdown, None)}
+    for section in sections(markdown, 2):
+        shown = tuple(line for line in section.lines if line.start not in hidden)
+        is_it = section.level == 2 and section.title.strip(" :*_").casefold() == "aliases"  # noqa: PLR2004
+        if is_it and shown[:1] == section.lines[:1]:
+            return replace(section, lines=shown)
+    return None
 
 
-def _lines(markdown: str) -> list[_Line]:
-    return list(_read(markdown))
+def _naming(markdown: str) -> Iterator[Line]:
+    """Yield the lines below `## Aliases` that name somebody; a paragraph below a list does not."""
+    section = _section(markdown)
+    is_list = is_over = False
+    for line in section.below if section else ():
+        item = _item(line)
+        if line.level:
+            is_list = is_over = False
+        elif not line.text.strip():
+            is_over = is_list
+        elif item or not (is_over or line.in_code or (is_list and _goes_on(line.text))):
+            is_list, is_over = is_list or item, is_over and not item
+            yield line
 
 
-def _read(markdown: str) -> Iterator[_Line]:
-    """Yield the lines; what looks like a heading inside a code block is none."""
-    fence = ""
-    for text in re.findall(r"[^\n]*\n|[^\n]+$", markdown):
-        if text.lstrip(" \ufeff")[:1] not in _MARKS:
-            yield _Line(text)
-            continue
-        found = _FENCE.match(text)
-        if found and not fence:
-            fence = found[1]
-        elif found and found[1].startswith(fence) and not text.strip().strip(fence[0]):
-            fence = ""
-        heading = None if fence or found else _HEADING.match(text.lstrip("\ufeff").rstrip("\r\n"))
-        yield _Line(text, len(heading[1]), _words(heading[2] or "")) if heading else _Line(text)
+def _item(line: Line) -> bool:
+    return not line.in_code and bullet(line.text) is not None
 
 
-def _words(heading: str) -> str:
-    """Return what a heading says, without the marks that may close it."""
-    bare = heading.rstrip(" \t")
-    shown = bare.rstrip("#")
-    return shown.rstrip(" \t") if shown[-1:] in ("", " ", "\t") else bare
+def _goes_on(line: str) -> bool:
+    """Return whether a line that is indented goes on with the item above it."""
+    return line.startswith((" ", "\t")) and bool(line.strip()) and bullet(line) is None
 
 
 def _on_new_line(markdown: str, newline: str) -> str:

@@ -1,9 +1,21 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.privacy import private_channel, private_heading, visible_in
+from familiar_cli.consolidation.bullets import bullets_from_session, bullets_of
+from familiar_cli.consolidation.library import facts_of
+from familiar_cli.consolidation.pages import readable
+from familiar_cli.context.macros import Macros
+from familiar_cli.context.providers.content_search.passages import Sight
+from familiar_cli.memory.pages.privacy import (
+    private_channel,
+    private_heading,
+    private_spans,
+    visible_in,
+)
+from familiar_cli.memory.people.alias_section import names_of
 
 SECRET = private_heading("DM:anna", "dm-1")
 TEXT = (
@@ -37,3 +49,73 @@ def test_what_looks_like_a_heading_in_code_ends_nothing() -> None:
 
 def test_a_text_without_secrets_is_all_there() -> None:
     assert visible_in("# A\n\n## B\r\n", None) == "# A\n\n## B\r\n"
+
+
+# What may stand in a private section: any characters but the newline, code that is closed or not,
+# lower headings, headings inside lists, and what only some programs take for the end of a line.
+_words = st.text(st.characters(exclude_characters="\n"), max_size=8)
+_line = _words.map(lambda words: f"- secret {words}")
+_break = st.sampled_from(["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+_broken = _break.map(lambda end: f"- secret{end}# x{end}## y secret")
+_fence = st.sampled_from(["```", "~~~", "`````"])
+_code = st.builds("{0}\n# secret\n``\n{1}\n{0}".format, _fence, _line)
+_heading = st.sampled_from(["### secret", "###### secret", "  # secret", " ## secret", "#secret"])
+_held = st.lists(st.one_of(_line, _broken, _code, _heading, st.just("")), max_size=6)
+_open = st.sampled_from(
+    ["", "```\n# secret\n## secret", "~~~~\n~~~\n# secret", "```\n``` x\n# secret"]
+)
+
+
+@settings(max_examples=300)
+@given(_held, _open, st.sampled_from(["\n", "\r\n"]))
+@example(["- secret\u2028# x", "- secret2"], "", "\n")
+@example(["- a\r# x\r- secret"], "", "\r\n")
+def test_nothing_that_a_private_section_holds_is_public(held, unclosed, newline) -> None:
+    lines = ["# Anna", "", "- open", SECRET, *held, unclosed]
+    private = "\n".join(lines).replace("\n", newline)
+    after = "" if unclosed else f"{newline}## After{newline}- open{newline}"
+    text = private + after
+
+    assert visible_in(text, "dm-1") == text
+    _assert_hidden(text, seen_times=1 if unclosed else 2)
+    assert not facts_of("a.md", text.replace("- open", "")).says
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A <!-- private dm-1 -->\n## Aliases\n- secret\n## Facts\n- secret\n",
+        f"{SECRET}\n### B <!-- private dm-2 -->\n- b\n### C\n- secret\n",
+        f"{SECRET}\n```\n# B <!-- private dm-2 -->\n```\n- secret\n",
+        f"```\nnever closed\n\n{SECRET}\n- secret\n```\n# x\n```\n- secret\n",
+        f"- a\r{SECRET}\r- secret\r\n- secret",
+        f"\ufeff{SECRET}\n- secret\n",
+        f"{SECRET}\r## B <!-- private dm-2 -->\r- secret",
+    ],
+)
+def test_in_doubt_a_line_stays_private(text) -> None:
+    _assert_hidden(text, seen_times=0)
+    assert "secret" not in visible_in(text, "dm-2")
+
+
+def test_what_follows_a_section_in_another_is_of_the_outer_one() -> None:
+    text = f"{SECRET}\n### B <!-- private dm-2 -->\n- of two\n### C\n- of one\n"
+    assert visible_in(text, "dm-1") == text.replace("### B <!-- private dm-2 -->\n- of two\n", "")
+    assert visible_in(text, "dm-2") == ""
+
+
+def _assert_hidden(text: str, seen_times: int) -> None:
+    """Assert that no reader of a memory file shows what is private in it."""
+    spans = private_spans(text, None)
+    sight = Sight("cli", frozenset, Macros("Aria", "Anna")).of("people/a.md", text)
+    views = [
+        visible_in(text, None),
+        "".join(char for at, char in enumerate(text) if not any(a <= at < b for a, b in spans)),
+        sight.between(0, len(text)),
+        readable(text),
+        repr(bullets_of(text)),
+        repr(bullets_from_session(text, "2026-01-01", "laptop", lambda _: ())),
+        repr(names_of(text)),
+    ]
+    assert [view for view in views if "secret" in view] == []
+    assert views[0].count("open") == seen_times

@@ -83,6 +83,23 @@ def test_the_section_is_known_by_its_title(title) -> None:
     assert aliases_of(f"{title}\n- Bee\n") == ("Bee",)
 
 
+def test_a_paragraph_below_the_list_names_nobody() -> None:
+    page = "# Anna\n\n## Aliases\n\n- Bee\n  (at school)\n- Annie\n\nOnly her aunt, Eve, says so.\n"
+    assert names_of(page) == ("Anna", "Bee", "Annie")
+    assert with_alias(page, "Ann") == page.replace("- Annie\n", "- Annie\n- Ann\n")
+    assert without_alias(page, "Eve") == page
+
+
+def test_names_without_a_list_are_parted_by_commas() -> None:
+    assert aliases_of("## Aliases\n\nBee, Annie\n\nAnn\n") == ("Bee", "Annie", "Ann")
+
+
+def test_code_and_what_is_private_name_nobody() -> None:
+    private = "### In private: DM <!-- private dm -->\n- Eve\n"
+    assert aliases_of(f"## Aliases\n- Bee\n```\n- Code\n```\n{private}") == ("Bee",)
+    assert aliases_of("# A <!-- private dm -->\n## Aliases\n- Eve\n") == ()
+
+
 def test_an_alias_joins_the_end_of_the_list() -> None:
     assert with_alias(PAGE, "Ann") == PAGE.replace("- Captain\n", "- Captain\n- Ann\n")
 

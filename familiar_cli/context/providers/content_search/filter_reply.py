@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from familiar_cli.context.truncate import sentence_ends
+from familiar_cli.markdown import scan
 
 Kind = Literal["answer", "nothing", "escalate", "malformed"]
 
@@ -17,7 +18,6 @@ _MARK: Final = re.compile(
     r"^[ \t>*_#`-]*(answer|escalate)[*_`]*[ \t]*[:：][*_`]*", re.IGNORECASE | re.MULTILINE
 )
 _GREP: Final = re.compile(r"(?:^|[;\s])[*_`]*grep[*_`]*[ \t]*[:：][*_`]*[ \t]*", re.IGNORECASE)
-_FENCE: Final = re.compile(r"^[ \t]*(?:```+|~~~+)[^\n]*$", re.MULTILINE)
 _THOUGHT: Final = re.compile(
     r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -52,7 +52,8 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Repl
         is_cut: The model was stopped at its limit.
         forced: An answer was asked for; there is no further search.
     """
-    said = _FENCE.sub("", _THOUGHT.sub("", text))
+    lines = scan(_THOUGHT.sub("", text))
+    said = "".join("\n" if line.is_fence else line.text for line in lines)
     parts = _parts(said)
     if not parts:
         return Reply("malformed", "its reply has neither ANSWER nor ESCALATE")

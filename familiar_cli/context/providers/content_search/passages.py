@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
+from familiar_cli.markdown import bullet, scan
 from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids, without_references
 from familiar_cli.memory.pages.privacy import private_spans
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 LORE_DIR: Final = "lore/"
 LABEL_CHARS: Final = 80
 _STEM_CHARS: Final = 5
-_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
-_BULLET: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _OURS: Final = re.compile(r"[ \t]*<!-- (?:private [^\s<>]+|lorebook entry [0-9a-f]+) -->")
 _GAP: Final = re.compile(r"\n{3,}")
 
@@ -140,18 +139,17 @@ class Sight:
         """Return where lines stand all of whose turns the prompt shows."""
         if "<!-- turn" not in text:
             return []
-        spans, start, at = [], 0, 0
-        for line in text.splitlines(keepends=True):
-            if not line.strip() or _HEADING.match(line):
-                start = at + len(line)
-            elif _BULLET.match(line):
-                start = at
-            at += len(line)
-            turns = turn_ids(line)
+        spans, start = [], 0
+        for line in scan(text):
+            if not line.text.strip() or line.level:
+                start = line.end
+            elif bullet(line.text):
+                start = line.start
+            turns = turn_ids(line.text)
             if turns:
                 if self.window().issuperset(turns):
-                    spans.append((start, at))
-                start = at
+                    spans.append((start, line.end))
+                start = line.end
         return spans
 
 
@@ -204,7 +202,7 @@ class Judge:
         return "" if any(stem in folded for stem in stems) else why
 
     def _is_there(self, hit: Hit, shown: str) -> str:
-        if all(not line.strip() or _HEADING.match(line) for line in shown.splitlines()):
+        if all(not line.text.strip() or line.level for line in scan(shown)):
             return _EMPTY
         loaded = self.loaded.get(hit.rel_path)
         if loaded:

@@ -1,0 +1,223 @@
+"""Markdown line by line: code blocks, headings, sections, list items, front matter.
+
+Only a newline ends a line, with or without a carriage return before it; form feeds, U+2028 and the
+like are characters of a line. Where HTML or nested blocks matter, `index/markdown` has a parser.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE: Final = re.compile(r"\ufeff? {0,3}(`{3,}|~{3,})([^\n]*)")
+_HEADING: Final = re.compile(r"\ufeff? {0,3}(#{1,6})(?:[ \t]|\r?$)")
+_UNDERLINE: Final = re.compile(r" {0,3}=+[ \t]*\r?$")
+_BULLET: Final = re.compile(r"([ \t]*)([-*+]|[0-9]{1,9}[.)])(?:[ \t]+|(?=\r?\n|\r?\Z))")
+_BOX: Final = re.compile(r"\[([ xX-])\](?:[ \t]+|(?=\r?\n|\r?\Z))")
+_RULE: Final = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*\r?$")
+_FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(.*?)\n)??---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_BLOCK: Final = re.compile(r"#{1,6}(?=\s|$)|>|`{3}|~{3}|[-*_=]{3,}\s*$|\|")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text.
+
+    Args:
+        text: It, with its end.
+        start: Where it begins, in characters.
+        number: Its number, from 1.
+        in_code: It is part of a fenced code block.
+        is_fence: It opens or closes one.
+    """
+
+    text: str
+    start: int
+    number: int
+    in_code: bool = False
+    is_fence: bool = False
+
+    @property
+    def end(self) -> int:
+        """Where the next line begins."""
+        return self.start + len(self.text)
+
+    @property
+    def level(self) -> int:
+        """1 to 6 for a heading, else 0; code holds no headings."""
+        found = None if self.in_code else _HEADING.match(self.text)
+        return len(found[1]) if found else 0
+
+    @property
+    def title(self) -> str:
+        """The words of a heading, without the marks that may close it; empty for other lines."""
+        found = None if self.in_code else _HEADING.match(self.text)
+        words = self.text[found.end() :].strip(" \t\r\n") if found else ""
+        bare = words.rstrip("#")
+        return bare.rstrip(" \t") if bare[-1:] in ("", " ", "\t") else words
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with everything up to the next one that counts.
+
+    Args:
+        start: Where it begins, in characters.
+        lines: Its lines; the heading is the first of them.
+        level: Of the heading; 0 for what stands above the first one.
+        title: The words of the heading.
+    """
+
+    start: int
+    lines: tuple[Line, ...]
+    level: int = 0
+    title: str = ""
+
+    @property
+    def end(self) -> int:
+        """Where the next section begins."""
+        return self.lines[-1].end if self.lines else self.start
+
+    @property
+    def below(self) -> tuple[Line, ...]:
+        """The lines below the heading."""
+        return self.lines[1:] if self.level else self.lines
+
+    @property
+    def body(self) -> str:
+        """The text below the heading."""
+        return "".join(line.text for line in self.below)
+
+
+@dataclass(frozen=True, slots=True)
+class Bullet:
+    """How a list item begins.
+
+    Args:
+        indent: The white space before it.
+        marker: Such as `-` or `12.`.
+        text_at: Where its text begins, in characters; that may be a box.
+        words_at: Where its words begin, behind the box.
+        box: What stands in its box: a space, `x`, `X` or `-`; empty: it has none.
+    """
+
+    indent: str
+    marker: str
+    text_at: int
+    words_at: int
+    box: str = ""
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of `text` with their ends; joined, they are `text`."""
+    return _LINE.findall(text)
+
+
+def newline_of(text: str) -> str:
+    """Return what ends the lines of `text`."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def scan(text: str) -> Iterator[Line]:
+    """Yield the lines of `text`. A code block that nothing closes goes on to the end."""
+    start, fence = 0, ""
+    for number, line in enumerate(_LINE.findall(text), 1):
+        was_code = bool(fence)
+        if "```" in line or "~~~" in line:
+            fence = _fence_after(line, fence)
+        is_code = bool(fence)
+        yield Line(line, start, number, was_code or is_code, was_code != is_code)
+        start += len(line)
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """Return the run that opened the code block that goes on below `line`; empty: there is none."""
+    mark = _FENCE.match(line)
+    if mark is None:
+        return fence
+    if fence:
+        return "" if mark[1].startswith(fence) and not mark[2].strip(" \t\r") else fence
+    return "" if mark[1][0] == "`" and "`" in mark[2] else mark[1]
+
+
+def code_in(text: str) -> Iterator[str]:
+    """Yield what stands in each fenced code block of `text`."""
+    held, is_inside = list[str](), False
+    for line in scan(text):
+        if is_inside and line.is_fence:
+            yield "".join(held)
+            held = []
+        elif is_inside:
+            held.append(line.text)
+        is_inside ^= line.is_fence
+    if held:
+        yield "".join(held)
+
+
+def sections(text: str, deepest: int = 6) -> Iterator[Section]:
+    """Yield the sections of `text`, first what stands above all headings, be it nothing.
+
+    Args:
+        text: Markdown.
+        deepest: Headings below this level begin no section.
+    """
+    start, held, level, title = 0, list[Line](), 0, ""
+    for line in scan(text):
+        if 0 < (own := line.level) <= deepest:
+            yield Section(start, tuple(held), level, title)
+            start, held, level, title = line.start, [], own, line.title
+        held.append(line)
+    yield Section(start, tuple(held), level, title)
+
+
+def title_of(text: str) -> str:
+    """Return the words of the first H1, underlined ones included; empty when there is none."""
+    above = ""
+    for line in scan(text):
+        if line.level == 1 and line.title:
+            return line.title
+        if above and not line.in_code and _UNDERLINE.match(line.text):
+            return above
+        above = "" if line.in_code or line.level else line.text.strip("\ufeff \t\r\n")
+    return ""
+
+
+def bullet(text: str) -> Bullet | None:
+    """Return how the list item begins that `text` is; None when it is none, as `* * *` is."""
+    found = _BULLET.match(text)
+    if found is None or _RULE.match(text):
+        return None
+    box = _BOX.match(text, found.end())
+    if box is None:
+        return Bullet(found[1], found[2], found.end(), found.end())
+    return Bullet(found[1], found[2], found.end(), box.end(), box[1])
+
+
+def without_marker(text: str) -> str:
+    """Return `text` without the mark of a list that it begins with; a box stays."""
+    item = bullet(text)
+    return text[item.text_at :] if item else text
+
+
+def as_paragraph(line: str) -> str:
+    r"""Return one line so that it begins no heading, quotation, code, rule or table: `\# words`."""
+    return f"\\{line}" if _BLOCK.match(line) or _RULE.match(line) else line
+
+
+def split_front_matter(text: str) -> tuple[str | None, str]:
+    """Return the lines of the front matter, None where there is none, and the text below it."""
+    found = _FRONT.match(text)
+    if not found:
+        return None, text.removeprefix("\ufeff")
+    return found[1] or "", text[found.end() :]
+
+
+def body_start(text: str) -> int:
+    """Return where the text below the front matter begins."""
+    found = _FRONT.match(text)
+    return found.end() if found else 0
