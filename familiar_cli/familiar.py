@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.past import Past
     from familiar_cli.memory.people.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.passes.background import Passes
+    from familiar_cli.passes.failures import Failures
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.runs import Runs
 
@@ -244,6 +246,20 @@ class Familiar:
 
         return Jobs()
 
+    @property
+    def failures(self) -> Failures:
+        """The background passes that failed and have not succeeded since."""
+        from familiar_cli.passes.failures import Failures
+
+        return Failures(self.paths.failures)
+
+    @property
+    def passes(self) -> Passes:
+        """The background passes: one process at a time, remembered, retried later."""
+        from familiar_cli.passes.background import Passes
+
+        return Passes(self.paths.root, self.failures)
+
     @cached_property
     def summary_keeper(self) -> SummaryKeeper:
         """What keeps the summaries up with the conversation."""
@@ -255,6 +271,7 @@ class Familiar:
             self.config.history.summary_every,
             self._summariser,
             self.jobs,
+            background=self.passes.summary,
         )
 
     def slot(self, name: str = "main") -> ResolvedSlot:

@@ -1,9 +1,8 @@
-"""When and how days become years: on a command, and by whoever watches."""
+"""Make days, weeks, months, years and digests: on a command, and when they are due."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -20,21 +19,19 @@ from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at
-from familiar_cli.consolidation.plans import hold_back
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.survey import survey
-from familiar_cli.errors import ConfigError, FamiliarError
-from familiar_cli.passes.lapses import CONSOLIDATING, DISTILLING
-from familiar_cli.passes.turnstile import one_at_a_time
+from familiar_cli.errors import ConfigError
+from familiar_cli.passes.events import Event, failed
+from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
 from familiar_cli.review.plans import read_plans
 from familiar_cli.when import read_day
 from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.slots import session_path, slot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
     from datetime import date, datetime
-    from typing import Any, TypeVar
 
     from familiar_cli.config.schema import DistillSettings
     from familiar_cli.consolidation.calendar import Report
@@ -44,16 +41,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
 
-    T = TypeVar("T")
-
 SLOT: Final = "consolidation"
-RETRY_AFTER_S: Final = 900.0
-"""What failed is not tried again more often than this by whoever watches."""
-
-LOOK_S: Final = 60.0
-"""How often whoever watches looks whether something is due."""
-
-_PATIENCE_S: Final = 3600.0  # with another process that consolidates
 _REPLY_TOKENS: Final = 1600  # of a reply that is a plan
 
 
@@ -125,12 +113,14 @@ class Consolidating:
             )
             return await consolidator.run(on_step)
 
-        report = await self._alone(how, run(), CONSOLIDATING)
-        is_whole = only is None and set(tiers) == set(TIERS)
-        if not how.dry_run and (report.failed or is_whole):
-            failed = report.failed[0] if report.failed else None
-            self._familiar.runs.lapses.note(CONSOLIDATING, failed)
-        return report
+        if how.dry_run:
+            return await run()
+        return await self._familiar.passes.named(CONSOLIDATING).run(
+            run,
+            on_wait=how.on_wait,
+            error_in=lambda report: next(iter(report.failed), None),
+            is_whole=only is None and set(tiers) == set(TIERS),
+        )
 
     async def distill(self, name: Name, how: How, *, again: bool = False) -> tuple[Distilled, str]:
         """Make a digest, and tell the person's own program; return it, and what went wrong there.
@@ -138,10 +128,12 @@ class Consolidating:
         Raises:
             FamiliarError: As `Distiller.make`.
         """
-        work = DISTILLING.format(name=name)
-        made = await self._alone(how, self._distiller(how).make(name, again=again), work)
-        if not how.dry_run:
-            self._familiar.runs.lapses.note(work, None)
+
+        async def make() -> Distilled:
+            return await self._distiller(how).make(name, again=again)
+
+        distilling = self._familiar.passes.named(DISTILLING.format(name=name))
+        made = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
         problem = ""
         set_to = self._familiar.config.distill
         if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
@@ -158,64 +150,60 @@ class Consolidating:
         """Return what tells how the digests stand."""
         return self._distiller(How())
 
-    def due_work(self) -> list[str]:
-        """Return what is to be done now: periods by their names, and digests by theirs.
+    async def run_due(self, how: How, *, at_once: bool = True) -> list[Event]:
+        """Do what is due, and return what came of it. What failed stays due.
 
-        Raises:
-            FamiliarError: The memory or the history cannot be read.
+        Args:
+            how: How.
+            at_once: Also what failed a short time ago.
         """
-        found: list[str] = []
+        events: list[Event] = []
         if self._familiar.config.consolidation.auto == "on":
-            states = self._states()
-            plans = read_plans(self._familiar.memory)
-            found += [
-                period.name
-                for tier in TIERS
-                for period in states.periods(tier)
-                if (one := states.of(period)).wants_work and not hold_back(plans, one)
-            ]
-        if self._familiar.config.distill.auto == "on":
-            found += self.distiller().due()
-        return found
-
-    async def run_due(self, how: How | None = None) -> list[str]:
-        """Do what is due, and return in lines what came of it. A failure leaves it due.
-
-        Raises:
-            LockedError: Another process is still at it.
-            FamiliarError: The memory or the history cannot be read.
-        """
-        how = how or How()
-        told: list[str] = []
-        if self._familiar.config.consolidation.auto == "on":
-            report = await self.consolidate(how)
-            told += [f"made {done.rel_path}" for done in report.done]
-            told += [f"{name} waits for your yes: {plan}" for name, plan in report.held.items()]
-            told += [f"error: {error}" for error in report.failed]
+            events += await self._attempt(CONSOLIDATING, partial(self._made, how), at_once=at_once)
         if self._familiar.config.distill.auto == "on":
             for name in NAMES:  # each may make the next one due
-                if name in self.distiller().due():
-                    told += await self._distilled(name, how)
-        return told
+                command, work = DISTILLING.format(name=name), partial(self._distilled, name, how)
+                events += await self._attempt(command, work, at_once=at_once)
+        return events
 
-    async def _distilled(self, name: Name, how: How) -> list[str]:
+    async def _attempt(
+        self, command: str, work: Callable[[], Awaitable[list[Event]]], *, at_once: bool
+    ) -> list[Event]:
+        """Do one kind of work unless it is to be retried later; a failure is an event."""
+        attempt = self._familiar.passes.named(command)
+        if not at_once and attempt.retry_in_s:
+            return []
         try:
-            made, problem = await self.distill(name, how)
-        except FamiliarError as error:
-            return [f"error: {error}"]
-        return [f"{made.outcome} {made.rel_path}", *([problem] if problem else [])]
+            return await work()
+        except Exception as error:  # noqa: BLE001  # what one kind raises stops no other
+            return [failed(command, as_failure(error), attempt.retry_in_s)]
 
-    async def _alone(self, how: How, work: Coroutine[Any, Any, T], name: str) -> T:
-        """Do some work while no other process does; a failure is remembered by `name`."""
-        if how.dry_run:
-            return await work
-        lock = self._familiar.paths.root / ".consolidation.lock"
-        try:
-            async with one_at_a_time(lock, _PATIENCE_S, how.on_wait):
-                with self._familiar.runs.lapses.noting(name):
-                    return await work
-        finally:
-            work.close()
+    async def _made(self, how: How) -> list[Event]:
+        report = await self.consolidate(how)
+        retry_in_s = self._familiar.passes.named(CONSOLIDATING).retry_in_s
+        made = [
+            Event("made", f"made {done.rel_path}", CONSOLIDATING, {"rel_path": done.rel_path})
+            for done in report.done
+        ]
+        held = [
+            _held(CONSOLIDATING, f"{period} waits for your yes: {plan}", plan)
+            for period, plan in report.held.items()
+        ]
+        return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
+
+    async def _distilled(self, name: Name, how: How) -> list[Event]:
+        command = DISTILLING.format(name=name)
+        with self._familiar.passes.named(command).recording():
+            if name not in self.distiller().due():
+                return []
+        made, problem = await self.distill(name, how)
+        message = f"{made.outcome} {made.rel_path}"
+        notes = [Event("note", problem, command)] if problem else []
+        if made.outcome == "made":
+            return [Event("made", message, command, {"rel_path": made.rel_path}), *notes]
+        if made.outcome == "held":
+            return [_held(command, message, made.plan_id), *notes]
+        return [Event("note", message, command), *notes]
 
     def _states(self, only: Period | None = None, *, everything: bool = False) -> PeriodStates:
         return survey(
@@ -298,55 +286,8 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     return read_day(name, clock_now() - timedelta(hours=cutoff_hour), familiar.zone)
 
 
-def due_work(familiar: Familiar, now: datetime | None = None) -> list[str]:
-    """Return what is to be done now; see `Consolidating.due_work`."""
-    return Consolidating(familiar, now).due_work()
-
-
-async def run_due(
-    familiar: Familiar, now: datetime | None = None, how: How | None = None
-) -> list[str]:
-    """Do what is due now; see `Consolidating.run_due`."""
-    return await Consolidating(familiar, now).run_due(how)
-
-
-async def tend(
-    familiar: Familiar,
-    stop: asyncio.Event,
-    *,
-    once: bool = False,
-    is_busy: Callable[[], bool] = lambda: False,
-    on_note: Callable[[str], None],
-) -> None:
-    """Do what is due now, and whenever something is, until `stop` is set.
-
-    What failed stays due, and is tried again after `RETRY_AFTER_S`.
-
-    Args:
-        familiar: Whose memory.
-        stop: Ends it.
-        once: Catch up and end.
-        is_busy: Whether memory is being written just now; then it waits.
-        on_note: Told what was made and what went wrong.
-    """
-    while not stop.is_set():
-        wait_s = LOOK_S
-        if not is_busy():
-            told = await _told_of(familiar, on_note)
-            wait_s = RETRY_AFTER_S if any(line.startswith("error: ") for line in told) else LOOK_S
-            for line in told:
-                on_note(line)
-        if once:
-            return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), wait_s)
-
-
-async def _told_of(familiar: Familiar, on_note: Callable[[str], None]) -> list[str]:
-    try:
-        return await run_due(familiar, how=How(on_wait=on_note))
-    except FamiliarError as error:
-        return [f"error: {error}"]
+def _held(command: str, message: str, plan_id: str) -> Event:
+    return Event("held", message, command, {"plan_id": plan_id})
 
 
 def _check_on_disk(slot: ResolvedSlot) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.passes.lapses import Lapse
+    from familiar_cli.passes.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Status:
     unindexed_files: int
     last_turn: LastTurn | None
     written: WrittenStatus = WrittenStatus()
-    failures: tuple[Lapse, ...] = ()
+    failures: tuple[Failure, ...] = ()
     summary: SummaryStatus = SummaryStatus()
     desk: DeskStatus = DeskStatus()
 
@@ -159,7 +159,7 @@ def status_of(familiar: Familiar) -> Status:
         unindexed_files=_unindexed(familiar, walk),
         last_turn=_last(past.last),
         written=past.written,
-        failures=familiar.runs.lapses.all(),
+        failures=familiar.failures.all(),
         summary=_summary_of(familiar),
         desk=_desk_of(familiar),
     )
@@ -244,30 +244,30 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     """Return how the summaries are; a private one that failed is told as well. Makes no file."""
     if not is_plain(familiar.paths.history):
         return SummaryStatus()
-    from familiar_cli.clock import iso
     from familiar_cli.history.summaries import PUBLIC
+    from familiar_cli.passes.failures import summary_name
 
     summaries, private = familiar.summaries, familiar.channels.private()
     try:
         scopes = [PUBLIC, *(scope for scope in summaries.scopes() if scope in private)]
-        states = {scope: summaries.state(scope) for scope in scopes}
         newest = {scope: summaries.latest(scope, private) for scope in scopes}
         behind = sum(
             summaries.count(
-                scope, found.last_turn_id if found else 0, states[scope].wanted_id, -1, private
+                scope, found.last_turn_id if found else 0, summaries.wanted(scope), -1, private
             )
             for scope, found in newest.items()
         )
     finally:
         familiar.history.close()
     public = newest[PUBLIC]
-    failed = next((state for state in states.values() if state.failed_at), None)
+    failures = (familiar.failures.of(summary_name(scope)) for scope in scopes)
+    failed = next((failure for failure in failures if failure), None)
     return SummaryStatus(
         last_turn=public.last_turn_id if public else None,
         behind=behind,
         cut=any(found.cut for found in newest.values() if found),
-        failed=failed.failure if failed else "",
-        failed_at=iso(failed.failed_at) if failed and failed.failed_at else None,
+        failed=failed.message if failed else "",
+        failed_at=failed.at if failed else None,
         private=sum(scope != PUBLIC and found is not None for scope, found in newest.items()),
     )
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output, with_models
+from familiar_cli.commands._base import App, familiar_of, output, run_async, with_models
 
 if TYPE_CHECKING:
-    from familiar_cli.writer.types import Report
+    from familiar_cli.familiar import Familiar
 
 app = App()
 
@@ -27,36 +27,43 @@ def daemon(
 ) -> None:
     """Stay, and write memory while others talk: at the threshold, and after a silence.
 
-    It catches up when it starts. Ctrl-C or a polite kill ends it; a pass that is under way is
-    broken off between two steps, and goes on at the next start. What `familiar consolidate` and
-    `familiar distill` make, it makes when it is due.
+    It catches up when it starts. SIGINT (Ctrl-C) or SIGTERM ends it; a pass that is under way is
+    cancelled between two steps, and goes on at the next start. What `familiar consolidate` and
+    `familiar distill` make, it makes when it is due. A pass that fails is retried after 1, 2, 5, 10
+    and then every 15 minutes, also after a restart; --once tries at once. With --json each event
+    is one line, and the last line is the answer.
 
     \b
     familiar daemon
     familiar daemon --once
+    familiar daemon --json
     """
-    from familiar_cli.actions.write_memory import stay
-    from familiar_cli.ui.writer_page import report_text, told_after
+    import asyncio
+
+    from familiar_cli.actions.daemon import Daemon
+    from familiar_cli.passes.failures import WRITING
+    from familiar_cli.passes.watching import stopped_by_signals
+    from familiar_cli.ui.daemon_page import Narrator
 
     out = output(ctx)
-    lines: list[dict[str, object]] = []
+    narrator = Narrator(out, has_lines=not once)
 
-    def tell(report: Report) -> None:
-        if not report.turns_covered and report.error is None:
-            return
-        lines.append(report.to_json())
-        for line in report_text(report).splitlines():
-            out.note(line)
-        for note in told_after(report):
-            out.note(note)
+    async def run(familiar: Familiar) -> Daemon:
+        stop = asyncio.Event()
+        daemon = Daemon(familiar, stop, narrator.report, narrator.event)
+        with stopped_by_signals(stop):
+            await (daemon.catch_up() if once else daemon.watch(poll))
+        return daemon
 
     with with_models(familiar_of(ctx)) as familiar:
-        if not once:
-            out.note(f"Watching {familiar.paths.id}; Ctrl-C ends it.")
-        failed = stay(familiar, once=once, poll_s=poll, on_report=tell, on_note=out.note)
+        errors = run_async(run(familiar)).errors
         waiting = familiar.history.unsummarised_count()
-    if failed is not None and once:
-        failed.data = {"passes": lines, "remaining": waiting}
-        raise failed
-    out.answer({"passes": lines, "remaining": waiting}, lambda: None)
-    out.note(f"{waiting} turns wait." if waiting else "All turns are written down.")
+        data = {
+            "passes": narrator.passes,
+            "remaining": waiting,
+            "failures": list(familiar.failures.all()),
+        }
+    if once and WRITING in errors:
+        errors[WRITING].data = data
+        raise errors[WRITING]
+    narrator.end(data, list(errors.values()))

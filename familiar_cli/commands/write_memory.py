@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, moment_of, output, with_models
+from familiar_cli.commands._base import App, familiar_of, moment_of, output, run_async, with_models
 from familiar_cli.commands._options import DryRunAsked, Review, SinceTurns
 
 if TYPE_CHECKING:
@@ -61,16 +61,24 @@ def write_memory(
             told = memory_writer(familiar).estimate(since=moment, again=again)
             return out.answer(told, page.estimate_text(told))
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
+        interrupted: list[Report] = []
         with page.progress(out) as on_step:
-            report = write_now(
+            writing = write_now(
                 familiar,
                 mode,
                 on_wait=out.note,
+                on_interrupt=interrupted.append,
                 on_step=on_step,
                 since=moment,
                 again=again,
                 most_steps=steps,
             )
+            try:
+                report = run_async(writing)
+            except KeyboardInterrupt:
+                if not interrupted:
+                    raise
+                report = interrupted[0]
     return _answer(out, report, dry_run=dry_run)
 
 

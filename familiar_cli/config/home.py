@@ -71,9 +71,9 @@ class FamiliarPaths:
         return self.root / "quarantine"
 
     @property
-    def writer_lock(self) -> Path:
-        """The lock that a pass of the memory writer holds."""
-        return self.root / ".writer.lock"
+    def failures(self) -> Path:
+        """One file for each background pass that failed and has not succeeded since."""
+        return self.runs / "failed"
 
     @property
     def lock(self) -> Path:

@@ -90,20 +90,13 @@ class Summariser:
         self._label = label
         self._zone = zone
 
-    async def refresh(
-        self,
-        scope: str,
-        through_id: int,
-        private: frozenset[str],
-        before_step: Callable[[], bool] = lambda: True,
-    ) -> int:
+    async def refresh(self, scope: str, through_id: int, private: frozenset[str]) -> int:
         """Bring the summary of a scope forward, and return how many steps that took.
 
         Args:
             scope: Which summary.
             through_id: The last turn that it shall cover.
             private: The channels that are private now.
-            before_step: Asked before each step; False ends the work.
 
         Raises:
             ModelError: A step failed; the summary stays as the steps before it left it.
@@ -115,7 +108,7 @@ class Summariser:
             old = self._summaries.latest(scope)
             after_id = old.last_turn_id if old else 0
             turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, private)
-            if not turns or not before_step():
+            if not turns:
                 return step
             await self._step(scope, old, turns)
         return self._limits.steps

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.clock import now
 from familiar_cli.context.summarising import scope_of
 from familiar_cli.context.types import Place
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import LockedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from familiar_cli.context.summarising import Summariser
     from familiar_cli.context.trace import Trace
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.jobs import Jobs
+    from familiar_cli.passes.background import Pass
 
 SLOT: Final = "history_summary"
-CLAIM_S: Final = 600.0
-"""How long a process that dies can keep the others from a summary."""
-
-RETRY_AFTER: Final = timedelta(minutes=10)
-"""A summary that failed is not tried again at every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +45,7 @@ class SummaryKeeper:
         every: How many turns must have left the prompt; 0: nothing is ever summarised.
         summariser: Makes what brings a summary forward.
         jobs: Who does it, after the reply.
+        background: Gives the background pass for a scope.
     """
 
     def __init__(
@@ -60,13 +55,15 @@ class SummaryKeeper:
         every: int,
         summariser: Callable[[], Summariser],
         jobs: Jobs,
+        *,
+        background: Callable[[str], Pass],
     ) -> None:
         self._summaries = summaries
         self._private = private
         self._every = every
         self._summariser = summariser
+        self._background = background
         self._jobs = jobs
-        self._holder = secrets.token_hex(8)
 
     def look_back(self, trace: Trace) -> Due | None:
         """Take on the work that a turn has made due, if any; nothing is done yet.
@@ -78,7 +75,9 @@ class SummaryKeeper:
         if due is None:
             return None
         self._summaries.want(due.scope, due.through_id)
-        if self._rests(due) or not self._jobs.add(due.name, lambda: self._refresh(due)):
+        if self._background(due.scope).retry_in_s:
+            return None
+        if not self._jobs.add(due.name, lambda: self._refresh(due)):
             return None
         return due
 
@@ -92,25 +91,12 @@ class SummaryKeeper:
         turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, private)
         return Due(scope, through_id, turns) if turns >= self._every else None
 
-    def _rests(self, due: Due) -> bool:
-        failed_at = self._summaries.state(due.scope).failed_at
-        return failed_at is not None and now() - failed_at < RETRY_AFTER
-
     async def _refresh(self, due: Due) -> None:
-        if not self._claim(due):
-            return  # another process is at it
-        try:
-            await self._summariser().refresh(
-                due.scope, due.through_id, self._private(), lambda: self._claim(due)
-            )
-        except FamiliarError as error:
-            self._summaries.fail(due.scope, str(error), now())
-            raise
-        finally:
-            self._summaries.release(due.name, self._holder)
+        def work() -> Awaitable[int]:
+            return self._summariser().refresh(due.scope, due.through_id, self._private())
 
-    def _claim(self, due: Due) -> bool:
-        return self._summaries.claim(due.name, self._holder, now(), CLAIM_S)
+        with suppress(LockedError):  # another process is at it
+            await self._background(due.scope).run(work, wait_s=0)
 
 
 def _oldest_shown(trace: Trace) -> int:

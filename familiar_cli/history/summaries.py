@@ -1,4 +1,4 @@
-"""What has been said, in short: the rolling summary, its steps, and who is making the next one.
+"""What has been said, in short: the rolling summary and its steps.
 
 There is one summary of all channels that are not private, and one of each private channel: its
 `scope` is that channel's id. Each step is a row, named by the last turn that it covers. All of it
@@ -49,14 +49,7 @@ TABLES: Final = (
     ) WITHOUT ROWID""",
     """CREATE TABLE summary_state (
         scope TEXT PRIMARY KEY,
-        wanted_id INTEGER NOT NULL DEFAULT 0,
-        failure TEXT NOT NULL DEFAULT '',
-        failed_at_ms INTEGER NOT NULL DEFAULT 0
-    )""",
-    """CREATE TABLE claims (
-        name TEXT PRIMARY KEY,
-        holder TEXT NOT NULL,
-        until_ms INTEGER NOT NULL
+        wanted_id INTEGER NOT NULL DEFAULT 0
     )""",
 )
 _BITS: Final = 63
@@ -82,21 +75,6 @@ class Summary:
     made_at: datetime
     model: str
     cut: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryState:
-    """How far a summary should reach, and how the last attempt failed.
-
-    Args:
-        wanted_id: The turn up to which it should reach.
-        failure: Why the last attempt failed; empty when it did not.
-        failed_at: When that was, in UTC; None when it did not.
-    """
-
-    wanted_id: int = 0
-    failure: str = ""
-    failed_at: datetime | None = None
 
 
 class Summaries:
@@ -142,7 +120,7 @@ class Summaries:
         return sorted(unpack(row[0]) for row in self._rows(sql))
 
     def keep(self, summary: Summary, channels: Collection[str]) -> None:
-        """Keep a step and the channels whose turns it added; an attempt that failed is forgotten.
+        """Keep a step and the channels whose turns it added.
 
         Raises:
             FamiliarError: It could not be written; nothing changed.
@@ -161,10 +139,6 @@ class Summaries:
                 "INSERT OR IGNORE INTO summary_channels VALUES (?, ?)",
                 [(pack(summary.scope), pack(channel_id)) for channel_id in channels],
             )
-            connection.execute(
-                "UPDATE summary_state SET failure = '', failed_at_ms = 0 WHERE scope = ?",
-                (pack(summary.scope),),
-            )
 
     def forget(self, scope: str) -> None:
         """Throw a scope's summaries away; they can be made again."""
@@ -172,13 +146,10 @@ class Summaries:
             for table in ("summaries", "summary_channels"):
                 connection.execute(f"DELETE FROM {table} WHERE scope = ?", (pack(scope),))  # noqa: S608
 
-    def state(self, scope: str) -> SummaryState:
-        """Return how far a summary should reach, and how the last attempt went."""
-        sql = "SELECT wanted_id, failure, failed_at_ms FROM summary_state WHERE scope = ?"
-        for wanted_id, failure, failed_at_ms in self._rows(sql, pack(scope)):
-            failed_at = from_ms(failed_at_ms) if failure else None
-            return SummaryState(to_number(wanted_id), unpack(failure), failed_at)
-        return SummaryState()
+    def wanted(self, scope: str) -> int:
+        """Return the turn up to which a summary should reach; 0: nothing is wanted yet."""
+        sql = "SELECT wanted_id FROM summary_state WHERE scope = ?"
+        return next((to_number(row[0]) for row in self._rows(sql, pack(scope))), 0)
 
     def want(self, scope: str, turn_id: int) -> None:
         """Say that a summary should reach up to a turn."""
@@ -188,37 +159,6 @@ class Summaries:
         )
         with self._history.change() as connection:
             connection.execute(sql, (pack(scope), turn_id))
-
-    def fail(self, scope: str, reason: str, at: datetime) -> None:
-        """Remember that an attempt failed, and why; the summary stays as it is."""
-        sql = (
-            "INSERT INTO summary_state (scope, failure, failed_at_ms) VALUES (?, ?, ?) "
-            "ON CONFLICT (scope) DO UPDATE SET failure = excluded.failure, "
-            "failed_at_ms = excluded.failed_at_ms"
-        )
-        with self._history.change() as connection:
-            connection.execute(sql, (pack(scope), pack(reason), in_ms(at)))
-
-    def claim(self, name: str, holder: str, at: datetime, seconds: float) -> bool:
-        """Return whether `holder` may do the work `name`, for so many seconds (again).
-
-        No other holder may, in whatever process, until then or until it is released.
-        """
-        sql = (
-            "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-            "holder = excluded.holder, until_ms = excluded.until_ms "
-            "WHERE holder = excluded.holder OR until_ms <= ?"
-        )
-        now_ms = in_ms(at)
-        values = (pack(name), holder, now_ms + int(1000 * seconds), now_ms)
-        with self._history.change() as connection:
-            return bool(connection.execute(sql, values).rowcount)
-
-    def release(self, name: str, holder: str) -> None:
-        """Let go of a claim."""
-        with self._history.change() as connection:
-            sql = "DELETE FROM claims WHERE name = ? AND holder = ?"
-            connection.execute(sql, (pack(name), holder))
 
     def turns(
         self, scope: str, after_id: int, through_id: int, limit: int, private: Collection[str]

@@ -1,1 +1,1 @@
-"""The passes room: background work that runs once at a time, is remembered, and is tried again."""
+"""Background passes: work that runs in one process at a time, is remembered, and is retried."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.status import DeskStatus, Listed, Status, SummaryStatus
-    from familiar_cli.passes.lapses import Lapse
+    from familiar_cli.passes.failures import Failure
 
 MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
 
@@ -49,8 +49,8 @@ def _lines(status: Status, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     if status.turns:
         yield "written", _written(status, zone)
         yield "summary", _summary(status.summary, zone)
-    for lapse in status.failures:
-        yield "failed", _failed(lapse, zone)
+    for failure in status.failures:
+        yield "failed", _failed(failure, zone)
     desk = status.desk
     if desk.reminders or desk.problem:
         yield "reminders", _reminders(desk)
@@ -77,11 +77,14 @@ def _written(status: Status, zone: tzinfo | None) -> str:
     return f"{reaches}; {wait}" if waiting else reaches
 
 
-def _failed(lapse: Lapse, zone: tzinfo | None) -> str:
+def _failed(failure: Failure, zone: tzinfo | None) -> str:
     """Return what failed, when, why, what mends it, and what tries it again."""
-    again = "" if "again" in lapse.hint else "Then run it again." if lapse.hint else "Run it again."
-    mend = " ".join(part for part in (lapse.hint, again) if part)
-    return f"`{lapse.command}` at {local(lapse.at, zone)}: {lapse.message}. {mend}"
+    hint = failure.hint
+    again = "" if "again" in hint else "Then run it again." if hint else "Run it again."
+    mend = " ".join(part for part in (hint, again) if part)
+    times = f", {failure.attempts} times in a row" if failure.attempts > 1 else ""
+    at = local(failure.at, zone)
+    return f"`{failure.command}` at {at}{times}: {failure.message}. {mend}"
 
 
 def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import read_plain, write_whole
-from familiar_cli.passes.lapses import Lapses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,11 +60,6 @@ class Runs:
             return []
         lines = read_plain(path).decode("utf-8").splitlines()
         return [json.loads(line) for line in lines]
-
-    @property
-    def lapses(self) -> Lapses:
-        """What failed last, and has not succeeded since."""
-        return Lapses(self._directory / "failed")
 
     def keep_reply(self, run: str, text: str) -> Path:
         """Put a reply that could not be used away, word for word, and return where it is.

@@ -9,18 +9,21 @@ from datetime import timedelta
 import pytest
 
 from familiar_cli import tokens
-from familiar_cli.clock import now
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.summarising import Limits, Summariser
-from familiar_cli.context.summary_keeper import CLAIM_S, SummaryKeeper
+from familiar_cli.context.summary_keeper import SummaryKeeper
 from familiar_cli.context.trace import make_trace
 from familiar_cli.errors import ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.jobs import Jobs
 from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.memory.store.lock import held
+from familiar_cli.passes.background import Passes
+from familiar_cli.passes.failures import Failures
 from tests.context.support import ANNA, request
+from tests.support.passes import set_back
 
 
 @pytest.fixture
@@ -34,6 +37,11 @@ def talk(store, count, channel="cli") -> None:
         store.append(channel, "user", f"turn {number}", author=ANNA)
 
 
+def background(store) -> Passes:
+    root = store.path.parent
+    return Passes(root, Failures(root / "runs" / "failed"))
+
+
 def past(store, *replies, every=10, private=()) -> tuple[SummaryKeeper, Jobs]:
     jobs, summaries = Jobs(), Summaries(store)
     summariser = Summariser(
@@ -44,7 +52,14 @@ def past(store, *replies, every=10, private=()) -> tuple[SummaryKeeper, Jobs]:
         name="Aria",
         label=str,
     )
-    keeper = SummaryKeeper(summaries, lambda: frozenset(private), every, lambda: summariser, jobs)
+    keeper = SummaryKeeper(
+        summaries,
+        lambda: frozenset(private),
+        every,
+        lambda: summariser,
+        jobs,
+        background=background(store).summary,
+    )
     return keeper, jobs
 
 
@@ -138,12 +153,11 @@ def test_two_processes_do_not_make_the_same_summary(store) -> None:
     look, jobs = past(store, "So far.")
     due = look.look_back(trace(store))
     summaries = Summaries(store)
-    summaries.claim(due.name, "another process", now(), CLAIM_S)
 
-    assert jobs.drain().done == (due.name,)
+    with held(background(store).summary(PUBLIC).lock_path, 0):
+        assert jobs.drain().done == (due.name,)
     assert summaries.latest(PUBLIC) is None
 
-    summaries.release(due.name, "another process")
     look.look_back(trace(store))
     jobs.drain()
     assert summaries.latest(PUBLIC).text == "So far."
@@ -153,21 +167,33 @@ def test_a_failure_is_remembered_and_rests_for_a_while(store) -> None:
     talk(store, 40)
     look, jobs = past(store, ModelError("the server is gone"), "So far.")
     look.look_back(trace(store))
+    failed = background(store).summary(PUBLIC)
 
     ((_, reason),) = jobs.drain().failed
 
     assert reason == "the server is gone"
-    state = Summaries(store).state(PUBLIC)
-    assert state.failure == "the server is gone"
+    assert failed.failures.of(failed.name).message == "the server is gone"
     assert look.look_back(trace(store)) is None
 
-    Summaries(store).fail(PUBLIC, state.failure, now() - timedelta(minutes=11))
+    set_back(failed.failures, failed.name, timedelta(minutes=1))
     assert look.look_back(trace(store)) is not None
     jobs.drain()
-    assert Summaries(store).state(PUBLIC).failure == ""
+    assert failed.failures.of(failed.name) is None
 
 
-def test_work_that_is_broken_off_lets_go_of_its_claim(store) -> None:
+def test_a_private_summary_that_failed_holds_up_no_other(store) -> None:
+    talk(store, 40)
+    talk(store, 40, "dm")
+    look, jobs = past(store, ModelError("gone"), "So far.", private=["dm"])
+    look.look_back(trace(store, channel="dm"))
+    jobs.drain()
+
+    assert look.look_back(trace(store, channel="dm")) is None
+    assert look.look_back(trace(store)) is not None
+    jobs.cancel()
+
+
+def test_work_that_is_broken_off_lets_go_of_its_lock(store) -> None:
     talk(store, 40)
     look, jobs = past(store)
     due = look.look_back(trace(store))
@@ -180,4 +206,6 @@ def test_work_that_is_broken_off_lets_go_of_its_claim(store) -> None:
         Summaries(store), Slow([]), tokens.heuristic(), Limits(9, 900), name="A", label=str
     )
     assert jobs.drain(0.3).cancelled == (due.name,)
-    assert Summaries(store).claim(due.name, "heir", now(), 1)
+    with held(background(store).summary(PUBLIC).lock_path, 0):
+        pass
+    assert background(store).summary(PUBLIC).retry_in_s == 0

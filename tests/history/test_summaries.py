@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.summaries import PUBLIC, Summaries, Summary, SummaryState
+from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
 
 ANNA = Author("discord", "1", display_name="Anna")
@@ -37,7 +38,7 @@ def talk(store, *channels) -> None:
 
 def test_looking_makes_no_file(store, summaries) -> None:
     assert summaries.latest(PUBLIC) is None
-    assert summaries.state(PUBLIC) == SummaryState()
+    assert summaries.wanted(PUBLIC) == 0
     assert summaries.scopes() == []
     assert summaries.turns(PUBLIC, 0, 99, 9, ()) == []
     assert not store.path.exists()
@@ -92,40 +93,33 @@ def test_turns_come_in_batches_from_the_oldest(store, summaries) -> None:
     assert summaries.count(PUBLIC, 1, 5, 3, ()) == 3
 
 
-def test_a_failure_is_remembered_until_a_step_is_kept(summaries) -> None:
-    summaries.want(PUBLIC, 40)
-    summaries.fail(PUBLIC, "the reply was blank", NOW)
-    assert summaries.state(PUBLIC) == SummaryState(40, "the reply was blank", NOW)
-
-    summaries.keep(summary(40), {"a"})
-    assert summaries.state(PUBLIC) == SummaryState(40)
-
-
 def test_what_is_wanted_never_moves_back(summaries) -> None:
     summaries.want(PUBLIC, 40)
     summaries.want(PUBLIC, 30)
 
-    assert summaries.state(PUBLIC).wanted_id == 40
+    assert summaries.wanted(PUBLIC) == 40
 
 
-def test_one_holder_at_a_time_may_do_the_work(tmp_path) -> None:
-    with (
-        closing(HistoryStore(tmp_path / "history.db")) as one,
-        closing(HistoryStore(tmp_path / "history.db")) as two,
-    ):
-        first, second = Summaries(one), Summaries(two)
-        assert first.claim("w", "first", NOW, 60)
-        assert not second.claim("w", "second", NOW + timedelta(seconds=59), 60)
-        assert first.claim("w", "first", NOW + timedelta(seconds=30), 60)
-        second.release("w", "second")
-        assert not second.claim("w", "second", NOW + timedelta(seconds=80), 60)
-        first.release("w", "first")
-        assert second.claim("w", "second", NOW, 60)
-
-
-def test_a_claim_whose_holder_died_runs_out(summaries) -> None:
-    assert summaries.claim("w", "dead", NOW, 60)
-    assert summaries.claim("w", "heir", NOW + timedelta(seconds=60), 60)
+def test_a_history_with_the_columns_and_the_table_of_earlier_versions_still_opens(tmp_path) -> None:
+    with closing(HistoryStore(tmp_path / "history.db")) as made:
+        Summaries(made).keep(summary(40), {"a"})
+    with closing(sqlite3.connect(tmp_path / "history.db")) as connection:
+        connection.executescript(
+            """
+            ALTER TABLE summary_state ADD COLUMN failure TEXT NOT NULL DEFAULT '';
+            ALTER TABLE summary_state ADD COLUMN failed_at_ms INTEGER NOT NULL DEFAULT 0;
+            INSERT INTO summary_state VALUES ('', 90, 'gone', 1);
+            CREATE TABLE claims (name TEXT PRIMARY KEY, holder TEXT NOT NULL,
+                                 until_ms INTEGER NOT NULL);
+            INSERT INTO claims VALUES ('history_summary:', 'dead', 9999999999999);
+            """
+        )
+    with closing(HistoryStore(tmp_path / "history.db")) as store:
+        summaries = Summaries(store)
+        assert summaries.wanted(PUBLIC) == 90
+        summaries.want("dm", 7)
+        summaries.keep(summary(50), {"a"})
+        assert (summaries.wanted("dm"), summaries.latest(PUBLIC).last_turn_id) == (7, 50)
 
 
 def test_text_of_every_kind_comes_back(summaries) -> None:

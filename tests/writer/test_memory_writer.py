@@ -17,7 +17,7 @@ from familiar_cli.errors import ConfigError, FamiliarError, LockedError, Request
 from familiar_cli.history import HistoryStore
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.pages.evidence import turn_ids
-from familiar_cli.passes.turnstile import one_at_a_time
+from familiar_cli.passes.exclusive import exclusive
 from familiar_cli.writer.marker import MARKER
 from familiar_cli.writer.runs import Runs
 from tests.writer.support import (
@@ -217,7 +217,7 @@ def test_two_runs_at_once_wait_for_each_other(world):
     order = []
 
     async def go(name, hold_s):
-        async with one_at_a_time(lock, 5):
+        async with exclusive(lock, 5):
             order.append(f"{name} in")
             await asyncio.sleep(hold_s)
             order.append(f"{name} out")
@@ -234,7 +234,7 @@ def test_whoever_will_not_wait_is_told_and_loses_nothing(world):
     lock = world.root / ".writer.lock"
 
     async def go():
-        async with one_at_a_time(lock, 1), one_at_a_time(lock, 0):
+        async with exclusive(lock, 1), exclusive(lock, 0):
             raise AssertionError
 
     with pytest.raises(LockedError, match="did not begin"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.errors import ModelError
-from familiar_cli.writer.scheduler import MemoryWriterScheduler, is_due
-from familiar_cli.writer.watch import until, watch
+from familiar_cli.errors import FamiliarError, ModelError
+from familiar_cli.history import WRITER, HistoryStore
+from familiar_cli.writer.scheduler import MemoryWriterScheduler, due_turns, is_due
 
 
 class Passes:
@@ -116,15 +118,103 @@ async def test_a_pass_that_fails_is_told_of_and_the_next_wish_is_met() -> None:
     await scheduler.close()
 
 
-async def test_what_failed_is_tried_again_after_the_next_silence() -> None:
+async def test_what_failed_is_retried_when_its_time_has_come() -> None:
     passes = Passes(2, takes_s=0, fail=ModelError("no"))
-    scheduler = passes.scheduler(idle_timeout=0.05)
+    scheduler = passes.scheduler(retry_s=0.05)
     await scheduler.flush()
 
     passes.fail = None
     await asyncio.sleep(0.3)
 
     assert passes.covered == [2]
+    await scheduler.close()
+
+
+async def test_new_turns_do_not_bring_a_retry_forward() -> None:
+    passes = Passes(takes_s=0, fail=ModelError("no"))
+    scheduler = passes.scheduler(turn_threshold=1, retry_s=30)
+
+    for _ in range(5):
+        passes.said(scheduler)
+        await asyncio.sleep(0.01)
+
+    assert len(passes.errors) == 1
+    await scheduler.close()
+
+
+async def test_a_pass_asked_for_during_one_that_fails_waits_for_the_retry_too() -> None:
+    passes = Passes(takes_s=0.02, fail=ModelError("no"))
+    scheduler = passes.scheduler(turn_threshold=1, retry_s=30)
+
+    passes.said(scheduler, 3)
+    await asyncio.sleep(0.2)
+
+    assert len(passes.errors) == 1
+    await scheduler.close()
+
+
+async def test_a_failure_of_an_earlier_process_is_waited_out() -> None:
+    passes, left_s = Passes(2, takes_s=0), [0.1]
+    scheduler = passes.scheduler(retry_in_s=lambda: left_s[0])
+
+    scheduler.catch_up()
+    await asyncio.sleep(0.02)
+    assert passes.covered == []
+    left_s[0] = 0
+    await asyncio.sleep(0.2)
+
+    assert passes.covered == [2]
+    await scheduler.close()
+
+
+async def test_a_flush_waits_for_no_retry() -> None:
+    passes = Passes(2, takes_s=0)
+    scheduler = passes.scheduler(retry_in_s=lambda: 900.0)
+
+    await scheduler.flush()
+
+    assert passes.covered == [2]
+    await scheduler.close()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("boom"), ExceptionGroup("g", [OSError("disk")])])
+async def test_any_exception_ends_a_flush_and_is_told_in_one_line(error) -> None:
+    passes = Passes(2, fail=error)
+    scheduler = passes.scheduler()
+
+    await asyncio.wait_for(scheduler.flush(), 5)
+
+    (told,) = passes.errors
+    assert isinstance(told, FamiliarError)
+    assert str(told).startswith(f"Unexpected error: {type(error).__name__}: ")
+    await scheduler.close()
+
+
+async def test_a_flush_ends_when_the_scheduler_is_closed() -> None:
+    passes = Passes(1, takes_s=30)
+    scheduler = passes.scheduler()
+    flushing = asyncio.ensure_future(scheduler.flush())
+    await asyncio.sleep(0.02)
+
+    await scheduler.close()
+
+    await asyncio.wait_for(flushing, 5)
+    assert passes.covered == []
+
+
+async def test_turns_that_cannot_be_counted_are_counted_again_later() -> None:
+    passes = Passes(takes_s=0)
+    scheduler = passes.scheduler(idle_timeout=0.02, retry_s=0.05)
+    passes.said(scheduler)
+    count, scheduler._waiting = scheduler._waiting, lambda: 1 // 0
+    await asyncio.sleep(0.04)
+    scheduler._waiting = count
+    await asyncio.sleep(0.2)
+
+    assert ([str(e) for e in passes.errors], passes.covered) == (
+        ["Unexpected error: ZeroDivisionError: integer division or modulo by zero"],
+        [1],
+    )
     await scheduler.close()
 
 
@@ -140,24 +230,44 @@ async def test_closing_breaks_a_pass_off_and_nothing_more_begins() -> None:
     assert (passes.covered, scheduler.running) == ([], False)
 
 
-async def test_whoever_watches_catches_up_first_and_notices_new_turns() -> None:
-    passes, newest, stop = Passes(3, takes_s=0), [3], asyncio.Event()
-    scheduler = passes.scheduler(turn_threshold=2)
-    watching = asyncio.ensure_future(watch(scheduler, lambda: newest[0], stop, poll_s=0.01))
-    await asyncio.sleep(0.05)
-    assert passes.covered == [3]
-
-    passes.waiting, newest[0] = 2, 5
-    await asyncio.sleep(0.1)
-    stop.set()
-    await watching
-
-    assert passes.covered == [3, 2]
+@pytest.fixture
+def history(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db")) as store:
+        yield store
 
 
-async def test_whoever_only_catches_up_ends_then() -> None:
-    passes = Passes(3)
+def said_at(history, *minutes) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for minute in minutes:
+        history.append("cli", "user", f"At {minute}", at=start + timedelta(minutes=minute))
 
-    await until(asyncio.Event(), passes.scheduler())
 
-    assert passes.covered == [3]
+def due(history, **settings) -> int:
+    usual = {"turn_threshold": 50, "idle_timeout": 1800, "switch": "auto", "is_local": False}
+    return due_turns(history, **{**usual, **settings})
+
+
+@pytest.mark.parametrize(
+    ("minutes", "waiting"),
+    [
+        ((0, 30, 30), 3),  # half an hour before what was said last
+        ((0, 29, 59), 0),  # no half hour between two that follow each other
+        ((0, 29, 60), 0),  # half an hour before the reply is none before what was said
+        ((0, 60), 0),  # only the exchange itself waits
+        ((0, 0, 40, 40), 4),
+        ((0, 40, 40, 40), 0),  # the silence was before an earlier exchange
+    ],
+)
+def test_the_silence_before_the_last_exchange_makes_a_pass_due(history, minutes, waiting) -> None:
+    said_at(history, *minutes)
+    assert due(history) == waiting
+    assert due(history, is_local=True) == 0
+    assert due(history, is_local=True, switch="on") == waiting
+    assert due(history, switch="off") == 0
+
+
+def test_the_silence_counts_only_turns_that_wait(history) -> None:
+    said_at(history, 0, 40, 40)
+    history.move_watermark(WRITER, 1)
+    assert due(history) == 0
+    assert due(history, turn_threshold=2) == 2

@@ -138,13 +138,18 @@ def traces(patient: Patient) -> Iterator[Result]:
 
 def keeping(patient: Patient) -> Iterator[Result]:
     """Look whether the work that keeps memory has failed and not succeeded since."""
-    from familiar_cli.writer.runs import Runs
+    from familiar_cli.passes.failures import SUMMARISING, Failures
 
     if patient.paths is None:
         return
-    for lapse in Runs(patient.paths.runs, patient.paths.quarantine).lapses.all():
-        mend = f"{lapse.hint} Run `{lapse.command}` again.".lstrip()
-        yield warn(f"`{lapse.command}` failed at {lapse.at}: {lapse.message}", mend)
+    failures = Failures(patient.paths.failures)
+    for failure in failures.all():
+        mend = f"{failure.hint} Run `{failure.command}` again.".lstrip()
+        detail = f"`{failure.command}` failed at {failure.at}: {failure.message}"
+        yield warn(detail, mend)
+    if summary := failures.of(SUMMARISING):
+        detail = f"the summary of earlier turns failed at {summary.at}: {summary.message}"
+        yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
 
 
 def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Result]:

@@ -1,4 +1,4 @@
-"""One pass at a time, in whatever process: whoever comes second waits."""
+"""A lock between processes: the second one waits, or is told who holds it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ _STEP_S: Final = 0.2
 
 
 @asynccontextmanager
-async def one_at_a_time(
+async def exclusive(
     lock_path: Path, wait_s: float, on_wait: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[None]:
-    """Hold the writer's lock. A crash of the holder sets it free.
+    """Hold the lock at `lock_path`. A crash of the holder frees it.
 
     Args:
         lock_path: The lock file.
-        wait_s: Longest wait.
+        wait_s: The longest wait.
         on_wait: Told once, who is waited for.
 
     Raises:
-        LockedError: Another pass took longer than `wait_s`.
+        LockedError: Another pass held it for longer than `wait_s`.
+        FamiliarError: The lock file cannot be made.
     """
-    lock = await _taken(lock_path, wait_s, on_wait)
+    lock = await _acquired(lock_path, wait_s, on_wait)
     try:
         yield
     finally:
         lock.__exit__(None, None, None)
 
 
-async def _taken(
+async def _acquired(
     lock_path: Path, wait_s: float, on_wait: Callable[[str], None]
 ) -> AbstractContextManager[None]:
     until = stopwatch_s() + wait_s
-    told = False
+    notified = False
     while True:
         lock = held(lock_path, 0)
         try:
@@ -55,9 +56,9 @@ async def _taken(
                     f"Memory is being written by {who}; this pass did not begin",
                     hint="Try again when it has ended; no turn is lost.",
                 ) from error
-            if not told:
+            if not notified:
                 on_wait(f"Waiting for {who}, which is writing memory.")
-                told = True
+                notified = True
         else:
             return lock
         await asyncio.sleep(_STEP_S)

@@ -1,0 +1,173 @@
+"""Stay, write memory while others talk, and make days, weeks, years and digests when due."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.consolidate import Consolidating, How
+from familiar_cli.actions.write_memory import memory_writer, write_now
+from familiar_cli.passes.events import Event, failed
+from familiar_cli.passes.failures import WRITING, as_failure
+from familiar_cli.passes.watching import until_stopped
+from familiar_cli.writer.scheduler import MemoryWriterScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.writer.types import Report
+
+LOOK_S: Final = 60.0
+"""How often it is looked whether a period or a digest is due."""
+
+
+class Daemon:
+    """Runs the background passes of one familiar. Whatever one of them raises, it goes on.
+
+    Args:
+        familiar: Whose memory.
+        stop: Ends it; a pass under way is cancelled between two steps.
+        on_report: Called after each pass of the memory writer.
+        on_event: Called with everything else that happens.
+
+    Attributes:
+        errors: What failed last and has not succeeded since, by the command that does it.
+    """
+
+    def __init__(
+        self,
+        familiar: Familiar,
+        stop: asyncio.Event,
+        on_report: Callable[[Report], None],
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self._familiar = familiar
+        self._stop = stop
+        self._on_report = on_report
+        self._on_event = on_event
+        self._writing = familiar.passes.named(WRITING)
+        self._unprinted: OSError | None = None
+        self.errors: dict[str, FamiliarError] = {}
+
+    async def catch_up(self) -> None:
+        """Do all that waits or is due, at once, and return.
+
+        Raises:
+            ConfigError: Something is missing to talk to the model.
+            OSError: What happened could not be printed.
+        """
+
+        async def work() -> None:
+            try:
+                await self._write()
+            except Exception as error:  # noqa: BLE001  # periods are made all the same
+                self._failed(as_failure(error))
+            await self._make_periods(at_once=True)
+
+        await self._run(work())
+
+    async def watch(self, poll_s: float) -> None:
+        """Catch up, and go on whenever something waits or is due, until it is stopped.
+
+        A pass that failed is retried later and later; see `failures.RETRY_AFTER`.
+
+        Args:
+            poll_s: How often to look for new turns.
+
+        Raises:
+            ConfigError: Something is missing to talk to the model.
+            FamiliarError: The history cannot be read.
+            OSError: What happened could not be printed.
+        """
+        set_to, history = self._familiar.config.memory_writer, self._familiar.history
+        seen = history.newest_id()
+        scheduler = MemoryWriterScheduler(
+            self._write,
+            history.unsummarised_count,
+            turn_threshold=set_to.turn_threshold,
+            idle_timeout=set_to.idle_timeout,
+            on_error=self._failed,
+            retry_in_s=lambda: self._writing.retry_in_s,
+        )
+
+        async def work() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._watch_turns(scheduler, seen, poll_s))
+                tasks.create_task(self._watch_periods(scheduler))
+
+        self._tell(Event("started", f"Watching {self._familiar.paths.id}; Ctrl-C ends it."))
+        await self._run(work())
+
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            with self._writing.recording():
+                memory_writer(self._familiar, on_wait=self._note)  # or it could never write
+            await until_stopped(work, self._stop)
+        finally:
+            work.close()
+        if self._unprinted:
+            raise self._unprinted
+
+    async def _watch_turns(
+        self, scheduler: MemoryWriterScheduler, seen: int, poll_s: float
+    ) -> None:
+        scheduler.catch_up()
+        try:
+            while True:
+                await asyncio.sleep(poll_s)
+                seen = self._look(scheduler, seen)
+        finally:
+            await scheduler.close()
+
+    def _look(self, scheduler: MemoryWriterScheduler, seen: int) -> int:
+        """Tell the scheduler of new turns, and return the newest one."""
+        try:
+            newest = self._familiar.history.newest_id()
+            if newest != seen:
+                scheduler.notify_turn()
+        except Exception as error:  # noqa: BLE001  # the history may be readable at the next look
+            self._failed(as_failure(error))
+            return seen
+        return newest
+
+    async def _watch_periods(self, scheduler: MemoryWriterScheduler) -> None:
+        while True:
+            await scheduler.idle()
+            await self._make_periods(at_once=False)
+            await asyncio.sleep(LOOK_S)
+
+    async def _write(self) -> None:
+        report = await write_now(self._familiar, on_wait=self._note)
+        if report.error is None:
+            self.errors.pop(WRITING, None)
+        self._print(lambda: self._on_report(report))
+        if report.error:
+            raise report.error
+
+    async def _make_periods(self, *, at_once: bool) -> None:
+        how = How(on_wait=self._note)
+        for event in await Consolidating(self._familiar).run_due(how, at_once=at_once):
+            if event.error is None:
+                self.errors.pop(event.command, None)
+            self._tell(event)
+
+    def _failed(self, error: FamiliarError) -> None:
+        self._tell(failed(WRITING, error, self._writing.retry_in_s))
+
+    def _note(self, message: str) -> None:
+        self._tell(Event("note", message))
+
+    def _tell(self, event: Event) -> None:
+        if event.error:
+            self.errors[event.command] = event.error
+        self._print(lambda: self._on_event(event))
+
+    def _print(self, call: Callable[[], None]) -> None:
+        """Print something; when nobody can read it any more, end."""
+        try:
+            call()
+        except OSError as error:
+            self._unprinted = error
+            self._stop.set()

@@ -1,0 +1,58 @@
+"""What `familiar daemon` prints while it runs, and when it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.clock import iso, now
+from familiar_cli.passes.events import Event
+from familiar_cli.passes.failures import WRITING
+from familiar_cli.ui.emit import write_json
+from familiar_cli.ui.writer_page import report_text, told_after
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.types import Report
+
+
+class Narrator:
+    """Prints what happens: lines for people on stderr, and with `--json` one line each on stdout.
+
+    Args:
+        out: Where the command's words go.
+        has_lines: With `--json`, each event is a line; False: there is only the answer.
+
+    Attributes:
+        passes: The passes of the memory writer that did something, as `--json` shows them.
+    """
+
+    def __init__(self, out: Output, *, has_lines: bool) -> None:
+        self._out = out
+        self._has_lines = has_lines and out.as_json
+        self.passes: list[dict[str, Any]] = []
+
+    def report(self, report: Report) -> None:
+        """Print what a pass of the memory writer did, unless that is nothing."""
+        if not report.turns_covered and report.error is None:
+            return
+        self.passes.append(report.to_json())
+        lines = [*report_text(report).splitlines(), *told_after(report)]
+        data = {"report": report.to_json()}
+        self.event(Event("wrote", "\n".join(lines), WRITING, data))
+
+    def event(self, event: Event) -> None:
+        """Print an event."""
+        if self._has_lines:
+            write_json(event.to_json(iso(now())))
+        self._out.note(f"error: {event.message}" if event.error else event.message)
+
+    def end(self, data: dict[str, Any], errors: Sequence[FamiliarError]) -> None:
+        """Print the answer, and what failed."""
+        waiting = data["remaining"]
+        self._out.note(f"{waiting} turns wait." if waiting else "All turns are written down.")
+        if errors:  # it ended because it was told to, so the exit code is that of success
+            self._out.partial(data, errors, lambda: None, exit_code=0)
+        self._out.answer(data, lambda: None)
