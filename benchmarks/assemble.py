@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.actions.talk import assemble
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
+from familiar_cli.files import SETTLED_NS
 from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
@@ -65,13 +66,14 @@ def make(home: Path, size: tuple[int, int]) -> str:
         path = memory / "people" / f"cli-{number}.md"
         page = f"# Person {number}\n\n{text(chance, 60)}\n\n## Aliases\n\n- Nick{number}\n"
         path.write_text(page, encoding="utf-8")
-        os.utime(path, (LONG_AGO_S, LONG_AGO_S))  # what was written just now is looked at twice
+        os.utime(path, (LONG_AGO_S, LONG_AGO_S))
     for field in ("description", "personality", "scenario"):
         own = memory / "self" / f"{field}.md"
         own.parent.mkdir(exist_ok=True)
         own.write_text(field_markdown(field, text(chance, 150)), encoding="utf-8")
     (home / name / "character.toml").write_text('[llm]\npreset = "custom"\n', encoding="utf-8")
     fill(home / name / "history.db", chance, turns)
+    time.sleep(SETTLED_NS / 1e9)  # what was written just now is looked at twice
     with Familiar.load_from_disk(home, name) as familiar, closing(familiar.names()) as names:
         names.refresh()  # the first look at all files is no part of a turn
         familiar.index.refresh()

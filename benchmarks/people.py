@@ -21,6 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from familiar_cli import files
 from familiar_cli.actions.talk import assemble
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LIMIT = 1.5
 SIZES = (10, 1_000, 10_000)
 LONG_AGO_S = 1e9
+files.SETTLED_NS = -1  # what was written just now would be looked at twice
 ANNA = Author("discord", "1", display_name="Anna")
 SAID = "Has Zoë3 Bell seen nick5 or 山田2号? The rest of you will have to wait until the morning."
 

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.errors import LockedError
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 TEMP_PREFIX: Final = ".tmp-familiar-"
 """How the names of files begin that are renamed when they are whole."""
+
+SETTLED_NS: Final = 3_000_000_000
+"""How old a change must be before times are trusted: FAT counts in steps of two seconds, and a file
+server's clock may be a little off."""
 
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 # Opening a named pipe without O_NONBLOCK waits for a writer who may never come.
@@ -45,6 +49,39 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
             return file.read(most_bytes)
     finally:
         os.close(descriptor)
+
+
+class Stamp(NamedTuple):
+    """What tells, without reading a file, whether it is as it was. A tuple, as there are many.
+
+    Args:
+        size_bytes: Its size.
+        mtime_ns: When its content changed.
+        ctime_ns: When anything of it changed; on Windows, which does not tell, as `mtime_ns`.
+        settled: Its last change is so old that another one would show.
+    """
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    settled: bool
+
+    def shows_no_change_since(self, seen: Stamp) -> bool:
+        """Tell whether the file is still as it was when `seen` was taken."""
+        return seen.settled and self[:3] == seen[:3]
+
+
+def stamp_of(status: os.stat_result, looked_ns: int) -> Stamp:
+    """Return the stamp of a file.
+
+    Args:
+        status: How it looks.
+        looked_ns: A time before that look; see `clock.wall_ns`.
+    """
+    mtime_ns = status.st_mtime_ns
+    ctime_ns = mtime_ns if os.name == "nt" else status.st_ctime_ns
+    settled = looked_ns - max(mtime_ns, ctime_ns) > SETTLED_NS
+    return Stamp(status.st_size, mtime_ns, ctime_ns, settled)
 
 
 def is_plain(path: str | Path) -> bool:

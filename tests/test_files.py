@@ -9,11 +9,23 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from familiar_cli.clock import wall_ns
 from familiar_cli.errors import LockedError
-from familiar_cli.files import TEMP_PREFIX, Disk, locked, temp_in, write_whole
+from familiar_cli.files import (
+    SETTLED_NS,
+    TEMP_PREFIX,
+    Disk,
+    locked,
+    stamp_of,
+    temp_in,
+    write_whole,
+)
 from tests.support.dying import DIED, Dying
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="the system has no such thing")
@@ -184,3 +196,47 @@ def test_a_disk_makes_no_file_where_one_is(tmp_path) -> None:
     with pytest.raises(FileExistsError):
         Disk().create(str(tmp_path / "a.txt"), b"new")
     assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def status(size: int, changed_ns: int, step_ns: int, *, restored: bool = False) -> SimpleNamespace:
+    """Return what a file system that tells time in such steps says of a file."""
+    told_ns = changed_ns - changed_ns % step_ns
+    return SimpleNamespace(
+        st_size=size, st_mtime_ns=0 if restored else told_ns, st_ctime_ns=told_ns
+    )
+
+
+moments = st.integers(min_value=0, max_value=20_000_000_000)
+
+
+@given(
+    st.lists(moments, min_size=3, max_size=3).map(sorted),
+    st.sampled_from([1, 4_000_000, 1_000_000_000, 2_000_000_000]),
+    st.booleans(),
+)
+def test_no_edit_after_a_look_goes_unseen_whatever_the_steps_of_time(order, step, restored) -> None:
+    first, looked, second = order
+    seen = stamp_of(status(7, first, step), looked)
+    now = stamp_of(status(7, second, step, restored=restored and os.name != "nt"), 10**12)
+    assert not now.shows_no_change_since(seen)
+
+
+@given(moments, st.integers(min_value=SETTLED_NS + 1), st.integers(min_value=0))
+def test_a_file_that_was_left_alone_shows_it(changed, then, later) -> None:
+    seen = stamp_of(status(7, changed, 1), changed + then)
+    assert stamp_of(status(7, changed, 1), changed + then + later).shows_no_change_since(seen)
+
+
+def test_another_size_shows_at_once() -> None:
+    seen = stamp_of(status(7, 5, 1), 10**12)
+    assert not stamp_of(status(8, 5, 1), 10**12).shows_no_change_since(seen)
+
+
+def test_an_edit_of_the_same_size_at_the_same_time_shows(tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one")
+    seen = stamp_of(path.stat(), wall_ns())
+    times = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    path.write_text("two")
+    os.utime(path, ns=times)
+    assert not stamp_of(path.stat(), wall_ns()).shows_no_change_since(seen)

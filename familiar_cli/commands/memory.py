@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.memory.store.types import Skipped
+    from familiar_cli.memory.store.types import Skipped, Walk
     from familiar_cli.ui.emit import Output
 
 app = group("Read and change the memory directory, look at its past, and bring that back.")
@@ -52,7 +52,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
         from familiar_cli.ui.terminal import print_page
 
         return print_page(tree_page(found.files, familiar.zone)) if found.files else None
-    return _lines(out, found, [entry.rel_path for entry in found.files])
+    return _lines(out, _data(found), [entry.rel_path for entry in found.files])
 
 
 @app.command()
@@ -258,6 +258,12 @@ def _change(
     out.answer(data, applied_text(tx.result, dry_run=dry_run))
     if dry_run:
         out.note("Nothing was changed (--dry-run).")
+
+
+def _data(walk: Walk) -> dict[str, object]:
+    fields = ("rel_path", "is_dir", "size_bytes", "modified")
+    files = [{name: getattr(entry, name) for name in fields} for entry in walk.files]
+    return {"files": files, "skipped": walk.skipped}
 
 
 def _lines(out: Output, data: object, lines: list[str]) -> None:

@@ -9,24 +9,19 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.clock import now
 from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
     from pathlib import Path
 
     from familiar_cli.memory.store.types import MemoryEntry
 
-_VERSION: Final = 2
-_ROW: Final = 5
-# A file as young as this may change again without its size or time telling.
-_TOO_YOUNG: Final = timedelta(seconds=5)
+_VERSION: Final = 3
+_ROW: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +46,7 @@ class Cache:
         viewpoint: Who looked, and how they count days. From another one a year must settle anew.
 
     Attributes:
-        files: What the files said.
+        files: What the files said, each beside its stamp; of those only that would show a change.
         settled: The years that are done with, by name.
     """
 
@@ -83,14 +78,13 @@ class Cache:
         return cache
 
     def write(self) -> None:
-        """Keep what was seen, but for files so young that they may change unseen."""
+        """Keep what was seen."""
         if self.path is None:
             return
-        youngest = stamp_time(now() - _TOO_YOUNG)
         value = {
             "version": _VERSION,
             "viewpoint": self.viewpoint,
-            "files": {p: row for p, row in self.files.items() if row[1] < youngest},
+            "files": self.files,
             "settled": {year: [s.stamp, s.coverage] for year, s in self.settled.items()},
         }
         if value == self._kept:
@@ -101,28 +95,20 @@ class Cache:
 
 
 def stamp_of(entries: Iterable[MemoryEntry]) -> str:
-    """Return what changes whenever one of these files does; empty while one of them is too young.
-
-    Like every quick check, it goes by the size and the time of a file.
-    """
-    found = tuple(entries)
-    youngest = now() - _TOO_YOUNG
-    if any(entry.modified >= youngest for entry in found):
-        return ""
-    rows = [f"{e.rel_path}\0{e.size_bytes}\0{e.modified.timestamp()}\0" for e in found]
+    """Return what changes whenever one of these files does; empty while one may change unseen."""
+    rows = []
+    for entry in entries:
+        if entry.stamp is None or not entry.stamp.settled:
+            return ""
+        rows.append(f"{entry.rel_path}\0{entry.stamp[:3]}\0")
     return blake2b("".join(rows).encode(), digest_size=16).hexdigest()
-
-
-def stamp_time(moment: datetime) -> str:
-    """Return the time of a file as it is compared."""
-    return moment.isoformat(timespec="milliseconds")
 
 
 def _is_row(row: Any) -> bool:  # noqa: ANN401
     return (
         isinstance(row, list)
-        and [type(value) for value in row[:3]] == [int, str, str]
+        and [type(value) for value in row[:4]] == [int, int, int, str]
         and len(row) == _ROW
-        and isinstance(row[3], dict | None)
-        and isinstance(row[4], bool)
+        and isinstance(row[4], dict | None)
+        and isinstance(row[5], bool)
     )

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.consolidation.blocks import blocks
-from familiar_cli.consolidation.cache import Cache, Settled, stamp_of, stamp_time
+from familiar_cli.consolidation.cache import Cache, Settled, stamp_of
 from familiar_cli.consolidation.naming import (
     MONTH_CHARS,
     SESSIONS,
@@ -203,15 +203,16 @@ def _take_in(library: Library, files: Sequence[File], cutoff_hour: int) -> None:
 def _facts(
     store: MemoryStore, entry: MemoryEntry, known: Mapping[str, Any], seen: dict[str, Any]
 ) -> File:
-    stamp = [entry.size_bytes, stamp_time(entry.modified)]
+    stamp = list(entry.stamp[:3]) if entry.stamp and entry.stamp.settled else None
     row = known.get(entry.rel_path)
-    if row is not None and row[:2] == stamp:
+    if row is not None and row[:3] == stamp:
         seen[entry.rel_path] = row
-        return File(entry.rel_path, row[2], row[3], row[4])
+        return File(entry.rel_path, *row[3:])
     try:
         file = facts_of(entry.rel_path, store.read_file(entry.rel_path))
     except FamiliarError as error:
         return File(entry.rel_path, problem=str(error))
     sources = None if file.sources is None else dict(file.sources)
-    seen[entry.rel_path] = [*stamp, file.digest, sources, file.says]
+    if stamp:
+        seen[entry.rel_path] = [*stamp, file.digest, sources, file.says]
     return file

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from familiar_cli.files import Stamp
     from familiar_cli.index.embedder import Embedder
-    from familiar_cli.index.scan import Stamp
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped

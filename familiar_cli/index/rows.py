@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
+    from familiar_cli.files import Stamp
     from familiar_cli.index.chunking import Cut, Span
-    from familiar_cli.index.scan import Stamp
 
 KEY_BYTES: Final = 16
 _INSERT: Final = (
@@ -71,9 +71,9 @@ def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp) -> None:
     """Note how a file with unchanged content looks now."""
     with transaction(connection):
         connection.execute(
-            "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size_bytes = ?, settled = ?"
+            "UPDATE documents SET size_bytes = ?, mtime_ns = ?, ctime_ns = ?, settled = ?"
             " WHERE rel_path = ?",
-            (*_seen(seen), rel_path),
+            (*seen, rel_path),
         )
 
 
@@ -112,10 +112,6 @@ def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, by
     )
 
 
-def _seen(seen: Stamp) -> tuple[int, int, int, bool]:
-    return seen.mtime_ns, seen.ctime_ns, seen.size_bytes, seen.settled
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One row of `documents`."""
@@ -131,12 +127,12 @@ class _Row:
         made = self.made
         day = made.day.isoformat() if made.day else ""
         cursor = connection.execute(
-            "INSERT INTO documents (rel_path, sha256, mtime_ns, ctime_ns, size_bytes, settled,"
+            "INSERT INTO documents (rel_path, sha256, size_bytes, mtime_ns, ctime_ns, settled,"
             " title, day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.rel_path,
                 self.sha256,
-                *_seen(self.seen),
+                *self.seen,
                 made.title,
                 day,
                 made.instance,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from familiar_cli.clock import now as clock_now
+from familiar_cli.clock import wall_ns
+from familiar_cli.files import Stamp, stamp_of
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.store.files import Tree
 from familiar_cli.memory.store.walk import UNREADABLE, scan
@@ -16,22 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.memory.store.types import Skipped
-
-SETTLED_NS: Final = 2_000_000_000
-"""How old a change must be before times are trusted; FAT counts in steps of two seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What tells, without reading a file, that it was probably not touched.
-
-    `settled` is false for a file that changed so lately that an edit right after would not show.
-    """
-
-    mtime_ns: int
-    ctime_ns: int
-    size_bytes: int
-    settled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +39,12 @@ class Scan:
 def look(root: Path, connection: sqlite3.Connection) -> Scan:
     """Compare the memory directory at `root` with what the index holds."""
     held = {
-        path: (mtime, ctime, size, settled)
-        for path, mtime, ctime, size, settled in connection.execute(
-            "SELECT rel_path, mtime_ns, ctime_ns, size_bytes, settled FROM documents"
+        path: Stamp(*stamp)
+        for path, *stamp in connection.execute(
+            "SELECT rel_path, size_bytes, mtime_ns, ctime_ns, settled FROM documents"
         )
     }
+    looked_ns = wall_ns()
     suspects: dict[str, Stamp] = {}
     same = 0
     found, skipped = scan(Tree(root), "", hidden=False)
@@ -66,28 +52,22 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
         if not rel_path.lower().endswith(SUFFIXES):
             continue
         try:
-            stat = os.lstat(path)
+            now = stamp_of(os.lstat(path), looked_ns)
         except OSError:
             continue
-        now = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, 1)
-        if held.pop(rel_path, None) == now:
+        seen = held.pop(rel_path, None)
+        if seen and now.shows_no_change_since(seen):
             same += 1
         else:
-            suspects[rel_path] = _stamp(stat)
+            suspects[rel_path] = now
     closed = tuple(one for one in skipped if one.reason.startswith(UNREADABLE))
     return Scan(suspects, tuple(held), same, closed)
 
 
 def stamp(path: Path) -> Stamp | None:
     """Return how the file at `path` looks, or None when there is no plain file."""
+    looked_ns = wall_ns()
     try:
-        stat = path.lstat()
+        return stamp_of(path.lstat(), looked_ns)
     except OSError:
         return None
-    return _stamp(stat)
-
-
-def _stamp(stat: os.stat_result) -> Stamp:
-    newest = max(stat.st_mtime_ns, stat.st_ctime_ns if os.name != "nt" else 0)
-    settled = clock_now().timestamp() * 1e9 - newest > SETTLED_NS
-    return Stamp(stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, settled)

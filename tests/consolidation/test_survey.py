@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from familiar_cli import files
 from familiar_cli.consolidation.coverage import coverage
 from familiar_cli.consolidation.library import _runs
 from familiar_cli.consolidation.naming import period_in, session_day, year_in
@@ -24,6 +25,13 @@ DAYS = [
     *("2025-07-07", "2025-12-28", "2025-12-29", "2026-01-04", "2026-05-05"),
 ]
 LONG_AGO = 1_700_000_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _old_files():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "SETTLED_NS", -1)
+        yield
 
 
 class OldLife(Life):
@@ -126,9 +134,9 @@ def test_from_another_viewpoint_nothing_is_settled(tmp_path) -> None:
         b"",
         b"[]",
         b"{",
-        b'{"version": 2}',
+        b'{"version": 3}',
         b"\xff",
-        b'{"version": 2, "files": {"a": 1}, "viewpoint": "laptop 5 UTC", "settled": {"2024": 3}}',
+        b'{"version": 3, "files": {"a": 1}, "viewpoint": "laptop 5 UTC", "settled": {"2024": 3}}',
     ],
 )
 def test_a_cache_that_is_damaged_is_no_cache(tmp_path, content) -> None:

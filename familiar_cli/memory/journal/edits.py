@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
-from familiar_cli.files import read_plain, write_whole
+from familiar_cli.files import read_plain, stamp_of, write_whole
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.store import paths
@@ -30,10 +30,6 @@ TABLE = "familiar-seen.json"
 LOOKED = "familiar-looked"
 PAUSE = 20  # at most a twentieth of the time goes into looking at all files
 _CLOCK_STEP_S = 2.0  # how far a file system's time may be ahead of the machine's
-_UNSURE_NS = 3_000_000_000  # FAT tells time in steps of two seconds
-
-Signature = list[int]
-"""Size, time of change, and, except on Windows, time of the last change of any kind."""
 
 
 class Edits:
@@ -56,7 +52,7 @@ class Edits:
         self._table = os.path.join(repository.path, TABLE)
         state = repository.tree_of(head)
         self._known, self._same_table = self._load(state)
-        self._now_ns = int(clock.now().timestamp() * 1e9)
+        self._now_ns = clock.wall_ns()
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
@@ -89,8 +85,9 @@ class Edits:
         known = self._known.get(rel_path)
         try:
             status = os.lstat(path)
-            seen = _signature(status)
-            if known and known[1] == seen:
+            stamp = stamp_of(status, self._now_ns)
+            seen = list(stamp[:3]) if stamp.settled else None
+            if known and seen and known[1] == seen:
                 return None
             if status.st_size > MAX_READ_BYTES:
                 self.unreadable.append(rel_path)
@@ -103,7 +100,7 @@ class Edits:
             return None
         id_ = object_id("blob", content)
         self._same_table = False
-        self._known[rel_path] = (id_, seen if self._now_ns - seen[-1] > _UNSURE_NS else None)
+        self._known[rel_path] = (id_, seen)
         return None if known and known[0] == id_ else content
 
     def _out_of_sight(self) -> tuple[str, ...]:
@@ -116,7 +113,7 @@ class Edits:
                 self.unreadable.append(skipped.rel_path)
         return tuple(found) or ("\0",)  # no path begins so
 
-    def _load(self, state: str | None) -> tuple[dict[str, tuple[str, Signature | None]], bool]:
+    def _load(self, state: str | None) -> tuple[dict[str, tuple[str, list[int] | None]], bool]:
         """Return what is known of each file in the tree `state`: its id, and its signature."""
         read = self._repository.tree
         try:
@@ -154,9 +151,3 @@ def note_time(repository: Repository, took_s: float) -> None:
     path = os.path.join(repository.path, LOOKED)
     with suppress(OSError):
         write_whole(path, f"{took_s:.6f}\n", durable=False)
-
-
-def _signature(status: os.stat_result) -> Signature:
-    if os.name == "nt":  # there, st_ctime is when a file was made
-        return [status.st_size, status.st_mtime_ns]
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.files import Stamp, stamp_of
 from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.mentions import find_mentions, key_of
@@ -40,7 +41,6 @@ MOST_STATS: Final = 250
 
 _INDEX: Final = "aliases.sqlite"
 _SUFFIX: Final = ".md"
-_RACY_NS: Final = 2_000_000_000  # within this, two changes may bear the same time (FAT: 2 s)
 _BATCH: Final = 500
 _MOST_NAMED: Final = 3
 
@@ -114,12 +114,12 @@ class Aliases:
         Raises:
             FamiliarError: The directory or the index cannot be used.
         """
-        stamp = self._stamp()
-        if stamp is None and not self._index.exists():
+        signature = self._signature_of_directory()
+        if signature is None and not self._index.exists():
             return
         state = self._index.state()
-        if thorough or not _is_fresh(state, stamp):
-            self._read_changed(stamp, state)
+        if thorough or not _is_fresh(state, signature):
+            self._read_changed(signature, state)
 
     def publish(self) -> tuple[str, ...]:
         """Make `_aliases.json` say what the files say; return what is to be told of the old one.
@@ -184,23 +184,24 @@ class Aliases:
 
     def _signature_of_json(self) -> str:
         try:
-            return _signature(os.stat(os.path.join(self._root, *ALIASES_JSON.split("/"))))
+            status = os.stat(os.path.join(self._root, *ALIASES_JSON.split("/")))
         except OSError:
             return ""
+        return _words(stamp_of(status, wall_ns()))
 
-    def _stamp(self) -> str | None:
+    def _signature_of_directory(self) -> str | None:
         """Return what shows that entries of the directory came or went; None: there is none."""
+        looked_ns = wall_ns()
         try:
             status = os.stat(self._directory)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unreadable(error) from error
-        return f"{status.st_ino} {status.st_mtime_ns}"
+        return _signature(status, looked_ns)
 
-    def _read_changed(self, stamp: str | None, state: Mapping[str, str]) -> None:
-        looked_ns = wall_ns()
-        there = self._scan(looked_ns) if stamp else {}
+    def _read_changed(self, signature: str | None, state: Mapping[str, str]) -> None:
+        there = self._scan() if signature else {}
         known = self._index.signatures()
         gone = [slug for slug in known if slug not in there]
         changed = [slug for slug, signature in there.items() if known.get(slug) != signature]
@@ -209,22 +210,19 @@ class Aliases:
         for at in range(0, len(changed), _BATCH):
             batch = changed[at : at + _BATCH]
             self._index.replace(batch, [self._person(slug, there[slug]) for slug in batch])
-        seen = {"directory": stamp or "", "count": str(len(there))}
-        if not _is_settled(state, stamp) or any(state.get(n) != seen[n] for n in seen):
-            self._index.keep({**seen, "looked_ns": str(looked_ns)})
+        seen = {"directory": signature or "", "count": str(len(there))}
+        if any(state.get(name) != value for name, value in seen.items()):
+            self._index.keep(seen)
 
-    def _scan(self, looked_ns: int) -> dict[str, str]:
+    def _scan(self) -> dict[str, str]:
         """Return the signature of each person's file."""
-        found = {}
+        found, looked_ns = {}, wall_ns()
         try:
             with os.scandir(self._directory) as entries:
                 for entry in entries:
                     slug = slug_in(f"{PEOPLE_DIR}/{entry.name}")
                     if slug and not paths.unreadable(entry.name) and entry.is_file():
-                        status = entry.stat()
-                        racy = status.st_mtime_ns > looked_ns - _RACY_NS
-                        # A file so young may change again and look the same; so it is read again.
-                        found[slug] = _signature(status) + (f" {looked_ns}" if racy else "")
+                        found[slug] = _signature(entry.stat(), looked_ns)
         except OSError as error:
             raise _unreadable(error) from error
         return found
@@ -241,20 +239,23 @@ class Aliases:
         return Person(slug, names, "", signature)
 
 
-def _is_fresh(state: Mapping[str, str], stamp: str | None) -> bool:
+def _is_fresh(state: Mapping[str, str], signature: str | None) -> bool:
     """Return whether it is enough to have looked at the directory."""
-    return int(state.get("count", 0)) > MOST_STATS and _is_settled(state, stamp)
+    is_large = int(state.get("count", 0)) > MOST_STATS
+    return is_large and signature is not None and state.get("directory") == signature
 
 
-def _is_settled(state: Mapping[str, str], stamp: str | None) -> bool:
-    """Return whether the directory is as it was, and had been so for a while when looked at."""
-    if stamp is None or state.get("directory") != stamp:
-        return False
-    return int(stamp.split()[1]) < int(state.get("looked_ns", 0)) - _RACY_NS
+def _signature(status: os.stat_result, looked_ns: int) -> str:
+    """Return what is the same at every look until there is a change.
+
+    What is so young that it may change again and look the same is never the same.
+    """
+    stamp = stamp_of(status, looked_ns)
+    return _words(stamp) if stamp.settled else f"{_words(stamp)} {looked_ns}"
 
 
-def _signature(status: os.stat_result) -> str:
-    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+def _words(stamp: Stamp) -> str:
+    return f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns}"
 
 
 def _listed(slugs: object) -> list[str]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from familiar_cli.files import Stamp
+
 MISSING: Final = "missing"
 """As `expect`: the file must not exist yet."""
 
@@ -31,12 +33,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """One file or directory. `rel_path` is POSIX, below the memory root."""
+    """One file or directory.
+
+    Args:
+        rel_path: POSIX, below the memory root.
+        is_dir: It is a directory.
+        size_bytes: Its size; 0 of a directory.
+        modified: When it was changed, in UTC, cut to milliseconds.
+        stamp: What shows whether it is changed again; None: nobody looked.
+    """
 
     rel_path: str
     is_dir: bool
     size_bytes: int
     modified: datetime
+    stamp: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, TooManyResultsError
+from familiar_cli.files import stamp_of
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MemoryEntry, Skipped, Walk
 
@@ -48,10 +50,10 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
 def walk(tree: Tree, rel_path: str, *, hidden: bool) -> Walk:
     """Return what `MemoryStore.walk` promises."""
     found, skipped = scan(tree, rel_path, hidden=hidden)
-    files = []
+    files, looked_ns = [], wall_ns()
     for name, path in found:
         try:
-            files.append(_entry(name, os.lstat(path), is_dir=False))
+            files.append(_entry(name, os.lstat(path), looked_ns, is_dir=False))
         except OSError as error:
             skipped.append(Skipped(name, _reason(error)))
     return Walk(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
@@ -65,14 +67,15 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
         if clean:
             raise tree.not_found(clean, "directory")
         return []
-    entries = []
+    entries, looked_ns = [], wall_ns()
     for name in _listdir(start, clean):
         if not _is_shown(name, hidden=hidden) or paths.unreadable(name):
             continue
         real = os.path.realpath(os.path.join(start, name))
         if paths.inside(tree.real, real) and os.path.exists(real):
             path = f"{clean}/{name}" if clean else name
-            entries.append(_entry(path, os.stat(real), is_dir=os.path.isdir(real)))
+            is_dir = os.path.isdir(real)
+            entries.append(_entry(path, os.stat(real), looked_ns, is_dir=is_dir))
     if len(entries) > limit:
         raise TooManyResultsError(
             f"{clean or '.'!r} holds {len(entries):,} entries, more than the limit of {limit:,}",
@@ -160,10 +163,11 @@ def _is_link(entry: os.DirEntry[str]) -> bool:
     return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
 
 
-def _entry(rel_path: str, status: os.stat_result, *, is_dir: bool) -> MemoryEntry:
+def _entry(rel_path: str, status: os.stat_result, looked_ns: int, *, is_dir: bool) -> MemoryEntry:
     ms = max(_EARLIEST_MS, min(status.st_mtime_ns // _NS_PER_MS, _LATEST_MS))
     modified = _EPOCH + timedelta(milliseconds=ms)
-    return MemoryEntry(rel_path, is_dir, 0 if is_dir else status.st_size, modified)
+    stamp = stamp_of(status, looked_ns)
+    return MemoryEntry(rel_path, is_dir, 0 if is_dir else stamp.size_bytes, modified, stamp)
 
 
 def _reason(error: OSError) -> str:

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from familiar_cli import files
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import edits
 
@@ -96,7 +97,7 @@ def test_unchanged_files_are_not_read_again(world, monkeypatch) -> None:
     world.commit("first", **{f"f{n}": f"{n}" for n in range(20)})
     for path in world.store.root.rglob("*"):
         os.utime(path, (10, 10))
-    monkeypatch.setattr(edits, "_UNSURE_NS", -1)  # as if the files had been old already
+    monkeypatch.setattr(files, "SETTLED_NS", -1)  # as if the files had been old already
     world.store.catch_up()
     read = []
     monkeypatch.setattr(edits, "object_id", lambda *args: read.append(args) or "x")

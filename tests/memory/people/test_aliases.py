@@ -9,6 +9,7 @@ import sqlite3
 
 import pytest
 
+from familiar_cli import files
 from familiar_cli.memory.people import aliases as module
 from familiar_cli.memory.people.aliases import ALIASES_JSON, Aliases, Named
 from familiar_cli.memory.store.store import MemoryStore
@@ -33,10 +34,11 @@ def person(store, slug, *aliases, title="") -> None:
     store.write_file(f"people/{slug}.md", f"# {title or slug}\n\n## Aliases\n\n{listed}")
 
 
-def age(store) -> None:
+def age(store, monkeypatch) -> None:
     """Make everything as old as if it had been there for years."""
     for path in [*store.root.rglob("*"), store.root / "people"]:
         os.utime(path, LONG_AGO)
+    monkeypatch.setattr(files, "SETTLED_NS", -1)
 
 
 def found(names, text) -> dict[str, tuple[str, ...]]:
@@ -182,7 +184,7 @@ def test_in_a_large_directory_an_edit_in_place_is_seen_by_a_thorough_look(
     monkeypatch.setattr(module, "MOST_STATS", 2)
     for number in range(4):
         person(store, f"discord-{number}", f"Nicky{number}")
-    age(store)
+    age(store, monkeypatch)
     names.refresh()
     path = store.root / "people" / "discord-1.md"
     path.write_bytes(path.read_bytes().replace(b"Nicky1", b"Micky1"))
@@ -195,7 +197,7 @@ def test_in_a_large_directory_a_file_that_comes_is_seen_at_once(store, names, mo
     monkeypatch.setattr(module, "MOST_STATS", 2)
     for number in range(4):
         person(store, f"discord-{number}", f"Nicky{number}")
-    age(store)
+    age(store, monkeypatch)
     names.refresh()
     person(store, "discord-9", "Bumble")
     assert set(found(names, "Bumble")) == {"bumble"}
@@ -207,7 +209,7 @@ def test_in_a_large_directory_no_file_is_looked_at_while_nothing_changes(
     monkeypatch.setattr(module, "MOST_STATS", 2)
     for number in range(4):
         person(store, f"discord-{number}", f"Nicky{number}")
-    age(store)
+    age(store, monkeypatch)
     names.refresh()
     monkeypatch.setattr(os, "scandir", None)
     assert set(found(names, "Nicky2")) == {"nicky2"}
