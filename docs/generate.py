@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from enum import Enum
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from familiar_cli import cli
+import familiar_cli
+from familiar_cli import cli, errors
 from familiar_cli.bootstrap import bounds, json_text
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES
 from familiar_cli.config import toml_text
@@ -22,6 +26,8 @@ from familiar_cli.memory.store.grep import MAX_PATTERN_CHARS
 from familiar_cli.memory.store.types import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from familiar_cli.config.settings import Setting
 
 WIDTH = 88
@@ -62,6 +68,105 @@ def settings() -> str:
         parts.extend(_setting(member) for member in members)
         parts.append("")
     return "\n".join(parts)
+
+
+LIBRARY = {
+    "A conversation": """
+        Familiar Author Said Modality take_turn TurnResult assemble opening_of Trace
+    """,
+    "The work after a reply": "begin_due_work DueWork Drained",
+    "What is kept": "MemoryStore IndexingMemoryStore HistoryStore Turn",
+    "Finding": "EmbeddingIndex SearchOptions SearchResult",
+    "Making a prompt": """
+        ContextPipeline ContextRequest Contribution Layer Budgeter CharacterProvider HistoryProvider
+        ContentSearchProvider SteppedThinkingPreProcessor RecastPostProcessor
+    """,
+    "Writing memory": "MemoryWriter MemoryWriterScheduler",
+    "Models": "ChatModel ScriptedModel",
+    "Settings": "CharacterConfig ChannelConfig ChannelMode SubscriptionRegistry",
+}
+"""The public names by what they are for; the errors come last, as a tree."""
+
+
+ERRORS = (
+    "The package has {names}. The whole tree is in `familiar_cli.errors`, with the exit code and "
+    "the `code` of `--json`:"
+)
+
+
+def library() -> str:
+    """Return every public name of the package, as `docs/reference/library.md` shows it."""
+    parts = []
+    for title, names in LIBRARY.items():
+        parts += [f"## {title}", *(_public(name) for name in names.split())]
+    listed = {name for names in LIBRARY.values() for name in names.split()}
+    rest = [name for name in familiar_cli.__all__ if name not in listed]
+    assert all(hasattr(errors, name) for name in rest), rest
+    told = ", ".join(f"`{name}`" for name in rest)
+    _, _, tree = (errors.__doc__ or "").strip().partition("\n\n")
+    parts += ["## Errors", ERRORS.format(names=told), f"```text\n{tree}\n```"]
+    return "\n\n".join(parts)
+
+
+def _public(name: str) -> str:
+    """Return a public name with its signature, what it is, and the methods of a class."""
+    found = getattr(familiar_cli, name)
+    head, _, more = (inspect.getdoc(found) or "").partition("\n\n")
+    parts = [f"### {name}", " ".join(head.split())]
+    if inspect.isclass(found) and issubclass(found, Enum):
+        return "\n\n".join([*parts, ", ".join(f"`{member.name}`" for member in found)])
+    if not getattr(found, "_is_protocol", False):
+        parts.append(f"```python\n{_signature(name, found)}\n```")
+    if more:
+        parts.append(f"```text\n{more}\n```")
+    if inspect.isclass(found):
+        parts.append("\n".join(_members(found)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _members(found: type) -> list[str]:
+    """Return a line for each public method and property."""
+    lines = []
+    for name, value in vars(found).items():
+        told = inspect.getdoc(getattr(found, name)) if _is_part(value) else None
+        if told and not name.startswith("_"):
+            head, _, _ = told.partition("\n\n")
+            waits = "await " if inspect.iscoroutinefunction(value) else ""
+            lines.append(f"- `{waits}{name}`: {' '.join(head.split())}")
+    return lines
+
+
+def _is_part(value: object) -> bool:
+    kinds = (property, cached_property, classmethod, staticmethod)
+    return inspect.isfunction(value) or isinstance(value, kinds)
+
+
+def _signature(name: str, found: Callable[..., object]) -> str:
+    """Return a signature with a parameter a line, as a formatter would write it."""
+    lines, keyword_only = [], False
+    signature = inspect.signature(found)
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            lines.append("*")
+        lines.append(_parameter(parameter))
+    prefix = "await " if inspect.iscoroutinefunction(found) else ""
+    returns = "" if inspect.isclass(found) else f" -> {signature.return_annotation}"
+    short = f"{prefix}{name}({', '.join(lines)}){returns}"
+    if len(short) <= WIDTH:
+        return short
+    return "\n".join([f"{prefix}{name}(", *(f"    {line}," for line in lines), f"){returns}"])
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    told = f"{parameter.name}: {parameter.annotation}"
+    default = parameter.default
+    if default is parameter.empty:
+        return told
+    plain = default is None or isinstance(default, (str, int, float, tuple))
+    if isinstance(default, Enum):
+        return f"{told} = {type(default).__name__}.{default.name}"
+    return f"{told} = {default!r}" if plain else f"{told} = ..."
 
 
 def modes() -> str:

@@ -4,8 +4,6 @@ The names in `__all__` are the library. Each is loaded when it is first asked fo
 package alone costs nothing.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this module
 if TYPE_CHECKING:
     from familiar_cli.actions.after_turn import DueWork, begin_due_work

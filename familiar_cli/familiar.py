@@ -285,7 +285,7 @@ class Familiar:
         return resolve(self.config.llm, name)
 
     def model(self, slot: str = "main", *, on_wait: OnText | None = None) -> ChatModel:
-        """Return the model of a slot; the same one each time. `close` ends it.
+        """Return the model of a slot; the same one each time. `aclose` ends it.
 
         Args:
             slot: The slot's name.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,9 +19,10 @@ import familiar_cli
 from familiar_cli import Author, DueWork, Familiar, Said, assemble, begin_due_work, take_turn
 from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.replay import replay
-from tests.support.server import Stall
+from tests.support.pages import ROOT
+from tests.support.server import Fail, Stall
 from tests.support.world import home, live
-from tests.support.writing import answer
+from tests.support.writing import answer, environment
 
 ANNA = Author("discord", "1", display_name="Anna")
 
@@ -224,3 +227,58 @@ async def test_an_interrupted_turn_makes_nothing_due(ada, serve) -> None:
         result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
         assert begin_due_work(familiar, replace(result, interrupted=True)) == DueWork()
         assert familiar.jobs.names == ()
+
+
+def message(channel: str, user_id: str, name: str, text: str, *, to_me: bool = True) -> str:
+    told = {"channel": channel, "user_id": user_id, "name": name, "text": text, "to_me": to_me}
+    return json.dumps(told) + "\n"
+
+
+def bot(tmp_path, *messages: str) -> subprocess.CompletedProcess[str]:
+    """Run the bot of the tutorial."""
+    page = (ROOT / "docs/tutorial/a-bot-in-thirty-lines.md").read_text("utf-8")
+    code = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 35
+    (tmp_path / "bot.py").write_text(code, "utf-8")
+    return subprocess.run(
+        [sys.executable, "bot.py"],
+        cwd=tmp_path,
+        env=environment(),
+        input="".join(messages),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_bot_of_the_tutorial_replies_remembers_and_ends(ada, serve, tmp_path) -> None:
+    plan = answer("Anna keeps bees.", file="people/discord-42.md", turns=(1,))
+    server = serve("Hello, Anna.", "A secret.", "Hello, Bo.", plan)
+    settings = '[memory_writer]\nauto = "on"\nturn_threshold = 7\n'
+    (Path(ada) / "ada" / "character.toml").write_text(settings, "utf-8")
+    done = bot(
+        tmp_path,
+        message("general", "42", "Anna", "I keep bees."),
+        message("general", "7", "Bo", "I do not.", to_me=False),
+        message("dm-42", "42", "Anna", "Psst."),
+        message("general", "7", "Bo", "Hello!"),
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [tuple(json.loads(line).values()) for line in done.stdout.splitlines()] == [
+        ("general", "Hello, Anna."),
+        ("dm-42", "A secret."),
+        ("general", "Hello, Bo."),
+    ]
+    assert "I do not." in json.dumps(server.requests[2].json()["messages"])
+    assert "Anna keeps bees." in (Path(ada) / "ada/memory/people/discord-42.md").read_text("utf-8")
+
+
+def test_the_bot_of_the_tutorial_survives_a_model_that_fails(ada, serve, tmp_path) -> None:
+    serve(Fail(400, "no"), "Hello again.")
+    done = bot(tmp_path, *[message("general", "42", "Anna", "Hello")] * 2)
+
+    assert done.returncode == 0
+    assert done.stderr.startswith("general: ")
+    assert json.loads(done.stdout) == {"channel": "general", "text": "Hello again."}
