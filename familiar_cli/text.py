@@ -62,3 +62,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like `name`, or None when none is alike."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def str_or_empty(value: object) -> str:
+    """Return `value` if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.text import fold, fold_all, harmless, nearest, one_line, slugify
+from familiar_cli.text import fold, fold_all, harmless, nearest, one_line, slugify, str_or_empty
 
 anything = st.text(st.characters(), max_size=60)
 
@@ -103,3 +103,10 @@ def test_many_texts_are_folded_as_each_is(texts) -> None:
 @given(st.text(st.characters(max_codepoint=127)))
 def test_plain_letters_are_folded_like_all_others(text) -> None:
     assert fold(text) == fold(f"{text}é")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("a", "a"), ("", ""), (None, ""), (1, ""), (["a"], "")]
+)
+def test_what_is_no_string_is_an_empty_one(value, text) -> None:
+    assert str_or_empty(value) == text

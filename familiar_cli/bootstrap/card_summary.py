@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.card_findings import book_entries, sent_tokens
 from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.cards import Card
@@ -96,7 +97,7 @@ def summarise(card: Card, counter: TokenCounter) -> CardSummary:
         greetings=(*first, *card.texts("alternate_greetings")),
         example_blocks=_example_blocks(card.text("mes_example")),
         depth_prompt=_depth_prompt(card),
-        book_name=_string(book.get("name")) if isinstance(book, dict) else "",
+        book_name=str_or_empty(book.get("name")) if isinstance(book, dict) else "",
         book=tuple(_entry(entry) for entry in book_entries(card) if isinstance(entry, dict)),
         assets=_assets(card),
         members=card.members,
@@ -119,12 +120,12 @@ def _example_blocks(text: str) -> int:
 
 def _depth_prompt(card: Card) -> dict[str, Any] | None:
     given = _extensions(card).get("depth_prompt")
-    if not isinstance(given, dict) or not _string(given.get("prompt")):
+    if not isinstance(given, dict) or not str_or_empty(given.get("prompt")):
         return None
     return {
         "depth": given.get("depth", DEFAULT_DEPTH),
-        "role": _string(given.get("role")) or "system",
-        "prompt": _string(given.get("prompt")),
+        "role": str_or_empty(given.get("role")) or "system",
+        "prompt": str_or_empty(given.get("prompt")),
     }
 
 
@@ -138,18 +139,20 @@ def _entry(entry: dict[str, Any]) -> EntrySummary:
     listed = keys.split(",") if isinstance(keys, str) else keys
     named = tuple(str(key).strip() for key in listed) if isinstance(listed, list) else ()
     return EntrySummary(
-        title=_string(entry.get("comment")) or _string(entry.get("name")) or ", ".join(named[:1]),
+        title=str_or_empty(entry.get("comment"))
+        or str_or_empty(entry.get("name"))
+        or ", ".join(named[:1]),
         keys=named,
         enabled=entry.get("enabled") is not False and entry.get("disable") is not True,
         constant=entry.get("constant") is True,
-        content=_string(entry.get("content")),
+        content=str_or_empty(entry.get("content")),
     )
 
 
 def _assets(card: Card) -> tuple[tuple[str, str, str], ...]:
     assets = card.data.get("assets")
     return tuple(
-        (_string(a.get("type")), _string(a.get("name")), _string(a.get("uri")))
+        (str_or_empty(a.get("type")), str_or_empty(a.get("name")), str_or_empty(a.get("uri")))
         for a in (assets if isinstance(assets, list) else [])
         if isinstance(a, dict)
     )
@@ -171,7 +174,3 @@ def _other(card: Card) -> tuple[str, ...]:
     ]
     extensions = [f"extensions.{key}" for key in _extensions(card) if key != "depth_prompt"]
     return (*plain, *extensions, *(f"top_level.{key}" for key in card.top_level or {}))
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""

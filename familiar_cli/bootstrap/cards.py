@@ -10,6 +10,7 @@ from typing import Any, Final
 from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS, V1_FIELDS, straighten
 from familiar_cli.bootstrap.containers import Opened, open_container
 from familiar_cli.errors import BadInputError
+from familiar_cli.text import str_or_empty
 
 V2_SPEC: Final = ("chara_card_v2", "2.0")
 V3_SPEC: Final = ("chara_card_v3", "3.0")
@@ -68,8 +69,7 @@ class Card:
 
     def text(self, field: str) -> str:
         """Return the field when it is text, else an empty string."""
-        value = self.data.get(field)
-        return value if isinstance(value, str) else ""
+        return str_or_empty(self.data.get(field))
 
     def texts(self, field: str) -> list[str]:
         """Return what of the field is text, when it is a list, else an empty list."""

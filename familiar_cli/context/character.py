@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.pages.self_files import CARD_JSON, SELF_FILES, field_text
-from familiar_cli.text import one_line
+from familiar_cli.text import one_line, str_or_empty
 
 if TYPE_CHECKING:
     from familiar_cli.context.types import Role
@@ -97,7 +97,12 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
     if stored is not None:
         origins[CARD_JSON] = Origin(CARD_JSON, stored.sha256)
     card = _card(stored.text if stored else None, problems)
-    known = (name, _text(card.get("nickname")), _text(card.get("name")), fallback_name)
+    known = (
+        name,
+        str_or_empty(card.get("nickname")),
+        str_or_empty(card.get("name")),
+        fallback_name,
+    )
     return Character(
         name=next((one_line(known) for known in known if known.strip()), fallback_name),
         texts=texts,
@@ -138,7 +143,7 @@ def _greetings(value: object) -> tuple[str, ...]:
 
 def _depth_prompt(extensions: object) -> DepthPrompt | None:
     found = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
-    prompt = _text(found.get("prompt")) if isinstance(found, dict) else ""
+    prompt = str_or_empty(found.get("prompt")) if isinstance(found, dict) else ""
     if not isinstance(found, dict) or not prompt.strip():
         return None
     try:
@@ -149,7 +154,3 @@ def _depth_prompt(extensions: object) -> DepthPrompt | None:
     named = role.lower() if isinstance(role, str) else role
     known = isinstance(named, str | int)
     return DepthPrompt(prompt, max(depth, 0), _ROLES.get(named, "system") if known else "system")
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -10,6 +10,7 @@ from familiar_cli.bootstrap.chats.exports import Parts, raw_json
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import CHATGPT, Message
 from familiar_cli.identity import Author
+from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,7 @@ class ChatGPT:
     def take_apart(self, value: dict[str, Any], reading: Reading) -> Parts:
         """Return the parts of a conversation."""
         nodes = _nodes(value)
-        parents = {name: _text(node.get("parent")) or None for name, node in nodes.items()}
+        parents = {name: str_or_empty(node.get("parent")) or None for name, node in nodes.items()}
         branch = shown_branch(parents, _leaf(value, nodes))
         kept = {name: m for name in branch if (m := _spoken(nodes[name]))}
         shown = tuple(
@@ -58,8 +59,8 @@ class ChatGPT:
         rest = value | {"mapping": {n: _without(nodes[n], kept.get(n)) for n in nodes}}
         aside = sum(1 for name in nodes.keys() - set(branch) if _spoken(nodes[name]))
         return Parts(
-            id=_text(value.get("conversation_id")) or _text(value.get("id")),
-            title=_text(value.get("title")),
+            id=str_or_empty(value.get("conversation_id")) or str_or_empty(value.get("id")),
+            title=str_or_empty(value.get("title")),
             began=read_time(value.get("create_time"), reading.zone),
             shown=shown,
             rest=rest,
@@ -77,7 +78,7 @@ def _nodes(value: dict[str, Any]) -> dict[str, ChatGPTNode]:
 
 def _leaf(value: dict[str, Any], nodes: Mapping[str, ChatGPTNode]) -> str:
     """Return the node that the conversation ends in; without one, the last that has no child."""
-    current = _text(value.get("current_node"))
+    current = str_or_empty(value.get("current_node"))
     if current in nodes:
         return current
     return next((name for name in reversed(list(nodes)) if not nodes[name].get("children")), "")
@@ -128,23 +129,19 @@ def _words(found: ChatGPTMessage) -> str:
         return "\n".join(text for part in parts if (text := _part(part)))
     thoughts = content.get("thoughts")
     if isinstance(thoughts, list):
-        return "\n".join(_text(t.get("content")) for t in thoughts if isinstance(t, dict))
-    return _text(content.get("text")) or _text(content.get("content"))
+        return "\n".join(str_or_empty(t.get("content")) for t in thoughts if isinstance(t, dict))
+    return str_or_empty(content.get("text")) or str_or_empty(content.get("content"))
 
 
 def _part(part: object) -> str:
-    return _text(part.get("text")) if isinstance(part, dict) else _text(part)
+    return str_or_empty(part.get("text")) if isinstance(part, dict) else str_or_empty(part)
 
 
 def _role(message: ChatGPTMessage) -> str:
     author = message.get("author")
-    return _text(author.get("role")) if isinstance(author, dict) else ""
+    return str_or_empty(author.get("role")) if isinstance(author, dict) else ""
 
 
 def _without(node: ChatGPTNode, message: ChatGPTMessage | None) -> Mapping[str, object]:
     """Return a node without the message that became a turn."""
     return node if message is None else {k: v for k, v in node.items() if k != "message"}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

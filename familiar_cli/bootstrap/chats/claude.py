@@ -10,6 +10,7 @@ from familiar_cli.bootstrap.chats.exports import Parts, raw_json
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import CLAUDE, Message
 from familiar_cli.identity import Author
+from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,13 +43,13 @@ class Claude:
         found = value.get("chat_messages")
         every = found if isinstance(found, list) else []
         messages = [cast("ClaudeMessage", m) for m in every if isinstance(m, dict)]
-        shown = _shown(messages, _text(value.get("current_leaf_message_uuid")))
+        shown = _shown(messages, str_or_empty(value.get("current_leaf_message_uuid")))
         kept = {id(message) for message in shown}
         others = [message for message in messages if id(message) not in kept]
         user = _user(value, reading)
         return Parts(
-            id=_text(value.get("uuid")),
-            title=_text(value.get("name")),
+            id=str_or_empty(value.get("uuid")),
+            title=str_or_empty(value.get("name")),
             began=read_time(value.get("created_at"), reading.zone),
             shown=tuple(_message(n, m, reading, user) for n, m in enumerate(shown, start=1)),
             rest=value | {"chat_messages": others},
@@ -58,17 +59,19 @@ class Claude:
 
 def _shown(messages: list[ClaudeMessage], leaf: str) -> list[ClaudeMessage]:
     """Return the branch that ends in `leaf`; all messages where branches are not told."""
-    by_id = {_text(message.get("uuid")): message for message in messages}
+    by_id = {str_or_empty(message.get("uuid")): message for message in messages}
     if leaf not in by_id or len(by_id) != len(messages):
         return messages
-    parents = {name: _text(m.get("parent_message_uuid")) or None for name, m in by_id.items()}
+    parents = {
+        name: str_or_empty(m.get("parent_message_uuid")) or None for name, m in by_id.items()
+    }
     if not any(parents.values()):
         return messages
     return [by_id[name] for name in shown_branch(parents, leaf)]
 
 
 def _message(number: int, found: ClaudeMessage, reading: Reading, user: Author) -> Message:
-    sender = _text(found.get("sender"))
+    sender = str_or_empty(found.get("sender"))
     role = _ROLES.get(sender, "system")
     stated = found.get("created_at")
     return Message(
@@ -86,7 +89,7 @@ def _message(number: int, found: ClaudeMessage, reading: Reading, user: Author) 
 
 def _user(value: Mapping[str, Any], reading: Reading) -> Author:
     account = value.get("account")
-    known = _text(account.get("uuid")) if isinstance(account, dict) else ""
+    known = str_or_empty(account.get("uuid")) if isinstance(account, dict) else ""
     return reading.cast.user or Author(CLAUDE, known or "user")
 
 
@@ -94,9 +97,5 @@ def _words(found: ClaudeMessage) -> str:
     """Return what was said: the text among the parts, else the text of the whole."""
     content = found.get("content")
     parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
-    texts = [_text(part.get("text")) for part in parts if part.get("type") == "text"]
-    return "\n\n".join(filter(None, texts)) or _text(found.get("text"))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    texts = [str_or_empty(part.get("text")) for part in parts if part.get("type") == "text"]
+    return "\n\n".join(filter(None, texts)) or str_or_empty(found.get("text"))

@@ -16,6 +16,7 @@ from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import PLAIN, Chat, Message, Skip
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author, parse_author
+from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,12 +60,12 @@ def read_chats(
     head = first if first and HEAD in first[2] else None
     about = head[2] if head else {}
     several = [name for name in _listed(about.get("channels")) if name]
-    own = _text(about.get("channel"))
+    own = str_or_empty(about.get("channel"))
     for channel in several or [own]:
-        key = _text(about.get("id"))
+        key = str_or_empty(about.get("id"))
         yield Chat(
             format=PLAIN,
-            name=_text(about.get("name")) or channel or source.stem,
+            name=str_or_empty(about.get("name")) or channel or source.stem,
             channels=(channel,) if channel else channels,
             began=reader.began(),
             head=lambda: head[1] if head else "",
@@ -107,7 +108,7 @@ class _Reader:
         return not self.channel or value.get("channel") == self.channel
 
     def _message(self, line: int, raw: str, value: dict[str, Any]) -> Message | Skip:
-        role = ROLES.get(_text(value.get("role")).lower())
+        role = ROLES.get(str_or_empty(value.get("role")).lower())
         text = next((value[key] for key in _WORDS if key in value), None)
         if role is None:
             return Skip(
@@ -135,7 +136,7 @@ class _Reader:
 
     def _author(self, value: Mapping[str, Any]) -> Author:
         given = value.get("author")
-        name = _text(value.get("name"))
+        name = str_or_empty(value.get("name"))
         if isinstance(given, str):
             try:
                 return parse_author(given, display_name=name or None)
@@ -150,11 +151,11 @@ class _Reader:
 
 
 def _author(given: Mapping[str, Any]) -> Author:
-    name = _text(given.get("display_name")) or _text(given.get("name"))
-    username = _text(given.get("username"))
+    name = str_or_empty(given.get("display_name")) or str_or_empty(given.get("name"))
+    username = str_or_empty(given.get("username"))
     user_id = given.get("user_id", given.get("id"))
     known = str(user_id) if isinstance(user_id, str | int) else name or username or "user"
-    platform = _text(given.get("platform")) or PLATFORM
+    platform = str_or_empty(given.get("platform")) or PLATFORM
     return Author(platform, known, username or None, name or None)
 
 
@@ -165,10 +166,6 @@ def _speaker(value: Mapping[str, Any]) -> str:
 
 def _stated(value: Mapping[str, Any]) -> object:
     return next((value[key] for key in _TIMES if value.get(key) is not None), None)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _listed(value: object) -> list[str]:
