@@ -153,20 +153,21 @@ class Familiar:
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
-        from familiar_cli.index.store import IndexingMemoryStore
+        from familiar_cli.index.store import index_changes
+        from familiar_cli.memory.layout import INDEX_DIR
         from familiar_cli.memory.store.store import Limits, MemoryStore
 
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
-        store = MemoryStore(
+        there = self.paths.memory / INDEX_DIR
+        return MemoryStore(
             self.paths.memory,
             limits=limits,
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
             journal=self.journal,
+            on_change=index_changes(lambda: self.index if there.is_dir() else None),
         )
-        there = self.paths.memory / ".index"
-        return IndexingMemoryStore(store, lambda: self.index if there.is_dir() else None)
 
     @cached_property
     def index(self) -> EmbeddingIndex:

@@ -141,7 +141,7 @@ class EmbeddingIndex:
         """
         if not self.store.root.is_dir():
             return Refreshed()
-        return self.use(lambda connection: self._refresh(connection, progress, within_s))
+        return self.use(lambda connection: self.refresh_by(connection, progress, within_s))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Look again at files that were just changed, and at no other."""
@@ -202,9 +202,10 @@ class EmbeddingIndex:
     def _waiting(self) -> int:
         return self.use(count_waiting) if self.directory.is_dir() else 0
 
-    def _refresh(
+    def refresh_by(
         self, connection: sqlite3.Connection, progress: Progress | None, within_s: float | None
     ) -> Refreshed:
+        """Do what `refresh` does by a connection that is open already."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.look(self.store.root, connection)
         rows.take_out(connection, seen.gone)

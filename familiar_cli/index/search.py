@@ -102,17 +102,29 @@ def _find(
     if options.method == "grep":
         return _Found("grep", grep.find(index.store, query, options, is_wanted))
     try:
-        fresh = Refreshed()
-        if options.refresh:
-            fresh = index.refresh(progress, within_s=options.refresh_s)
-        notes = [f"The index was made anew: {fresh.rebuilt}"] if fresh.rebuilt else []
-        notes += [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
-        answer = index.use(lambda c: _Asked(index, c, query, options, opened, notes).answer())
-        return replace(answer, unread=fresh.unread)
+        return index.use(lambda c: _answer(index, c, query, options, opened, progress=progress))
     except IndexUnusableError as error:
         told = (f"{error}. Every file was read instead.",)
         found = grep.find(index.store, query, options, is_wanted)
         return _Found("grep", found, notes=told, hint=error.hint or "")
+
+
+def _answer(
+    index: EmbeddingIndex,
+    connection: sqlite3.Connection,
+    query: str,
+    options: SearchOptions,
+    opened: Opened | None,
+    *,
+    progress: Progress | None,
+) -> _Found:
+    fresh = Refreshed()
+    if options.refresh:
+        fresh = index.refresh_by(connection, progress, options.refresh_s)
+    notes = [f"The index was made anew: {fresh.rebuilt}"] if fresh.rebuilt else []
+    notes += [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
+    answer = _Asked(index, connection, query, options, opened, notes).answer()
+    return replace(answer, unread=fresh.unread)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import lexical
+from familiar_cli.index import lexical, schema
 from familiar_cli.index.embedder import EmbedderError, Opened
 from familiar_cli.index.search import asked_apart, search
 from familiar_cli.index.types import SearchOptions
@@ -376,3 +376,14 @@ def test_a_giant_message_is_answered_in_moments(world, meaning) -> None:
     start = time.perf_counter()
     assert len(world.paths(message, meaning)) == 10
     assert time.perf_counter() - start < 10
+
+
+def test_one_question_opens_the_index_once(world, monkeypatch) -> None:
+    world.put("a.md", "tea")
+    world.index.refresh()
+    world.put("b.md", "tea and ale")
+    opened = []
+    connect = schema.connect
+    monkeypatch.setattr(schema, "connect", lambda *args: opened.append(args) or connect(*args))
+    assert sorted(world.paths("tea")) == ["a.md", "b.md"]
+    assert len(opened) == 1

@@ -11,7 +11,7 @@ from tests.support.embedders import WordEmbedder
 
 
 @pytest.fixture
-def store(world) -> IndexingMemoryStore:
+def store(world) -> MemoryStore:
     world.put("old.md", "old words")
     world.index.refresh()
     return IndexingMemoryStore(world.store, lambda: world.index)
@@ -81,6 +81,29 @@ def test_a_listener_hears_what_changed(world) -> None:
     store.write_file("a.md", "tea")
     store.write_file("a.md", "tea")
     assert heard == [("a.md",)]
+
+
+def test_a_memory_store_tells_what_a_transaction_changed_when_it_is_made(tmp_path) -> None:
+    heard = []
+
+    def listen(rel_paths) -> None:
+        heard.append((rel_paths, sorted(e.rel_path for e in other.walk().files)))
+        other.write_file("from-the-listener.md", "the lock is free")
+
+    store = MemoryStore(tmp_path / "memory", on_change=listen)
+    other = MemoryStore(tmp_path / "memory", lock_timeout_s=0)
+    with pytest.raises(KeyError), store.transaction("human", "broken off") as tx:
+        tx.write("never.md", "x")
+        raise KeyError
+    with store.transaction("human", "two") as tx:
+        tx.write("a.md", "tea")
+        tx.write("b.md", "ale")
+    assert heard == [(("a.md", "b.md"), ["a.md", "b.md"])]
+
+
+def test_the_store_inside_stays_as_it_is(world, store) -> None:
+    world.store.write_file("a.md", "tea")
+    assert words(world) == ["old words"]
 
 
 def test_it_is_a_memory_store_with_the_inner_ones_limits(world, store) -> None:

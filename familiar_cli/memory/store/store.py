@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         Walk,
     )
 
+    OnChange = Callable[[tuple[str, ...]], None]
+
 __all__ = ["MISSING", "Limits", "MemoryStore"]
 
 
@@ -46,6 +48,8 @@ class MemoryStore:
         lock_timeout_s: Longest wait for another writer.
         journal: Told of every change before it is made.
         disk: The file system.
+        on_change: Called with the paths that a transaction changed when all of it is on disk and
+            the lock is free; not for a dry run, nor when nothing changed.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class MemoryStore:
         lock_timeout_s: float = 10.0,
         journal: Journal | None = None,
         disk: Disk | None = None,
+        on_change: OnChange | None = None,
     ) -> None:
         self.root = root = Path(root)
         self.limits = limits
@@ -64,6 +69,7 @@ class MemoryStore:
         self.lock_timeout_s = lock_timeout_s
         self._journal = journal
         self._disk = disk
+        self.on_change = on_change
         self._tree = files.Tree(root)
         self.run_id = secrets.token_hex(6)
 
@@ -240,6 +246,9 @@ class MemoryStore:
             tx.finish(self._plan(tx).result)
         else:
             self._commit(tx)
+            changed = tx.result.written + tx.result.deleted
+            if changed and self.on_change:
+                self.on_change(changed)
 
     def catch_up(self) -> None:
         """Commit what people changed by hand to the journal, as `human`.
