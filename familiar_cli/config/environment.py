@@ -23,6 +23,7 @@ OFFLINE = "FAMILIAR_OFFLINE"
 THREADS = "FAMILIAR_LLM_THREADS"
 EDITORS = ("VISUAL", "EDITOR")
 _MOST_THREADS = 512
+_PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 
 def llm_base_url() -> str:
@@ -55,6 +56,11 @@ def llm_threads() -> int | None:
 def offline() -> bool:
     """Return whether `FAMILIAR_OFFLINE` forbids every connection that leaves this machine."""
     return os.environ.get(OFFLINE, "") not in {"", "0"}
+
+
+def proxy_variables() -> list[str]:
+    """Return the names of the variables that say which proxies there are; they may hold keys."""
+    return sorted(name for name in os.environ if name.upper() in _PROXIES and os.environ[name])
 
 
 def editor() -> list[str]:

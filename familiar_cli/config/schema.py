@@ -53,7 +53,10 @@ class SlotSettings:
     )
     max_tokens: int = setting(0, "Most tokens of one reply; 0: the preset's own", minimum=0)
     temperature: float = setting(0.8, "How freely the model chooses its words", minimum=0)
-    timeout_s: float = setting(120.0, "Longest silence of the server, in seconds", minimum=0.1)
+    timeout_s: float = setting(
+        120.0, "Longest time without a word of a reply, in seconds", minimum=0.1
+    )
+    deadline_s: float = setting(1800.0, "Longest time for a whole reply, in seconds", minimum=0.1)
     retries: int = setting(2, "How often a busy or failing server is asked again", minimum=0)
 
 

@@ -10,42 +10,30 @@ import asyncio
 import random
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from familiar_cli import __version__
 from familiar_cli.config import environment
-from familiar_cli.errors import BadReplyError, ModelUnreachableError
-from familiar_cli.llm import failures
+from familiar_cli.errors import ModelError, ModelUnreachableError
+from familiar_cli.llm import failures, wire
 from familiar_cli.llm.body import make_body
+from familiar_cli.llm.failures import FailedError, Failure
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.llm.slotted import Slotted
 from familiar_cli.llm.streaming import ErrorInReplyError, Reply
 from familiar_cli.llm.types import Completion, Message, PreparedRequest
+from familiar_cli.llm.wire import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     import httpx
 
     from familiar_cli.llm.slots import ResolvedSlot
 
-CONNECT_S = 10.0
 # A server that asks for a longer wait is believed and not asked again: the person decides.
 LONGEST_WAIT_S = 30.0
 _FIRST_WAIT_S = 0.5
 _COUNTS_S = 3.0
-_MAX_ERROR_BYTES = 64 * 1024
-_MAX_WHOLE_BYTES = 16 * 1024 * 1024
-_OK = 200
-
-
-class _FailedError(Exception):
-    """One attempt failed; `failure` says how, and whether another may help."""
-
-    def __init__(self, failure: failures.Failure) -> None:
-        super().__init__(str(failure.error))
-        self.failure = failure
 
 
 class LLMClient(Slotted):
@@ -100,12 +88,13 @@ class LLMClient(Slotted):
         """
         check_usable(self._slot)
         _check_allowed(self._slot)
+        deadline = asyncio.get_running_loop().time() + self._slot.deadline_s
         for asked in range(self._slot.retries + 1):
             try:
-                return await self._ask(request, on_text)
-            except _FailedError as failed:
+                return await self._ask(request, on_text, deadline)
+            except FailedError as failed:
                 failure = failed.failure
-                wait_s = _wait_s(failure, asked)
+                wait_s = _wait_s(failure, asked, deadline)
                 if asked == self._slot.retries or wait_s is None:
                     raise failure.error from failed.__cause__
             if self._on_wait:
@@ -117,114 +106,90 @@ class LLMClient(Slotted):
         """Do nothing: no connection outlives a call."""
 
     async def _ask(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None
+        self, request: PreparedRequest, on_text: Callable[[str], None] | None, deadline: float
     ) -> Completion:
-        import httpx  # noqa: PLC0415  # 0.13 s
-
-        reply = Reply(on_text)
+        reply = Reply()
         try:
-            async with (
-                self._connection(request.url) as connection,
-                connection.stream(
-                    "POST", request.url, content=request.body, headers=self._headers(request)
-                ) as response,
-            ):
-                await self._read(response, reply)
-        except ErrorInReplyError as error:
-            raise self._failed(failures.from_payload(self._slot, error.payload), reply) from None
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            failure = failures.from_transport(self._slot, error, reply.text)
-            raise self._failed(failure, reply) from error
+            await self._listen(request, reply, on_text, deadline)
+        except ModelError as error:
+            error.partial = reply.text
+            raise
+        except FailedError as failed:
+            if not reply.complete:  # what comes after the last word is not needed
+                failed.failure.error.partial = reply.text
+                if reply.text:
+                    raise failed.failure.error from failed.__cause__
+                raise
         return reply.finished(request.model)
 
-    def _failed(self, failure: failures.Failure, reply: Reply) -> Exception:
-        """Return what to raise: an attempt that may be repeated, or the end."""
-        failure.error.partial = reply.text
-        return _FailedError(failure) if failure.again and not reply.text else failure.error
+    async def _listen(
+        self,
+        request: PreparedRequest,
+        reply: Reply,
+        on_text: Callable[[str], None] | None,
+        deadline: float,
+    ) -> None:
+        """Hand on the text of `reply` as it comes, until the server is silent for too long.
 
-    def _connection(self, url: str) -> httpx.AsyncClient:
-        import httpx  # noqa: PLC0415
-
-        timeout_s = self._slot.timeout_s
+        Only text counts as a word of the server's: comments, empty pieces and what a model thinks
+        to itself keep a connection warm but say nothing.
+        """
+        now, timeout_s = asyncio.get_running_loop().time, self._slot.timeout_s
+        was_complete = False
         try:
-            return httpx.AsyncClient(
-                timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S)),
-                trust_env=not is_loopback(url),  # no proxy stands between us and this machine
-                verify=url.startswith("https:"),  # plain HTTP needs no certificates: 20 ms saved
-            )
-        except (OSError, ValueError, ImportError) as error:
-            # Proxies and certificates named in the environment: a file that is not there, an
-            # address that is none, a kind of proxy that needs another package.
-            raise failures.from_transport(self._slot, error).error from error
+            async with (
+                asyncio.timeout_at(min(deadline, now() + timeout_s)) as patience,
+                aclosing(self._pieces(request, reply)) as pieces,
+            ):
+                async for piece in pieces:
+                    if piece and on_text:
+                        on_text(piece)
+                    if piece or reply.complete > was_complete:
+                        was_complete = reply.complete
+                        # Once all is said, only token counts may follow.
+                        wait_s = min(timeout_s, _COUNTS_S) if was_complete else timeout_s
+                        patience.reschedule(min(deadline, now() + wait_s))
+        except TimeoutError:
+            if not patience.expired():  # the listener's own
+                raise
+            late = failures.too_long if now() >= deadline else failures.silence
+            raise FailedError(Failure(late(self._slot, reply.text))) from None
 
-    def _headers(self, request: PreparedRequest) -> dict[str, str]:
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "text/event-stream" if request.stream else "application/json",
-            "Accept-Encoding": "identity",
-            "User-Agent": f"familiar/{__version__}",
-        }
-        if self._slot.api_key:
-            headers["Authorization"] = f"Bearer {self._slot.api_key}"
-        return headers
+    async def _pieces(self, request: PreparedRequest, reply: Reply) -> AsyncGenerator[str]:
+        """Yield the text of each event, empty where it says nothing.
 
-    async def _read(self, response: httpx.Response, reply: Reply) -> None:
-        if response.status_code != _OK:
-            body = await _at_most(response, _MAX_ERROR_BYTES)
-            raise _FailedError(
+        Raises:
+            FailedError: The attempt failed.
+            BadReplyError: What came is no reply.
+        """
+        accept = "text/event-stream" if request.stream else "application/json"
+        asked = wire.answer(self._slot, "POST", request.url, accept=accept, body=request.body)
+        async with asked as response, aclosing(self._read(response, reply)) as pieces:
+            try:
+                async for piece in pieces:
+                    yield piece
+            except ErrorInReplyError as error:
+                failure = failures.from_payload(self._slot, error.payload)
+                raise FailedError(failure) from None
+
+    async def _read(self, response: httpx.Response, reply: Reply) -> AsyncGenerator[str]:
+        if response.status_code != wire.OK:
+            body = await wire.beginning(response)
+            raise FailedError(
                 failures.from_status(self._slot, response.status_code, response.headers, body)
             )
         content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type == "text/event-stream":
-            await self._read_stream(response, reply)
-        elif "json" in content_type:
-            body = await _at_most(response, _MAX_WHOLE_BYTES)
-            reply.take_whole(body.decode("utf-8", errors="replace"))
-        else:
-            raise failures.not_a_chat_server(self._slot, content_type)
-
-    async def _read_stream(self, response: httpx.Response, reply: Reply) -> None:
-        """Read events until the reply is over. Comments keep a connection warm but say nothing."""
-        import httpx  # noqa: PLC0415
-        from httpx_sse import EventSource  # noqa: PLC0415
-
-        now = asyncio.get_running_loop().time
-        try:
-            async with (
-                asyncio.timeout(self._slot.timeout_s) as silence,
-                aclosing(EventSource(response).aiter_sse()) as events,
-            ):
+            async with aclosing(wire.events(self._slot, response)) as events:
                 async for event in events:
-                    reply.take_event(event.data)
+                    yield reply.take_event(event)
                     if reply.done:
-                        break
-                    silence.reschedule(now() + self._patience_s(reply))
-        except TimeoutError:
-            if not reply.complete:
-                raise failures.silence(self._slot, reply.text) from None
-        except httpx.HTTPError:
-            if not reply.complete:
-                raise
-        if not reply.complete:
-            raise failures.cut_off(self._slot, reply.text)
-
-    def _patience_s(self, reply: Reply) -> float:
-        """Return how long to wait for the next event; once all is said, only for token counts."""
-        timeout_s = self._slot.timeout_s
-        return min(timeout_s, _COUNTS_S) if reply.complete else timeout_s
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether `url` leads to this machine, which no proxy and no network is needed for."""
-    import ipaddress  # noqa: PLC0415
-
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+                        return
+            raise FailedError(Failure(failures.cut_off(self._slot, reply.text)))
+        if "json" not in content_type:
+            raise failures.not_a_chat_server(self._slot, content_type)
+        body = await wire.whole(self._slot, response)
+        yield reply.take_whole(body.decode("utf-8", errors="replace"))
 
 
 def _check_allowed(slot: ResolvedSlot) -> None:
@@ -235,23 +200,12 @@ def _check_allowed(slot: ResolvedSlot) -> None:
         )
 
 
-def _wait_s(failure: failures.Failure, asked: int) -> float | None:
+def _wait_s(failure: Failure, asked: int, deadline: float) -> float | None:
     """Return how long to wait before asking again, or None when that would not help."""
     if not failure.again:
         return None
-    if failure.wait_s is not None:
-        return failure.wait_s if failure.wait_s <= LONGEST_WAIT_S else None
     # Not all clients of a server that was down should come back in the same moment.
-    return float(_FIRST_WAIT_S * 2**asked * random.uniform(0.5, 1.0))  # noqa: S311
-
-
-async def _at_most(response: httpx.Response, max_bytes: int) -> bytes:
-    """Return the body; of an error its beginning is enough, a reply may not be larger."""
-    body = bytearray()
-    async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > max_bytes:
-            break
-    if len(body) > max_bytes and response.status_code == _OK:
-        raise BadReplyError(f"The server's reply is larger than {max_bytes:,} bytes")
-    return bytes(body[:max_bytes])
+    chosen_s = _FIRST_WAIT_S * 2**asked * random.uniform(0.5, 1.0)  # noqa: S311
+    wait_s = float(chosen_s if failure.wait_s is None else failure.wait_s)
+    left_s = deadline - asyncio.get_running_loop().time()
+    return wait_s if wait_s <= min(LONGEST_WAIT_S, left_s) else None

@@ -16,6 +16,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import clock
+from familiar_cli.config import environment
 from familiar_cli.errors import (
     BadReplyError,
     CutOffError,
@@ -49,6 +50,7 @@ _NO_MODEL = re.compile(
 )
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient credits|billing", re.IGNORECASE)
 _WORDS_CHARS = 300
+_PAYLOAD_CHARS = 64 * 1024
 _ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url URL`."
 # HTTP status -> class, what the server did, what to type next.
 _BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
@@ -91,6 +93,14 @@ class Failure:
     wait_s: float | None = None
 
 
+class FailedError(Exception):
+    """One attempt failed; `failure` says how, and whether another may help."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure.error))
+        self.failure = failure
+
+
 def from_status(
     slot: ResolvedSlot, status: int, headers: Mapping[str, str], body: bytes
 ) -> Failure:
@@ -107,13 +117,35 @@ def from_payload(slot: ResolvedSlot, payload: dict[str, Any]) -> Failure:
     error = payload.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and not isinstance(code, bool) else 0
-    return from_status(slot, status, {}, json.dumps(payload).encode())
+    try:
+        body = json.dumps(payload)[:_PAYLOAD_CHARS].encode()
+    except RecursionError:  # deep enough to be read and not to be written
+        body = b""
+    return from_status(slot, status, {}, body)
+
+
+def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
+    """Return what it means that no connection can be prepared: proxies or certificates are wrong.
+
+    The address of a proxy may hold a password, and httpx repeats it: only names are told.
+    """
+    if isinstance(error, OSError | ImportError):  # certificates; a package for a kind of proxy
+        return from_transport(slot, error)
+    names = ", ".join(environment.proxy_variables()) or "the settings of this system"
+    return Failure(
+        ModelError(
+            f"The request to {slot.where} could not be sent: {names} must hold the address of a "
+            "proxy",
+            hint="The address of a proxy begins with http:// and has a port up to 65535.",
+        )
+    )
 
 
 def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> Failure:
-    """Return what an exception of httpx or of the socket below it means."""
+    """Return what an exception of httpx, or of anything below it, means."""
     import httpx  # noqa: PLC0415  # 0.13 s
 
+    error = _one_of(error)
     start = PRESETS[slot.preset].start or None
     what = one_line(_without_key(slot, str(error)), _WORDS_CHARS) or type(error).__name__
     failed: ModelError
@@ -137,13 +169,19 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
                 f"The proxy refused to connect to {slot.where}: {what}",
                 hint="Look at the environment variables HTTPS_PROXY and NO_PROXY.",
             )
-        case httpx.RemoteProtocolError() | httpx.NetworkError() | httpx.StreamError():
+        case (
+            httpx.RemoteProtocolError()
+            | httpx.NetworkError()
+            | httpx.StreamError()
+            | ConnectionError()
+            | EOFError()
+        ):
             failed = CutOffError(
                 f"The connection to {slot.where} broke before the reply was whole: {what}",
                 hint="Ask again; the server's own log may say why.",
                 partial=partial,
             )
-        case httpx.DecodingError() | httpx.TooManyRedirects():
+        case httpx.DecodingError() | httpx.TooManyRedirects() | MemoryError() | RecursionError():
             failed = BadReplyError(
                 f"The answer of {slot.where} cannot be read: {what}", partial=partial
             )
@@ -160,8 +198,29 @@ def silence(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
     """Return the error for a server that has been silent for longer than it may."""
     return ModelTimeoutError(
         f"No word from {slot.where} for {slot.timeout_s:g} s",
-        hint="A slow machine needs longer: `familiar config set llm.timeout_s 600`.",
+        hint="A slow machine, or a model that thinks first, needs longer: "
+        "`familiar config set llm.timeout_s 600`.",
         partial=partial,
+    )
+
+
+def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+    """Return the error for a reply that takes longer than any may, however much is being said."""
+    return ModelTimeoutError(
+        f"The reply of {slot.where} was not whole after {slot.deadline_s:g} s",
+        hint="A slow machine needs longer: `familiar config set llm.deadline_s 7200`.",
+        partial=partial,
+    )
+
+
+def packed(slot: ResolvedSlot, encoding: str) -> Failure:
+    """Return the failure for a body in an encoding that was not asked for; it is not unpacked."""
+    return Failure(
+        BadReplyError(
+            f"{slot.where} sent its answer as {one_line(encoding)!r}, which was not asked for; it "
+            "was not read",
+            hint="Turn compression off in that server, or in what stands before it.",
+        )
     )
 
 
@@ -260,6 +319,13 @@ def _message_in(value: object) -> str:
 
 def _without_key(slot: ResolvedSlot, text: str) -> str:
     return text.replace(slot.api_key, "[key]") if slot.api_key else text
+
+
+def _one_of(error: Exception) -> Exception:
+    """Return the first exception in a group of them; others are what they are."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _is_tls(error: BaseException | None) -> bool:

@@ -38,7 +38,8 @@ class ResolvedSlot:
         context_tokens: Most tokens read and written together.
         max_tokens: Most tokens of one reply.
         temperature: How freely words are chosen.
-        timeout_s: Longest silence of the server.
+        timeout_s: Longest silence of the server: time without a word of the reply.
+        deadline_s: Longest time for a whole reply, asking again included.
         retries: How often a busy or failing server is asked again.
     """
 
@@ -52,6 +53,7 @@ class ResolvedSlot:
     max_tokens: int
     temperature: float
     timeout_s: float
+    deadline_s: float
     retries: int
 
     @property
@@ -114,6 +116,7 @@ def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
         max_tokens=chosen.max_tokens or preset.max_tokens,
         temperature=chosen.temperature,
         timeout_s=chosen.timeout_s,
+        deadline_s=chosen.deadline_s,
         retries=chosen.retries,
     )
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from familiar_cli.errors import BadReplyError
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.text import one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 DONE = "[DONE]"
 # Far above any reply; a server that never ends must not fill the memory.
 MAX_REPLY_CHARS = 4_000_000
+MAX_NAME_CHARS = 200  # of a model, or of a reason to stop
+_LARGEST_COUNT = 2**53  # what JSON can say to everyone
 
 
 class ErrorInReplyError(Exception):
@@ -31,14 +30,9 @@ class ErrorInReplyError(Exception):
 
 
 class Reply:
-    """A reply that is still growing. Reasoning, tool calls and unknown fields are passed over.
+    """A reply that is still growing. Reasoning, tool calls and unknown fields are passed over."""
 
-    Args:
-        on_text: Given each piece of text as it comes.
-    """
-
-    def __init__(self, on_text: Callable[[str], None] | None = None) -> None:
-        self._on_text = on_text
+    def __init__(self) -> None:
         self._pieces: list[str] = []
         self._chars = 0
         self._model = ""
@@ -56,8 +50,8 @@ class Reply:
         """The server said that the reply is over."""
         return self.done or self.finish_reason is not None
 
-    def take_event(self, data: str) -> None:
-        """Add one event of a stream.
+    def take_event(self, data: str) -> str:
+        """Add one event of a stream, and return what it says.
 
         Raises:
             BadReplyError: It is not a piece of a reply.
@@ -66,66 +60,70 @@ class Reply:
         if data.strip() == DONE:
             self.done = True
         elif data.strip():
-            self._take(parse_object(data, self.text), "delta")
+            return self._take(parse_object(data), "delta")
+        return ""
 
-    def take_whole(self, body: str) -> None:
-        """Add a whole reply, as servers send it when no stream was asked for.
+    def take_whole(self, body: str) -> str:
+        """Add a whole reply, as servers send it when no stream was asked for, and return its text.
 
         Raises:
             BadReplyError: It is no reply.
             ErrorInReplyError: It reports an error.
         """
-        payload = parse_object(body, self.text)
+        payload = parse_object(body)
         if "choices" not in payload and not payload.get("error"):
-            raise BadReplyError(f"The server's answer is no reply: {one_line(body)!r}")
-        self._take(payload, "message")
+            raise BadReplyError(f"The server's answer is no reply: {_start_of(body)!r}")
+        said = self._take(payload, "message")
         self.done = True
+        return said
 
     def finished(self, asked_model: str) -> Completion:
         """Return the reply as a value; `asked_model` is named where the server named none."""
         return Completion(self.text, self.finish_reason, self._model or asked_model, self._usage)
 
-    def _take(self, payload: dict[str, Any], part: str) -> None:
+    def _take(self, payload: dict[str, Any], part: str) -> str:
         choices = payload.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else {}
         choice = choice if isinstance(choice, dict) else {}
         if payload.get("error") or choice.get("error"):
             raise ErrorInReplyError({"error": payload.get("error") or choice["error"]})
         if isinstance(payload.get("model"), str):
-            self._model = payload["model"]
+            self._model = payload["model"][:MAX_NAME_CHARS]
         self._usage = _usage(payload.get("usage")) or self._usage
         message = choice.get(part)
-        self._say(_text(message.get("content")) if isinstance(message, dict) else "")
+        text = _text(message.get("content")) if isinstance(message, dict) else ""
+        self._add(text)
         if isinstance(choice.get("finish_reason"), str):
-            self.finish_reason = choice["finish_reason"]
+            self.finish_reason = choice["finish_reason"][:MAX_NAME_CHARS]
+        return text
 
-    def _say(self, text: str) -> None:
-        if not text:
-            return
-        self._pieces.append(text)
+    def _add(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
         self._chars += len(text)
-        if self._on_text:
-            self._on_text(text)
         if self._chars > MAX_REPLY_CHARS:
             raise BadReplyError(
-                f"The reply is longer than {MAX_REPLY_CHARS:,} characters; the rest was not read",
-                partial=self.text,
+                f"The reply is longer than {MAX_REPLY_CHARS:,} characters; the rest was not read"
             )
 
 
-def parse_object(text: str, so_far: str = "") -> dict[str, Any]:
+def parse_object(text: str) -> dict[str, Any]:
     """Return the JSON object in `text`.
 
     Raises:
-        BadReplyError: It is none; the error carries what was said so far.
+        BadReplyError: It is none.
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise BadReplyError(f"The server sent no JSON object: {one_line(text)!r}", partial=so_far)
+        raise BadReplyError(f"The server sent no JSON object: {_start_of(text)!r}")
     return value
+
+
+def _start_of(text: str) -> str:
+    return one_line(text[:1000])  # of megabytes, a line is shown
 
 
 def _text(content: object) -> str:
@@ -146,7 +144,9 @@ def _usage(value: object) -> Usage | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _LARGEST_COUNT else None
 
 
 def _cost(value: object) -> float | None:

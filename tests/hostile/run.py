@@ -2,6 +2,7 @@
 
     python -m tests.hostile.run --cases 200000 --seed 7
     python -m tests.hostile.run --seconds 60 --only card,tree
+    python -m tests.hostile.run --server
 
 A case is made of its seed and its number alone, so each can be had again: `--from N --cases 1`.
 The outcome of a case is a result or one of our errors, within a time limit, and nothing outside the
@@ -28,6 +29,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError
+from tests.hostile import server_run
 from tests.hostile.targets import TARGETS, World, empty
 
 if TYPE_CHECKING:
@@ -162,6 +164,8 @@ def _time_limits() -> Iterator[None]:
 
 def _main() -> int:
     asked = _arguments()
+    if asked.server:
+        return server_run.main(asked.only)
     os.environ["FAMILIAR_OFFLINE"] = "1"
     os.environ["FAMILIAR_CACHE"] = "/nonexistent"
     sys.setrecursionlimit(1000)
@@ -192,6 +196,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--from", dest="start", type=int, default=0)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--only", help=f"some of {','.join(TARGETS)}")
+    parser.add_argument("--server", action="store_true", help="model servers that mean harm")
     parser.add_argument("--keep", type=Path, help="where inputs of failed cases go")
     return parser.parse_args()
 

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import inspect
+import socket
+import ssl
+from dataclasses import replace
 
+import anyio
+import h11
+import httpcore
 import httpx
 import httpx_sse
 import pytest
@@ -14,6 +21,7 @@ from familiar_cli.errors import (
     ModelTimeoutError,
     ModelUnreachableError,
 )
+from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.failures import from_transport
 from familiar_cli.llm.slots import resolve
 
@@ -91,3 +99,78 @@ def test_only_a_failed_connection_is_worth_asking_again() -> None:
         if from_transport(SLOT, made(kind)).again
     }
     assert again == {"ConnectError", "ConnectTimeout"}
+
+
+def exceptions_below_httpx() -> list[type[Exception]]:
+    modules = (httpcore, h11, anyio, ssl, socket, asyncio)
+    members = [
+        kind for module in modules for _, kind in inspect.getmembers(module, inspect.isclass)
+    ]
+    ours = {kind for kind in members if issubclass(kind, Exception)}
+    return sorted(ours | BUILT_IN, key=lambda kind: f"{kind.__module__}.{kind.__qualname__}")
+
+
+# What a transport may raise of Python's own: a port out of range, a length of 5,000 digits, a name
+# that no resolver takes, a peer that is gone, memory that is not there.
+BUILT_IN = {
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, BrokenPipeError, EOFError),
+    *(ConnectionResetError, ImportError, IndexError, KeyError, LookupError, MemoryError),
+    *(NotImplementedError, OSError, OverflowError, PermissionError, RecursionError, RuntimeError),
+    *(StopIteration, TimeoutError, TypeError, UnicodeError, ValueError, ZeroDivisionError),
+}
+
+
+@pytest.mark.parametrize("kind", exceptions_below_httpx(), ids=lambda kind: kind.__qualname__)
+@pytest.mark.parametrize("grouped", [0, 1, 2])
+async def test_whatever_a_transport_raises_becomes_an_error_of_the_model(
+    kind, grouped, monkeypatch
+) -> None:
+    error = bare(kind)
+    for _ in range(grouped):
+        error = ExceptionGroup("several", [error])
+
+    async def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", broken)
+    model = LLMClient(replace(SLOT, retries=0))
+    with pytest.raises(ModelError) as caught:
+        await model.complete(model.prepare([{"role": "user", "content": "Hi"}]))
+    assert caught.value.exit_code == 6
+    assert "ollama at http://127.0.0.1:11434/v1" in str(caught.value)
+
+
+def bare(kind: type[Exception]) -> Exception:
+    """Return an exception of that kind, whatever it wants to be made of."""
+    error = kind.__new__(kind, "what happened")
+    error.args = ("what happened",)
+    return error
+
+
+PASSWORD = "pass-word-1"
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        f"http://user:{PASSWORD}@127.0.0.1:99999",
+        f"http://user:x/{PASSWORD}@127.0.0.1:80",
+        f"gopher://user:{PASSWORD}@127.0.0.1:80",
+        f"http://user:{PASSWORD}@[::1",
+        f"user:{PASSWORD}@127.0.0.1:p",
+        f"socks9://user:{PASSWORD}@127.0.0.1:80",
+    ],
+)
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_a_wrong_proxy_is_an_error_that_keeps_its_password(
+    proxy, variable, monkeypatch
+) -> None:
+    monkeypatch.delenv("FAMILIAR_OFFLINE")
+    monkeypatch.setenv(variable, proxy)
+    slot = replace(SLOT, base_url="http://192.0.2.1/v1", retries=0, timeout_s=1)
+    model = LLMClient(slot)
+    with pytest.raises(ModelError) as caught:
+        await model.complete(model.prepare([{"role": "user", "content": "Hi"}]))
+    told = f"{caught.value} {caught.value.hint} {caught.value!r}"
+    assert PASSWORD not in told
+    assert "prox" in told

@@ -37,11 +37,11 @@ def test_no_object_whatever_its_shape_breaks_the_reading(event) -> None:
 @settings(max_examples=30)
 @given(st.lists(st.text(max_size=8), max_size=8))
 def test_the_text_is_all_pieces_in_order(pieces) -> None:
-    heard: list[str] = []
-    reply = Reply(heard.append)
-    for piece in pieces:
-        reply.take_event(json.dumps({"choices": [{"delta": {"content": piece}}]}))
-    assert reply.text == "".join(pieces) == "".join(heard)
+    reply = Reply()
+    events = [json.dumps({"choices": [{"delta": {"content": piece}}]}) for piece in pieces]
+    heard = [reply.take_event(event) for event in events]
+    assert heard == pieces
+    assert reply.text == "".join(pieces)
 
 
 def test_reasoning_and_tool_calls_are_no_text() -> None:

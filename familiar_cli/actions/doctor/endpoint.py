@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,23 +24,34 @@ _MOST_NAMED = 5
 
 def ask(slot: ResolvedSlot) -> Result:
     """Return how the server of `slot` answers. The key goes to it, and nowhere else."""
-    import httpx
+    from familiar_cli.llm.failures import FailedError
+    from familiar_cli.llm.wire import is_loopback
 
-    from familiar_cli.llm.client import is_loopback
-    from familiar_cli.llm.failures import from_transport
-
-    here = is_loopback(slot.base_url)
-    if environment.offline() and not here:
+    if environment.offline() and not is_loopback(slot.base_url):
         detail = f"{slot.base_url} was not asked, because {environment.OFFLINE} is set"
         return warn(detail, f"Unset {environment.OFFLINE}.")
-    headers = {"authorization": f"Bearer {slot.api_key}"} if slot.api_key else {}
+    try:
+        status, body = asyncio.run(_models(replace(slot, timeout_s=TIMEOUT_S)))
+    except FailedError as failed:
+        error = failed.failure.error
+        return fail(str(error), error.hint or "")
+    return _judge(slot, status, body)
+
+
+async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
+    """Return the status of the list of models, and the list where there is one."""
+    from familiar_cli.llm import failures, wire
+
     url = f"{slot.base_url}/models"
     try:
-        reply = httpx.get(url, headers=headers, timeout=TIMEOUT_S, trust_env=not here)
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-        failed = from_transport(replace(slot, timeout_s=TIMEOUT_S), error).error
-        return fail(str(failed), failed.hint or "")
-    return _judge(slot, reply.status_code, reply.content)
+        async with (
+            asyncio.timeout(slot.timeout_s),
+            wire.answer(slot, "GET", url, accept="application/json") as response,
+        ):
+            is_there = response.status_code == _OK
+            return response.status_code, await wire.whole(slot, response) if is_there else b""
+    except TimeoutError:
+        raise failures.FailedError(failures.Failure(failures.silence(slot, ""))) from None
 
 
 def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Result:
