@@ -16,9 +16,11 @@ from familiar_cli.bootstrap import bounds, json_text
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES
 from familiar_cli.config import toml_text
 from familiar_cli.config.channel_kinds import MODES
+from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
 from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
+from familiar_cli.llm import wire
 from familiar_cli.llm.streaming import MAX_REPLY_CHARS
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import MAX_READ_BYTES
@@ -208,7 +210,7 @@ def layers() -> str:
 
 def limits() -> str:
     """Return what is accepted from outside, as the page on hostile input shows it."""
-    kept = Limits()
+    kept, server = Limits(), LLMSettings()
     rows = (
         ("any file from outside", _size(bounds.MAX_FILE_BYTES), "refused"),
         ("a card's JSON, unpacked; in a PNG all texts together", _size(bounds.MAX_CARD_BYTES), ""),
@@ -230,6 +232,11 @@ def limits() -> str:
         ("a name in a path", f"{paths.MAX_NAME_BYTES} bytes", "refused"),
         ("a path", f"{paths.MAX_PATH_BYTES:,} bytes", "refused"),
         ("a reply of a model", f"{MAX_REPLY_CHARS:,} characters", "the rest is not read"),
+        ("an event of a reply, or a reply that is no stream", _size(wire.MAX_OBJECT_BYTES), ""),
+        ("all that a model server sends for one reply", _size(wire.MAX_STREAM_BYTES), ""),
+        ("events of one reply", f"{wire.MAX_EVENTS:,}", ""),
+        ("silence of a model server", f"{server.timeout_s:g} s", "`llm.timeout_s`"),
+        ("time of one reply", f"{server.deadline_s:,g} s", "`llm.deadline_s`"),
     )
     head = "| what | at most | beyond |\n|---|---|---|"
     return "\n".join([head, *(f"| {w} | {most} | {so or 'refused'} |" for w, most, so in rows)])

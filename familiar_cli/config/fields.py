@@ -84,9 +84,14 @@ def _within(setting: Setting, value: float) -> bool:
 
 
 def shown(setting: Setting, value: object) -> str:
-    """Return `value` as it may be shown: a password in an address is left out."""
-    text = str(value)
-    return re.sub(r"(?<=//)[^/@]*@", "***@", text) if setting.rule == "url" else text
+    """Return `value` as it may be shown: an address without what may be a key."""
+    return without_secrets(str(value)) if setting.rule == "url" else str(value)
+
+
+def without_secrets(address: str) -> str:
+    """Return an address, or what should be one, without its user, password, query and fragment."""
+    address = re.sub(r"([?#]).*", r"\1***", address, flags=re.DOTALL)
+    return re.sub(r"^([\w+.-]*://)?.*@", r"\1***@", address, flags=re.DOTALL)
 
 
 def _fits(setting: Setting, value: object) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from familiar_cli.config import environment
-from familiar_cli.config.fields import SLOTS
+from familiar_cli.config.fields import SLOTS, without_secrets
 from familiar_cli.errors import ConfigError
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.text import nearest, one_line
@@ -180,7 +180,7 @@ def _base_url(url: str) -> str:
         usable = False
     if not usable or not url.isprintable() or " " in url:
         raise ConfigError(
-            f"{one_line(url)!r} is not the address of a server",
+            f"{one_line(without_secrets(url))!r} is not the address of a server",
             hint="It begins with http:// or https:// and usually ends in /v1.",
         )
     if "@" in parts.netloc or parts.query or parts.fragment:

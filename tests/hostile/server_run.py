@@ -27,7 +27,7 @@ from tests.hostile.servers import MODES, HostileServer, Mode
 
 LIMIT_MB = 1024
 LIMIT_S = 60.0
-SHORT = {"llm.timeout_s": "1", "llm.deadline_s": "3"}
+SHORT = {"llm.timeout_s": "2", "llm.deadline_s": "5"}
 _FAILED, _MODEL_FAILED = 1, 6
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +91,7 @@ def _judge(mode: Mode, code: int, stdout: bytes, stderr: str) -> tuple[str, str]
         return stderr, f"exit code {code} and no JSON"
     if mode.asks == "doctor":
         (check,) = [check for check in said["data"]["checks"] if check["name"] == "server"]
-        return f"{check['status']}: {check['detail']}", "" if code in {
+        return f"{check['verdict']}: {check['detail']}", "" if code in {
             0,
             _FAILED,
         } else f"exit {code}"

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, count, repeat
+from itertools import chain, cycle, repeat
 from typing import Self
 
 BLOCK = 64 * 1024
@@ -86,13 +86,18 @@ def _head(content_type: str = "text/event-stream", *more: str, status: str = "20
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-def _stream(blocks: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
-    """Send an event stream that ends when its blocks do; `blocks` is read once a connection."""
-    return lambda: chain([_head()], blocks() if callable(blocks) else blocks)
+def _sent(first: bytes, *parts: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
+    return lambda: chain([first], *parts)
 
 
-def _body(content_type: str, blocks: Iterable[bytes], *more: str, status: str = "200 OK"):
-    return lambda: chain([_head(content_type, *more, status=status)], blocks)
+def _stream(*parts: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
+    return _sent(_head(), *parts)
+
+
+def _body(
+    content_type: str, blocks: Iterable[bytes], *more: str, status: str = "200 OK"
+) -> Callable[[], Iterator[bytes]]:
+    return _sent(_head(content_type, *more, status=status), blocks)
 
 
 def _event(delta: object = None, **more: object) -> bytes:
@@ -108,21 +113,17 @@ def _for_ever(block: bytes) -> Iterable[bytes]:
     return repeat(_often(block))
 
 
-def _bytes_of(text: bytes) -> Iterator[bytes]:
-    """Yield the bytes of `text` one at a time, again and again."""
-    return (text[at % len(text) :][:1] for at in count())
+def _bytes_of(text: bytes) -> Iterable[bytes]:
+    """Return the bytes of `text` one at a time, again and again."""
+    return cycle([bytes([byte]) for byte in text])
 
 
 def _bomb(wbits: int) -> Callable[[], Iterator[bytes]]:
-    """Yield megabytes of zeros, a thousand times smaller."""
-
-    def packed() -> Iterator[bytes]:
-        packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
-        zeros = bytes(1024 * 1024)
-        for _ in range(8 * 1024):
-            yield packer.compress(zeros)
-
-    return packed
+    """Yield eight gigabytes of zeros, a thousand times smaller."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
+    begin = packer.compress(bytes(1024 * 1024)) + packer.flush(zlib.Z_FULL_FLUSH)
+    more = packer.compress(bytes(1024 * 1024)) + packer.flush(zlib.Z_FULL_FLUSH)
+    return lambda: chain([begin], repeat(more, 8 * 1024))
 
 
 def _packed(content_type: str, encoding: str, wbits: int, status: str = "200 OK"):
@@ -130,9 +131,8 @@ def _packed(content_type: str, encoding: str, wbits: int, status: str = "200 OK"
     return lambda: chain([head], _bomb(wbits)())
 
 
-def _chunked(blocks: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
-    head = _head("text/event-stream", "Transfer-Encoding: chunked")
-    return lambda: chain([head], blocks)
+def _chunked(*parts: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
+    return _sent(_head("text/event-stream", "Transfer-Encoding: chunked"), *parts)
 
 
 def _answered(body: bytes, *, models: bool = False) -> Mode:
@@ -162,9 +162,9 @@ _IDS = b'{"data":[' + b'{"id":"m"},' * 700_000 + b'{"id":"n"}]}'
 
 MODES: dict[str, Mode] = {
     # What a reply may hold.
-    "endless line": Mode(_stream(chain([b"data: "], _for_ever(b"x")))),
-    "endless comment": Mode(_stream(chain([b": "], _for_ever(b"x")))),
-    "endless event id": Mode(_stream(chain([b"id: "], _for_ever(b"7")))),
+    "endless line": Mode(_stream([b"data: "], _for_ever(b"x"))),
+    "endless comment": Mode(_stream([b": "], _for_ever(b"x"))),
+    "endless event id": Mode(_stream([b"id: "], _for_ever(b"7"))),
     "event of endless lines": Mode(_stream(_for_ever(b"data: x\n"))),
     "event of empty lines": Mode(_stream(_for_ever(b"data:\n"))),
     "comments without end": Mode(_stream(_for_ever(b":\n\n"))),
@@ -176,10 +176,10 @@ MODES: dict[str, Mode] = {
     "text without end in pieces of a megabyte": Mode(
         _stream(repeat(_event({"content": "x" * 1_000_000})))
     ),
-    "a tool call without end": Mode(_stream(chain([_TOOL], _for_ever(b"x")))),
+    "a tool call without end": Mode(_stream([_TOOL], _for_ever(b"x"))),
     "tool calls without end": Mode(_stream(_for_ever(_TOOL + b'x"}}]}}]}\n\n'))),
     "comments after the last word": Mode(
-        _stream(chain([_FINISHED], _for_ever(b":\n\n"))), may_answer=True
+        _stream([_FINISHED], _for_ever(b":\n\n")), may_answer=True
     ),
     "deep event": Mode(_stream([b"data: " + _DEEP + b"\n\n"])),
     "event of a million lists": Mode(_stream([b"data: " + _TINY + b"\n\n"])),
@@ -204,7 +204,7 @@ MODES: dict[str, Mode] = {
     "endless spaces": Mode(_body("application/json", _for_ever(b" "))),
     "endless web page": Mode(_body("text/html", _for_ever(b"<p>"))),
     "body that ends with the connection": Mode(
-        lambda: chain([b"HTTP/1.0 200 OK\r\nContent-Type: text/json\r\n\r\n"], _for_ever(b"1"))
+        _sent(b"HTTP/1.0 200 OK\r\nContent-Type: text/json\r\n\r\n", _for_ever(b"1"))
     ),
     "deep body": _answered(_DEEP),
     "body of a million lists": _answered(_TINY),
@@ -222,9 +222,9 @@ MODES: dict[str, Mode] = {
         _body("application/json", _for_ever(b"x"), "Content-Encoding: x")
     ),
     # HTTP itself.
-    "endless headers": Mode(lambda: chain([b"HTTP/1.1 200 OK\r\n"], _for_ever(b"X-A: b\r\n"))),
-    "endless header": Mode(lambda: chain([b"HTTP/1.1 200 OK\r\nX: "], _for_ever(b"b"))),
-    "endless status line": Mode(lambda: chain([b"HTTP/1.1 200 "], _for_ever(b"O"))),
+    "endless headers": Mode(_sent(b"HTTP/1.1 200 OK\r\n", _for_ever(b"X-A: b\r\n"))),
+    "endless header": Mode(_sent(b"HTTP/1.1 200 OK\r\nX: ", _for_ever(b"b"))),
+    "endless status line": Mode(_sent(b"HTTP/1.1 200 ", _for_ever(b"O"))),
     "cookies without end": Mode(
         lambda: [b"HTTP/1.1 200 OK\r\n" + b"Set-Cookie: a=b; expires=1\r\n" * 3000 + b"\r\n"]
     ),
@@ -232,8 +232,8 @@ MODES: dict[str, Mode] = {
     "another protocol": Mode(
         lambda: [b"HTTP/1.1 101 Up\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"]
     ),
-    "endless trailers": Mode(_chunked(chain([b"0\r\n"], _for_ever(b"X-A: b\r\n")))),
-    "endless chunk extension": Mode(_chunked(chain([b"5;"], _for_ever(b"a=b;")))),
+    "endless trailers": Mode(_chunked([b"0\r\n"], _for_ever(b"X-A: b\r\n"))),
+    "endless chunk extension": Mode(_chunked([b"5;"], _for_ever(b"a=b;"))),
     "a chunk of no size": Mode(_chunked([b"f" * 50 + b"\r\n"])),
     "chunks of one byte": Mode(_chunked(_for_ever(b"1\r\n:\r\n")), pause_s=1e-4),
     "a length no computer holds": Mode(
@@ -254,26 +254,18 @@ MODES: dict[str, Mode] = {
     # Time: something comes, again and again, and nothing is said.
     "silence": Mode(lambda: repeat(b""), pause_s=_SLOW_S),
     "slow status line": Mode(lambda: _bytes_of(b"HTTP/1.1 200 OK"), pause_s=_SLOW_S),
-    "slow headers": Mode(
-        lambda: chain([b"HTTP/1.1 200 OK\r\n"], _bytes_of(b"X-A: b\r\n")), pause_s=_SLOW_S
-    ),
+    "slow headers": Mode(_sent(b"HTTP/1.1 200 OK\r\n", _bytes_of(b"X-A: b\r\n")), pause_s=_SLOW_S),
     "slow 1xx": Mode(lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n"), pause_s=_SLOW_S),
-    "one byte at a time": Mode(lambda: chain([_head()], _bytes_of(b":\n\n")), pause_s=_SLOW_S),
-    "slow line": Mode(lambda: chain([_head(), b"data: "], _bytes_of(b"x")), pause_s=_SLOW_S),
+    "one byte at a time": Mode(_stream(_bytes_of(b":\n\n")), pause_s=_SLOW_S),
+    "slow line": Mode(_stream([b"data: "], _bytes_of(b"x")), pause_s=_SLOW_S),
     "slow empty pieces": Mode(_stream(repeat(_EMPTY)), pause_s=_SLOW_S),
     "slow thoughts": Mode(_stream(repeat(_THOUGHT)), pause_s=_SLOW_S),
     "slow text without end": Mode(_stream(repeat(_TEXT)), pause_s=_SLOW_S),
     "slow body": Mode(_body("application/json", repeat(b" ")), pause_s=_SLOW_S),
     "slow error": Mode(_body("text/plain", repeat(b"no "), status="500 No"), pause_s=_SLOW_S),
-    "slow trailers": Mode(
-        lambda: chain(
-            [_head("text/event-stream", "Transfer-Encoding: chunked"), b"0\r\n"],
-            _bytes_of(b"X-A: b\r\n"),
-        ),
-        pause_s=_SLOW_S,
-    ),
+    "slow trailers": Mode(_chunked([b"0\r\n"], _bytes_of(b"X-A: b\r\n")), pause_s=_SLOW_S),
     "a length that never comes": Mode(
-        _body("application/json", chain([b"{"], repeat(b"")), "Content-Length: 9"), pause_s=_SLOW_S
+        _sent(_head("application/json", "Content-Length: 9"), [b"{"], repeat(b"")), pause_s=_SLOW_S
     ),
     # The list of models.
     "models: endless body": Mode(_body("application/json", _for_ever(b"[0,")), asks="doctor"),
@@ -282,11 +274,11 @@ MODES: dict[str, Mode] = {
     "models: a million lists": _answered(_TINY, models=True),
     "models: a million names": _answered(_IDS, models=True),
     "models: endless headers": Mode(
-        lambda: chain([b"HTTP/1.1 200 OK\r\n"], _for_ever(b"X-A: b\r\n")), asks="doctor"
+        _sent(b"HTTP/1.1 200 OK\r\n", _for_ever(b"X-A: b\r\n")), asks="doctor"
     ),
     "models: a redirect to itself": Mode(_redirect("/v1/models"), asks="doctor"),
     "models: slow headers": Mode(
-        lambda: chain([b"HTTP/1.1 200 OK\r\n"], _bytes_of(b"X-A: b\r\n")),
+        _sent(b"HTTP/1.1 200 OK\r\n", _bytes_of(b"X-A: b\r\n")),
         pause_s=_SLOW_S,
         asks="doctor",
     ),
