@@ -325,13 +325,20 @@ class Familiar:
 
     @property
     def who(self) -> Who:
-        """Who it is, for a model that writes its memory."""
+        """Who it is, for a model that writes its memory; macros are expanded."""
+        from familiar_cli.context.macros import Macros
         from familiar_cli.identity import Who
 
         character = self.character()
-        texts = {field: text for field, text in character.texts.items() if field != "first_mes"}
-        voice = " ".join(texts.get(field, "") for field in ("description", "personality"))
-        return Who(character.name, voice.strip(), (self.config.system_prompt, *texts.values()))
+        macros = Macros(character.name, self.config.user_name, pick_seed=self.paths.id)
+        main = macros.expand(self.config.system_prompt)
+        texts = {
+            field: macros.expand(text, original=main)
+            for field, text in character.texts.items()
+            if field != "first_mes"
+        }
+        voice = (texts.get(field, "").strip() for field in ("description", "personality"))
+        return Who(character.name, "\n\n".join(filter(None, voice)), (main, *texts.values()))
 
     @property
     def zone(self) -> tzinfo | None:

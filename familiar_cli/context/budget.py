@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.steps import first_kept
-from familiar_cli.context.truncate import cut_to
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse
 from familiar_cli.errors import LimitError
+from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +101,7 @@ class Budgeter:
         why = room.why(offered)
         may_cut = offered.fit in {Fit.cut, Fit.queue, Fit.newest}
         if may_cut or (offered.fit is Fit.run and not room.has_run):
-            text = cut_to(offered.text, free - MESSAGE_TOKENS, self.counter)
+            text = cut_to(offered.text, free - MESSAGE_TOKENS, self.counter.count)
             if text:
                 tokens = self.cost(offered, text)
                 reason = f"cut from {cost} to {tokens} tokens: {why}"

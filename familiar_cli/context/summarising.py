@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import now
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.summary_prompt import summary_messages, turn_text
-from familiar_cli.context.truncate import cut_to, sentence_ends
 from familiar_cli.errors import BadReplyError
 from familiar_cli.history.summaries import PUBLIC, Summary
+from familiar_cli.truncate import cut_to, sentence_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,7 @@ class Summariser:
             text = turn_text(turn, name=self._name, label=self._label, zone=self._zone)
             cost = self._counter.count(text) + 1
             if cost > room and not texts:
-                text, cost = cut_to(text, room - 2, self._counter) + " …", room
+                text, cost = cut_to(text, room - 2, self._counter.count) + " …", room
             if cost > room:
                 break
             texts.append(text)
@@ -177,7 +177,7 @@ class Summariser:
         if completion.finish_reason == "length":
             text, cut = text[: max(sentence_ends(text), default=len(text))].rstrip(), True
         if self._counter.count(text) > self._most_tokens:
-            text, cut = cut_to(text, self._most_tokens, self._counter), True
+            text, cut = cut_to(text, self._most_tokens, self._counter.count), True
         was, is_now = self._counter.count(before), self._counter.count(text)
         if not text or is_now * _SHRINK < was:
             raise self._bad(f"would have shrunk from {was} to {is_now} tokens")

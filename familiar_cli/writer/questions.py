@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError
 from familiar_cli.memory.people.same_person import main_slug
+from familiar_cli.truncate import cut_to
 from familiar_cli.writer.batches import Caps
 from familiar_cli.writer.contract import bounds_for, schema
 from familiar_cli.writer.gather import gather, names_in
@@ -177,14 +178,12 @@ class Questions:
 
     @cached_property
     def _voice(self) -> str:
-        """The beginning of what makes the familiar itself."""
+        """The beginning of what makes the familiar itself, in whole sentences where it has any."""
         if bounds_for(self.settings.reply_tokens).simple:
             return ""  # a small model takes it for what was said
         most = min(_VOICE_TOKENS, int(self._room * _VOICE_SHARE))
-        words = self.who.voice.split()[: 2 * _VOICE_TOKENS]
-        while words and self.count(" ".join(words)) > most:
-            del words[-max(1, len(words) // 10) :]
-        return " ".join(words)
+        voice = self.who.voice
+        return voice if self.count(voice) <= most else cut_to(voice, most, self.count)
 
     def _labels(self, turns: Sequence[Turn]) -> dict[str, str]:
         """Return what the channels of some turns are called; unknown ones are left out."""

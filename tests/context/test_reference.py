@@ -13,8 +13,8 @@ from familiar_cli.context.processors import stepped_thinking
 from familiar_cli.context.providers import character, desk, digests, history, notes
 from familiar_cli.context.providers.content_search import people, provider
 from familiar_cli.context.tiers import LONG, MID, SHORT
-from familiar_cli.context.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Place
+from familiar_cli.truncate import USEFUL_TOKENS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT.joinpath("docs/reference/placement-and-budgets.md").read_text("utf-8")

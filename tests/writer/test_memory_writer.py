@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from familiar_cli import tokens
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RequestRefusedError
 from familiar_cli.history import HistoryStore
+from familiar_cli.identity import Who
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.passes.exclusive import exclusive
@@ -395,3 +397,49 @@ def test_a_backlog_of_10_000_turns_runs_in_bounded_memory_and_goes_on_after_a_br
     report = world.write(*[NOTHING] * 400)
     assert (report.turns_covered, report.remaining) == (left, 0)
     assert peak_bytes < 60_000_000  # each prompt is remembered by the double
+
+
+def voice_in(world) -> str:
+    return world.prompt.partition("<voice>\n")[2].partition("\n</voice>")[0]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "end"),
+    [
+        ("Aria tends a lighthouse, and Dr. Smith once lived there. ", "there."),
+        ("アリアは灯台を守っている。", "いる。"),
+    ],
+)
+def test_a_long_voice_ends_with_a_sentence(tmp_path, sentence, end):
+    world = World(tmp_path)
+    world.who = Who("Aria", sentence * 60)
+    world.talk()
+    world.write(NOTHING)
+    voice = voice_in(world)
+    assert voice.endswith(end)
+    assert (sentence * 60).startswith(voice)
+    assert 75 < tokens.heuristic().count(voice) <= 150
+    world.history.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "last"), [("lighthouse keeper " * 300, ("lighthouse", "keeper")), ("灯" * 900, "灯")]
+)
+def test_a_long_voice_without_a_sentence_ends_with_a_whole_word(tmp_path, text, last):
+    world = World(tmp_path)
+    world.who = Who("Aria", text)
+    world.talk()
+    world.write(NOTHING)
+    voice = voice_in(world)
+    assert voice.endswith(last)
+    assert 75 < tokens.heuristic().count(voice) <= 150
+    world.history.close()
+
+
+def test_a_voice_that_fits_is_shown_as_it_is(tmp_path):
+    world = World(tmp_path)
+    world.who = Who("Aria", "Dry wit. Never explains a joke and")
+    world.talk()
+    world.write(NOTHING)
+    assert voice_in(world) == "Dry wit. Never explains a joke and"
+    world.history.close()

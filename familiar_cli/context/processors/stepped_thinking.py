@@ -8,10 +8,10 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.hidden import marked
 from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, thinking_messages
 from familiar_cli.context.side_model import SideModel, ask_side_model
-from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import LimitError
 from familiar_cli.text import one_line
+from familiar_cli.truncate import USEFUL_TOKENS, cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class SteppedThinkingPreProcessor(SideModel):
     def _cut(self, note: str, room: int) -> str:
         if self._counter.count(note) <= room:
             return note
-        return cut_to(note, room, self._counter)
+        return cut_to(note, room, self._counter.count)
 
     def _room(self, request: ContextRequest, contributions: Sequence[Contribution]) -> int:
         """Return how many tokens a note may have beside what its layer holds already."""
@@ -78,7 +78,7 @@ class SteppedThinkingPreProcessor(SideModel):
             cost = self._counter.count(line) + 1
             if lines and cost > room:
                 break
-            lines.append(line if cost <= room else cut_to(line, room, self._counter))
+            lines.append(line if cost <= room else cut_to(line, room, self._counter.count))
             room -= cost
         return "\n".join(reversed(lines))
 

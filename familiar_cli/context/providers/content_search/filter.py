@@ -20,11 +20,11 @@ from familiar_cli.context.providers.content_search.filter_prompt import (
 )
 from familiar_cli.context.providers.content_search.filter_reply import Reply, read_reply
 from familiar_cli.context.side_model import ask_side_model
-from familiar_cli.context.truncate import cut_to
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_DIR
+from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -162,7 +162,7 @@ class Filter:
         shortened = "the filter's answer broke off" if reply.is_cut else ""
         if self._counter.count(reply.text) <= most:
             return reply.text, shortened
-        cut = cut_to(reply.text, most, self._counter)
+        cut = cut_to(reply.text, most, self._counter.count)
         return cut or reply.text, f"the filter's answer is longer than {most} tokens"
 
     def _grep(

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from familiar_cli.context.truncate import sentence_ends
 from familiar_cli.markdown import scan
+from familiar_cli.truncate import sentence_ends
 
 Kind = Literal["answer", "nothing", "escalate", "malformed"]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.truncate import cut_to
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
@@ -20,6 +19,7 @@ from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.aliases import ALIASES_JSON, people_path, slug_in
 from familiar_cli.memory.people.same_person import same_as
+from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,7 +199,7 @@ class People:
         seen = head.text if self._share_private else visible_in(head.text, channel_id)
         whole = without_references(seen).removeprefix("\ufeff").rstrip()
         fits = len(whole) <= FILE_TOKENS or self._counter.count(whole) <= FILE_TOKENS
-        text = whole if fits else cut_to(whole, FILE_TOKENS, self._counter)
+        text = whole if fits else cut_to(whole, FILE_TOKENS, self._counter.count)
         is_all = len(text) == len(whole) and head.is_whole
         kept_back = "" if seen == head.text else "without what was said in private elsewhere"
         return Contribution(

@@ -7,9 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from familiar_cli.tokens import TokenCounter
+    from collections.abc import Callable, Iterator
 
 USEFUL_TOKENS: Final = 20
 """A text that had to be cut shorter than this says nothing any more."""
@@ -27,16 +25,16 @@ _MODIFIERS: Final = range(0x1F3FB, 0x1F400)  # skin tones, which belong to the e
 _JOINERS: Final = "\u200d\ufe0e\ufe0f"
 
 
-def cut_to(text: str, limit_tokens: int, counter: TokenCounter) -> str:
+def cut_to(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
     """Return the beginning of `text` in at most `limit_tokens`; empty when too little is left.
 
     A cut at the end of a sentence, or between words, is taken when it keeps at least half of what
     fits. What is left has at least `USEFUL_TOKENS`.
     """
-    fits = _longest_fit(text, limit_tokens, counter)
+    fits = _longest_fit(text, limit_tokens, count)
     for end in (_sentence_end(text, fits), _word_end(text, fits), _whole_character(text, fits)):
         cut = text[:end].rstrip()
-        if 2 * end >= fits and USEFUL_TOKENS <= counter.count(cut) <= limit_tokens:
+        if 2 * end >= fits and USEFUL_TOKENS <= count(cut) <= limit_tokens:
             return cut
     return ""
 
@@ -60,15 +58,15 @@ def _goes_on(text: str, stop: re.Match[str]) -> bool:
     return text[stop.end() : stop.end() + 2].strip()[:1].islower()
 
 
-def _longest_fit(text: str, limit_tokens: int, counter: TokenCounter) -> int:
+def _longest_fit(text: str, limit_tokens: int, count: Callable[[str], int]) -> int:
     """Return how many characters of `text` have at most `limit_tokens`."""
     high = max(8 * limit_tokens, 64)
-    while high < len(text) and counter.count(text[:high]) <= limit_tokens:
+    while high < len(text) and count(text[:high]) <= limit_tokens:
         high *= 2
     low, high = 0, min(high, len(text))
     while low < high:
         middle = (low + high + 1) // 2
-        if counter.count(text[:middle]) <= limit_tokens:
+        if count(text[:middle]) <= limit_tokens:
             low = middle
         else:
             high = middle - 1
