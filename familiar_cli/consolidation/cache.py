@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.consolidation.coverage import Coverage
+from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from familiar_cli.consolidation.coverage import Tiers
     from familiar_cli.memory.store.types import MemoryEntry
 
 _VERSION: Final = 3
@@ -30,11 +33,11 @@ class Settled:
 
     Args:
         stamp: Of its files; see `stamp_of`.
-        coverage: Which of its days each tier rests on, as `coverage.of_years` tells it.
+        coverage: Which of its days each tier rests on.
     """
 
     stamp: str
-    coverage: Mapping[str, Any]
+    coverage: Tiers
 
 
 @dataclass(slots=True)
@@ -70,8 +73,10 @@ class Cache:
             cache.files = {p: row for p, row in value["files"].items() if _is_row(row)}
             if value["viewpoint"] == viewpoint:
                 cache.settled = {
-                    str(year): Settled(str(stamp), dict(coverage))
-                    for year, (stamp, coverage) in value["settled"].items()
+                    str(year): Settled(
+                        str(stamp), {tier: Coverage.from_json(told[tier]) for tier in TIERS}
+                    )
+                    for year, (stamp, told) in value["settled"].items()
                 }
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls(path, viewpoint)
@@ -85,7 +90,10 @@ class Cache:
             "version": _VERSION,
             "viewpoint": self.viewpoint,
             "files": self.files,
-            "settled": {year: [s.stamp, s.coverage] for year, s in self.settled.items()},
+            "settled": {
+                year: [known.stamp, {tier: c.to_json() for tier, c in known.coverage.items()}]
+                for year, known in self.settled.items()
+            },
         }
         if value == self._kept:
             return

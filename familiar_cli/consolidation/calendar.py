@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from familiar_cli.consolidation.bullets import Bullet
+    from familiar_cli.consolidation.coverage import Tiers
     from familiar_cli.consolidation.engine import Engine
     from familiar_cli.consolidation.library import File
     from familiar_cli.consolidation.period_states import PeriodState, PeriodStates
@@ -85,11 +86,9 @@ class Report:
         stale: Periods that are still made of what has changed since.
         held: Plans that wait for a person, by period.
         refused: What the rules took out, by period.
-        coverage: For each tier, which days its periods rest on.
+        coverage: Which days the files of each tier rest on; empty until the end of the run.
         problems: Files that cannot be read, and why.
         failed: The model's failures.
-        calls: How often the model was asked.
-        prompt_tokens: Tokens of all prompts.
     """
 
     done: list[Done] = field(default_factory=list)
@@ -97,7 +96,7 @@ class Report:
     stale: list[str] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
     refused: dict[str, tuple[Refused, ...]] = field(default_factory=dict)
-    coverage: dict[str, Any] = field(default_factory=dict)
+    coverage: Tiers = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     failed: list[FamiliarError] = field(default_factory=list)
 
@@ -122,7 +121,7 @@ class Report:
                 for p, refused in self.refused.items()
                 for r in refused
             ],
-            "coverage": self.coverage,
+            "coverage": {tier: covered.to_json() for tier, covered in self.coverage.items()},
             "problems": self.problems,
         }
 

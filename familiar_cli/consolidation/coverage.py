@@ -10,10 +10,49 @@ from familiar_cli.consolidation.naming import period_in
 from familiar_cli.consolidation.periods import TIERS, day_of, year_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from familiar_cli.consolidation.library import Library
     from familiar_cli.consolidation.periods import Period, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which days the files of one tier rest on; days are told in runs, `2026-04-06..2026-04-09`.
+
+    Args:
+        days: How many of the days with sessions they cover.
+        of: How many such days there are.
+        missing: Those that they miss.
+        rests_on: Which days each file rests on, by the name of its period.
+    """
+
+    days: int
+    of: int
+    missing: tuple[str, ...]
+    rests_on: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Coverage:
+        """Return what `to_json` was made of.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: It was made of no such thing.
+        """
+        rests_on = {str(name): _told(map(_run, runs)) for name, runs in told["rests_on"].items()}
+        return cls(int(told["days"]), int(told["of"]), _told(map(_run, told["missing"])), rests_on)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `--json` shows it."""
+        return {
+            "days": self.days,
+            "of": self.of,
+            "missing": list(self.missing),
+            "rests_on": {name: list(runs) for name, runs in self.rests_on.items()},
+        }
+
+
+Tiers = dict["Tier", Coverage]
 
 
 @dataclass(slots=True)
@@ -24,16 +63,13 @@ class _Year:
     made: list[Period] = field(default_factory=list)
 
 
-def coverage(library: Library) -> dict[str, Any]:
-    """Return for each tier how many of the days with sessions it covers, and which each file does.
-
-    Days are told in runs: `2026-04-06..2026-04-09`.
-    """
+def coverage(library: Library) -> Tiers:
+    """Return the coverage of each tier."""
     settled = [year.coverage for year in library.settled.values()]
     return _joined([*settled, *coverage_by_year(library).values()])
 
 
-def coverage_by_year(library: Library) -> dict[str, dict[str, Any]]:
+def coverage_by_year(library: Library) -> dict[str, Tiers]:
     """Return the same for each year that is not settled, by its name."""
     years: dict[str, _Year] = {}
     for day, files in library.sessions.items():
@@ -66,43 +102,40 @@ def days_of(library: Library, period: Period) -> frozenset[date]:
     return frozenset(below)
 
 
-def runs_of(days: Iterable[date]) -> list[str]:
+def runs_of(days: Iterable[date]) -> tuple[str, ...]:
     """Return days as runs, e.g. `2026-04-06..2026-04-09` and `2026-04-12`."""
     return _told((day, day) for day in days)
 
 
-def _of_tier(library: Library, tier: Tier, year: _Year) -> dict[str, Any]:
+def _of_tier(library: Library, tier: Tier, year: _Year) -> Coverage:
     rests_on = {p.name: days_of(library, p) for p in year.made if p.tier == tier}
     if tier == "daily":
         covered = {day for day in year.days if _day_is_there(library, day)}
     else:
         covered = {day for days in rests_on.values() for day in days}
-    return {
-        "days": len(covered & year.days),
-        "of": len(year.days),
-        "missing": runs_of(year.days - covered),
-        "rests_on": {name: runs_of(days) for name, days in rests_on.items()},
-    }
+    return Coverage(
+        len(covered & year.days),
+        len(year.days),
+        runs_of(year.days - covered),
+        {name: runs_of(days) for name, days in rests_on.items()},
+    )
 
 
-def _joined(years: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _joined(years: Sequence[Tiers]) -> Tiers:
     """Return the coverage of several years as one."""
-    told = list(years)
-    return {tier: _joined_tier([year[tier] for year in told]) for tier in TIERS}
+    return {tier: _joined_tier([year[tier] for year in years]) for tier in TIERS}
 
 
-def _joined_tier(years: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    told = list(years)
-    rests_on = [item for year in told for item in year["rests_on"].items()]
-    return {
-        "days": sum(year["days"] for year in told),
-        "of": sum(year["of"] for year in told),
-        "missing": _told(_run(run) for year in told for run in year["missing"]),
-        "rests_on": dict(sorted(rests_on)),
-    }
+def _joined_tier(years: Sequence[Coverage]) -> Coverage:
+    return Coverage(
+        sum(year.days for year in years),
+        sum(year.of for year in years),
+        _told(_run(run) for year in years for run in year.missing),
+        dict(sorted(item for year in years for item in year.rests_on.items())),
+    )
 
 
-def _told(runs: Iterable[tuple[date, date]]) -> list[str]:
+def _told(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
     """Return runs of days, those that touch as one."""
     joined: list[list[date]] = []
     for first, last in sorted(runs):
@@ -110,7 +143,7 @@ def _told(runs: Iterable[tuple[date, date]]) -> list[str]:
             joined[-1][1] = last
         else:
             joined.append([first, last])
-    return [f"{a}" if a == b else f"{a}..{b}" for a, b in joined]
+    return tuple(f"{a}" if a == b else f"{a}..{b}" for a, b in joined)
 
 
 def _run(told: str) -> tuple[date, date]:

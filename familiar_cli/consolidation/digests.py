@@ -130,8 +130,8 @@ class Distilled:
         tokens: Of its text now.
         sources: What it was made of.
         plan_id: Where it waits.
-        diff_before: Its text before.
-        diff_after: Its text now, or as it would be; None: a model would have to be asked.
+        before: Its text before; None: there was none.
+        after: Its text now, or as it would be; None: a model would have to be asked.
         refused: What the rules took out.
     """
 

@@ -55,7 +55,7 @@ def told_after(report: Report, *, dry_run: bool = False) -> Iterator[str]:
     for problem in report.problems:
         yield f"warning: {one_line(problem, _REASON_CHARS)}"
     if not report.done and not report.failed:
-        is_empty = not report.coverage["daily"]["of"]
+        is_empty = not report.coverage["daily"].of
         yield f"Nothing is due: {_NO_SESSIONS}." if is_empty else "Nothing is due."
     if dry_run and report.done:
         yield "Nothing was changed (--dry-run)."

@@ -84,7 +84,7 @@ def test_the_coverage_of_a_year_that_is_passed_over_is_told_all_the_same(tmp_pat
     life = lived(tmp_path)
     passed_over, everything = (life.survey(cached=cached) for cached in (True, False))
     assert coverage(passed_over.library) == coverage(everything.library)
-    assert coverage(everything.library)["yearly"]["days"] == len(DAYS)
+    assert coverage(everything.library)["yearly"].days == len(DAYS)
 
 
 def test_the_year_that_goes_on_is_looked_into(tmp_path) -> None:
