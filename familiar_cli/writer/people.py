@@ -230,13 +230,12 @@ def _without(text: str, name: str) -> str:
 
 
 def _retitled(text: str, old: str, new: str) -> str:
-    """Return `text` with another H1."""
-    lines = split_lines(text)
-    for at, line in enumerate(lines):
-        if line.lstrip("\ufeff ").startswith("# ") and old in line:
-            lines[at] = line.replace(old, new, 1)
-            break
-    return "".join(lines)
+    """Return `text` with another H1, be it one with a line below it."""
+    said = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
+    for line in sorted(said, key=lambda line: line.level != 1):
+        if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
+            return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
+    return text
 
 
 def _rests_on(line: str, slug: str, said_by: Callable[[int], str | None]) -> bool:

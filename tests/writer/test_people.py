@@ -148,3 +148,11 @@ def test_only_a_name_that_they_have_is_renamed(two):
 )
 def test_every_way_to_write_a_link_is_found(before, after):
     assert relinked(before, "people/a.md", "people/b.md", "people/c.md") == after
+
+
+@pytest.mark.parametrize("page", ["```\n# Bob\n```\n\n{}", "\ufeff{}- Bob\n"])
+@pytest.mark.parametrize("title", ["# Bob\n", "Bob\n===\n"])
+def test_the_title_changes_and_nothing_that_looks_like_it(two, page, title):
+    two.store.write_file(BOBS, page.format(title))
+    people.make(two.store, people.renamed(two.store, "discord-7", "Bob", "Rob"), "x", dry_run=False)
+    assert two.read(BOBS).startswith(page.format(title.replace("Bob", "Rob")))
