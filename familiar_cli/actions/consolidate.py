@@ -22,11 +22,11 @@ from familiar_cli.consolidation.periods import TIERS, day_at
 from familiar_cli.consolidation.replies import Replies
 from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import ConfigError
+from familiar_cli.memory.run_ids import new_run_id
 from familiar_cli.passes.events import Event, failed
 from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
 from familiar_cli.review.plans import read_plans
 from familiar_cli.when import read_day
-from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.slots import session_path, slot_of
 
 if TYPE_CHECKING:

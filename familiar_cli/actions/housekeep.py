@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
 from familiar_cli.jobs import in_thread
+from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import HOUSEKEEPING
 from familiar_cli.review.pending import ReviewPlan, stage
 from familiar_cli.review.plans import read_plans
@@ -137,13 +138,16 @@ async def tidy_up(
     looked = await in_thread(
         lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
     )
+    run = new_run_id()
+    judged: dict[int, Judgement] = {}
+    problem = None
     if ask_model:
         on_step("asking the model", looked.files)
-    judged, problem = await _judged(familiar, looked.findings, on_wait) if ask_model else ({}, None)
+        judged, problem = await _judged(familiar, looked.findings, run, on_wait)
     plans = read_plans(familiar.memory, again=again)
     repairs = [plan_of(finding) for finding in looked.findings]
     new = _new(repairs, plans) if propose else {}
-    _propose(familiar.memory, new.values())
+    _propose(familiar.memory, new.values(), run)
     found = tuple(
         _found(finding, repair, {*plans.waiting, *new}, plans, judged.get(number))
         for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True))
@@ -204,13 +208,14 @@ def _new(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, Review
     }
 
 
-def _propose(store: MemoryStore, new: Collection[ReviewPlan]) -> None:
+def _propose(store: MemoryStore, new: Collection[ReviewPlan], run: str) -> None:
     """Put plans before a person, in one transaction."""
     if not new:
         return
-    with store.transaction(HOUSEKEEPING, f"propose {len(new)} repairs") as tx:
+    message = f"propose {len(new)} repairs"
+    with store.transaction(HOUSEKEEPING, message, trailers=noting(run)) as tx:
         for plan in new:
-            stage(tx, store, plan)
+            stage(tx, store, replace(plan, run=run))
 
 
 def _found(
@@ -227,12 +232,11 @@ def _found(
 
 
 async def _judged(
-    familiar: Familiar, findings: Sequence[Finding], on_wait: Callable[[str], None]
+    familiar: Familiar, findings: Sequence[Finding], run: str, on_wait: Callable[[str], None]
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
     """Return what the model makes of the findings. Its failure takes none of them away."""
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.slots import check_usable
-    from familiar_cli.writer.runs import new_run_id
 
     try:
         check_usable(familiar.slot(SLOT))
@@ -240,7 +244,7 @@ async def _judged(
         asker = Asker(
             model,
             familiar.counter.count,
-            partial(familiar.runs.keep_reply, new_run_id()),
+            partial(familiar.runs.keep_reply, run),
             SLOT,
             reply_tokens=min(REPLY_TOKENS, model.max_tokens),
             temperature=0.0,

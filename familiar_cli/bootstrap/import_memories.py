@@ -14,6 +14,7 @@ from familiar_cli.bootstrap.folders.reading import read_folder, require_there
 from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.files import is_directory
+from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ def import_memories(
         warnings=warnings,
         merge=_merge,
     )
-    with store.transaction(SOURCE, f"import {len(folder.files)} files", dry_run=dry_run) as tx:
+    with store.transaction(
+        SOURCE, f"import {len(folder.files)} files", dry_run=dry_run, trailers=noting(new_run_id())
+    ) as tx:
         plan.stage(tx)
     tiers = [tier_of(source) for source in folder.files]
     counts = {tier: tiers.count(tier) for tier in TIERS}

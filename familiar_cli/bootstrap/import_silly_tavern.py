@@ -12,6 +12,7 @@ from familiar_cli.bootstrap.lorebooks.plan import DEFAULT_DIRECTORY, ImportPlan,
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES, read_book
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
 from familiar_cli.errors import BadInputError
+from familiar_cli.memory.run_ids import new_run_id, noting
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
@@ -63,7 +64,9 @@ def import_lorebook(
 ) -> Imported:
     """Import `book` in one transaction. Arguments and errors are those of `plan_import`."""
     plan = plan_import(book, store, into=into, update=update, force=force)
-    with store.transaction(SOURCE, f"import {book.name!r}", dry_run=dry_run) as tx:
+    with store.transaction(
+        SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
+    ) as tx:
         plan.stage(tx)
     return Imported(
         book.name,

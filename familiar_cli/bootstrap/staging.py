@@ -14,6 +14,7 @@ from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import is_directory, patiently
+from familiar_cli.memory.run_ids import new_run_id, noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ def _fill(
         if not has_settings:
             write_new(paths.config, {"name": name})
         if not plan.is_noop:
-            with store.transaction("init", message) as tx:
+            with store.transaction("init", message, trailers=noting(new_run_id())) as tx:
                 plan.stage(tx)
     except BaseException:
         if not has_settings:

@@ -12,6 +12,7 @@ from familiar_cli.consolidation.plans import made_from, plan_for, plan_id
 from familiar_cli.consolidation.types import Made
 from familiar_cli.errors import ConflictError
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import CONSOLIDATION
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile, stage
@@ -104,7 +105,9 @@ class Engine:
         waits = by_model and changes_text(made.file) and (self.review or too_short)
         message = made_from(wanted.name, len(wanted.sources))
         held = ""
-        with self.store.transaction(CONSOLIDATION, message, dry_run=self.dry_run) as tx:
+        with self.store.transaction(
+            CONSOLIDATION, message, dry_run=self.dry_run, trailers=noting(self.run)
+        ) as tx:
             if waits:
                 held = self._hold(tx, wanted.name, made.file)
             else:

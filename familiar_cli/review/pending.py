@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review import patch, rejected
@@ -187,7 +188,8 @@ def decide(
     _check(plan, {*apply, *reject})
     left: list[PlannedFile] = []
     number = 0
-    with store.transaction(plan.source, f"review {plan.id}", dry_run=dry_run) as tx:
+    message = f"review {plan.id}"
+    with store.transaction(plan.source, message, dry_run=dry_run, trailers=noting(plan.run)) as tx:
         for file in plan.files:
             mine = dict(enumerate(file.hunks, number + 1))
             number += len(mine)

@@ -45,6 +45,8 @@ def change_data(change: Change) -> dict[str, Any]:
         **commit_data(change.commit),
         "paths": [touched.rel_path for touched in change.touched],
         "touched": change.touched,
+        "run": change.commit.run,
+        "lengths": change.commit.lengths,
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, LimitError, UnsafePathError
+from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.writer.applying import Applying, with_held
@@ -65,6 +66,7 @@ def commit(
     store: MemoryStore,
     verdicts: Sequence[Verdict],
     message: str,
+    run: str,
     also: Callable[[Transaction, Applied], None],
 ) -> Applied:
     """Write a step's changes in one transaction, and what `also` stages beside them.
@@ -81,7 +83,7 @@ def commit(
         if not applied.draft and not applied.has_held:
             return applied
         try:
-            with store.transaction(MEMORY_WRITER, message) as tx:
+            with store.transaction(MEMORY_WRITER, message, trailers=noting(run)) as tx:
                 applied.draft.stage(tx)
                 also(tx, applied)
         except ConflictError:

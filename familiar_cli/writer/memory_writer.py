@@ -11,6 +11,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.people.aliases import PEOPLE_DIR, Aliases
+from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
@@ -21,7 +22,6 @@ from familiar_cli.writer.parsing import parse_reply
 from familiar_cli.writer.prompts import SHAPE
 from familiar_cli.writer.questions import Questions
 from familiar_cli.writer.rails import judge
-from familiar_cli.writer.runs import new_run_id
 from familiar_cli.writer.settings import WriterSettings
 from familiar_cli.writer.types import Report
 
@@ -283,7 +283,7 @@ class MemoryWriter:
                 stage(tx, self._store, self._held_plan(piece, applied))
 
         message = f"turns {piece[0].id}-{piece[-1].id}, run {self.report.run}"
-        applied = commit(self._store, verdicts, message, also)
+        applied = commit(self._store, verdicts, message, self.report.run, also)
         self._move(piece)
         return applied
 
@@ -292,7 +292,8 @@ class MemoryWriter:
         if self._draft:
             files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self._draft)
             plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
-            with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}") as tx:
+            trailers = noting(self.report.run)
+            with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
                 stage(tx, self._store, plan)
                 if self._may_move:
                     tx.write(MARKER, marker_text(self.report.run, piece[-1]))

@@ -7,11 +7,9 @@ one how it ended. A record without a last line is of a pass that was killed.
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import read_plain, write_whole
 
@@ -19,11 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX: Final = ".jsonl"
-
-
-def new_run_id() -> str:
-    """Return an id that sorts as passes happen, e.g. `20260131T235959-a1b2c3`."""
-    return f"{clock.now():%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
 
 
 class Runs:

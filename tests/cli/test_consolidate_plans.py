@@ -81,6 +81,7 @@ def test_the_journal_names_who_proposed_what_a_person_took(week, says) -> None:
     assert run("review", "apply", "--all").exit_code == 0
     [newest, *_] = data("memory", "log", WEEKLY)["commits"]
     assert newest["source"] == "consolidation"
+    assert newest["run"] == data("memory", "log", "--limit", "2")["commits"][1]["run"] is not None
 
 
 def test_a_rejected_plan_is_not_proposed_again_from_the_same_sources(week, says) -> None:

@@ -188,3 +188,10 @@ def test_a_terminal_is_told_what_is_being_done_and_a_pipe_is_not(root, monkeypat
 def test_the_help_names_every_check() -> None:
     words = run("housekeep", "--help").stdout.split("[CHECK…]")[-1].split(";")[0]
     assert [name.strip() for name in words.split(",")] == list(TITLES)
+
+
+def test_the_journal_and_the_plans_name_the_same_run(root) -> None:
+    (plan, *_) = data("housekeep", "duplicates", "--propose")["proposed"]
+    (commit,) = data("memory", "log", "--source", "housekeeping")["commits"]
+    assert commit["run"]
+    assert data("review", "show", plan)["run"] == commit["run"]

@@ -11,6 +11,7 @@ from familiar_cli.cli import app
 from familiar_cli.config.home import find_home
 from tests.support.cards import png_card, v2
 from tests.support.lorebooks import book_entry, lore, world
+from tests.support.world import data as world_data
 
 
 @pytest.fixture
@@ -212,3 +213,9 @@ def test_titles_and_names_never_steer_the_terminal(memory, tmp_path) -> None:
 
 def test_without_a_file_it_is_a_usage_error(memory) -> None:
     assert run().exit_code == 2
+
+
+def test_the_journal_names_the_import(memory, book) -> None:
+    run(book)
+    (commit,) = world_data("memory", "log", "--source", "import-lorebook")["commits"]
+    assert commit["run"]

@@ -43,6 +43,11 @@ class TestLog:
         assert newest["paths"] == ["people/alice.md"]
         assert newest["time"].endswith("Z")
         assert newest["run_id"]
+        assert newest["run"] is None
+        (length,) = newest["lengths"]
+        assert set(length) == {"rel_path", "bytes_before", "bytes_after"}
+        assert length["rel_path"] == "people/alice.md"
+        assert length["bytes_before"] < length["bytes_after"]
 
     def test_source_since_and_limit(self, memory) -> None:
         assert len(data("memory", "log", "--limit", "1")["commits"]) == 1

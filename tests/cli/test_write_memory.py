@@ -215,3 +215,21 @@ def test_blame_shows_the_words_behind_a_belief(serve):
     assert "    [1] Anna: Remark 0 on my bees.\n    [2] Anna: Remark 1 on my bees.\n" in done.stdout
     lines = data("memory", "blame", ANNAS)["lines"]
     assert [line["turns"] for line in lines if "Keeps bees" in line["text"]] == [[1, 2]]
+
+
+def test_the_journal_names_the_pass_that_changed_memory(serve):
+    root = talked()
+    serve(answer("Keeps bees."))
+    made = data("write-memory")
+    (commit,) = data("memory", "log", "people", "--source", "memory_writer")["commits"]
+    assert commit["run"] == made["run"]
+    assert (root / "runs" / f"{made['run']}.jsonl").is_file()
+
+
+def test_the_journal_names_the_pass_whose_plan_was_taken(serve):
+    talked()
+    serve(answer("Keeps bees."))
+    planned = data("write-memory", "--review")
+    data("review", "apply", planned["pending"])
+    runs = [c["run"] for c in data("memory", "log", "--source", "memory_writer")["commits"]]
+    assert runs == [planned["run"]] * 2

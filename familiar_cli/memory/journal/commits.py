@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.memory.journal.objects import damaged, git_object
+from familiar_cli.memory.run_ids import RUN_ID, is_run_id
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.objects import GitObject
 
 HUMAN: Final = "human"
-RUN_ID: Final = "Run-Id"
 UNDOES: Final = "Undoes"
+LENGTHS: Final = "Bytes"
+"""`5>7 ->12`: how long each file was before and after, in the order in which they are named."""
 
 _MAX_SUBJECT_CHARS = 200
 _MAX_SOURCE_CHARS = 80
 _NOT_IN_MAIL = re.compile(r"[^A-Za-z0-9._-]+")
 _AUTHOR = re.compile(rb"author (.*?) ?<[^>]*> (-?\d+) ([+-]\d{4})")
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z-]*): (.*)")
+_PAIR: Final = re.compile(r"(\d{1,18}|-)>(\d{1,18}|-)", re.ASCII)
 _KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
 
 
@@ -33,6 +36,15 @@ class Touched:
 
     kind: Literal["added", "changed", "deleted"]
     rel_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many bytes a file had before and after a commit; None where it was not there."""
+
+    rel_path: str
+    bytes_before: int | None
+    bytes_after: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,23 @@ class Commit:
     def run_id(self) -> str | None:
         """What belongs together with it, e.g. all that one run of the memory writer did."""
         return self.trailers.get(RUN_ID)
+
+    @property
+    def run(self) -> str | None:
+        """The id of the pass that made it; None when no pass did."""
+        return self.run_id if self.run_id and is_run_id(self.run_id) else None
+
+    @property
+    def lengths(self) -> tuple[Length, ...]:
+        """How long each file was before and after; empty when the commit does not say."""
+        pairs = [_PAIR.fullmatch(pair) for pair in self.trailers.get(LENGTHS, "").split()]
+        if self.touched is None or len(pairs) != len(self.touched):
+            return ()
+        return tuple(
+            Length(touched.rel_path, *(int(n) if n.isdigit() else None for n in pair.groups()))
+            for touched, pair in zip(self.touched, pairs, strict=True)
+            if pair
+        )
 
     @property
     def undoes(self) -> str | None:

@@ -53,10 +53,10 @@ class Draft:
             Whether anything differs; else there is no commit.
         """
         ids: dict[str, str | None] = {}
-        after_bytes = 0
+        new_bytes: dict[str, int] = {}
         for rel_path, content in contents:
             ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
-            after_bytes += len(content or b"")
+            new_bytes[rel_path] = len(content or b"")
         tree, new = trees.rewrite(self._read, self.tree, ids)
         if not ids or tree == self.tree:
             return False
@@ -64,8 +64,8 @@ class Draft:
             self._new_trees[self._add(made).id] = made.content
         rows = [
             *((trailers or {}).items()),
-            *self._of_files(ids, old_bytes or {}),
-            ("Bytes-After", str(after_bytes)),
+            *self._of_files(ids, old_bytes or {}, new_bytes),
+            ("Bytes-After", str(sum(new_bytes.values()))),
         ]
         self.head = self._add(
             commits.encode(tree, self.head, source, message or by_hand(ids), at=at, trailers=rows)
@@ -83,7 +83,10 @@ class Draft:
         self._held_bytes = 0
 
     def _of_files(
-        self, ids: Mapping[str, str | None], old_bytes: Mapping[str, int]
+        self,
+        ids: Mapping[str, str | None],
+        old_bytes: Mapping[str, int],
+        new_bytes: Mapping[str, int],
     ) -> list[tuple[str, str]]:
         old = {path: trees.file_id(self._read, self.tree, path) for path in ids}
         real = sorted(path for path, id_ in ids.items() if id_ != old[path])
@@ -91,13 +94,20 @@ class Draft:
         if len(real) > MOST_NAMED:
             return rows
         read = self._repository.objects.read
-        before = sum(
-            old_bytes[p] if p in old_bytes else len(read(id_)) for p in real if (id_ := old[p])
-        )
+        was = {
+            path: old_bytes[path] if path in old_bytes else len(read(id_))
+            for path in real
+            if (id_ := old[path])
+        }
         for path in real:
             kind = "Deleted" if ids[path] is None else "Changed" if old[path] else "Added"
             rows.append((kind, path))
-        return [*rows, ("Bytes-Before", str(before))]
+        pairs = (f"{was.get(p, '-')}>{'-' if ids[p] is None else new_bytes[p]}" for p in real)
+        return [
+            *rows,
+            (commits.LENGTHS, " ".join(pairs)),
+            ("Bytes-Before", str(sum(was.values()))),
+        ]
 
     def _read(self, tree: str) -> bytes:
         return self._new_trees[tree] if tree in self._new_trees else self._repository.tree(tree)

@@ -237,9 +237,10 @@ class MemoryStore:
             RefusedError: A path, a limit or a rule forbids a change.
             FamiliarError: The disk refused; everything is as it was.
         """
+        from familiar_cli.memory.run_ids import RUN_ID
         from familiar_cli.memory.store.transactions import Transaction
 
-        tx = Transaction(source, message, {"Run-Id": self.run_id, **(trailers or {})})
+        tx = Transaction(source, message, {RUN_ID: self.run_id, **(trailers or {})})
         yield tx
         if dry_run or not tx.steps:
             self._wait_for_pending()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from familiar_cli.errors import ConflictError, UnsafePathError
 from familiar_cli.memory.journal import commits
+from familiar_cli.memory.journal.commits import Length
+from familiar_cli.memory.run_ids import new_run_id, noting
 from tests.support.journals import HAS_GIT
 
 needs_git = pytest.mark.skipif(not HAS_GIT, reason="git is not installed")
@@ -37,9 +40,44 @@ def test_it_notes_run_files_and_lengths(world) -> None:
         "Run-Id": world.store.run_id,
         "Files": "1",
         "Changed": "a.md",
+        "Bytes": "5>7",
         "Bytes-Before": "5",
         "Bytes-After": "7",
     }
+
+
+def test_lengths_are_told_by_file(world) -> None:
+    world.commit("first", a="12345", b="1")
+    world.commit("second", a="1234567", b=None, c="", d="ü")
+    newest, oldest = world.past.log()
+    assert newest.commit.lengths == (
+        Length("a.md", 5, 7),
+        Length("b.md", 1, None),
+        Length("c.md", None, 0),
+        Length("d.md", None, 2),
+    )
+    assert oldest.commit.lengths[1:] == (Length("a.md", None, 5), Length("b.md", None, 1))
+
+
+@pytest.mark.parametrize("pairs", [None, "", "5>7 5>7", "5", "5>x", "²>1", "->>-"])
+def test_a_commit_without_lengths_by_file_is_read_too(world, pairs) -> None:
+    world.commit("first", a="12345")
+    world.commit("second", a="1234567")
+    commit = world.past.log()[0].commit
+    trailers = {k: v for k, v in commit.trailers.items() if k != "Bytes"}
+    old = replace(commit, trailers=trailers if pairs is None else {**trailers, "Bytes": pairs})
+    assert (old.lengths, old.touched) == ((), commit.touched)
+
+
+def test_only_a_pass_is_a_run(world) -> None:
+    world.commit("by a person", a="1")
+    run = new_run_id()
+    with world.store.transaction("memory_writer", "x", trailers=noting(run)) as tx:
+        tx.write("a.md", "2")
+    newest, oldest = world.past.log()
+    assert (newest.commit.run, newest.commit.run_id) == (run, run)
+    assert (oldest.commit.run, oldest.commit.run_id) == (None, world.store.run_id)
+    assert noting("housekeeping") == {}
 
 
 def test_a_caller_may_name_the_run(world) -> None:
