@@ -184,7 +184,7 @@ def write_whole(
 ) -> None:
     """Make `content` the whole of a file: whoever looks, and whenever, sees the old or the new one.
 
-    A link stays a link, and a file keeps its permissions.
+    A link stays a link, and a file keeps its permissions. A pipe or a device stays what it is.
 
     Args:
         path: In a directory that is there.
@@ -193,9 +193,11 @@ def write_whole(
             missing or damaged need not be.
 
     Raises:
-        OSError: It cannot be written; the file is as it was.
+        OSError: It cannot be written, or is no plain file; the file is as it was.
     """
     target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(errno.EINVAL, "It is no plain file", str(path))
     made = content.encode() if isinstance(content, str) else content
     Disk().put(target, made, mode=mode_of(target), durable=durable)
 

@@ -147,6 +147,18 @@ def test_a_link_stays_a_link(tmp_path) -> None:
     assert names(tmp_path / "there") == ["a.txt"]
 
 
+@POSIX
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_plain_file_is_never_replaced(tmp_path, linked) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    with pytest.raises(OSError, match="no plain file"):
+        write_whole(link if linked else pipe, "text")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert names(tmp_path) == ["link", "pipe"]
+
+
 def test_a_missing_directory_is_not_made(tmp_path) -> None:
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "missing" / "a.txt", "x")
