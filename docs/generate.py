@@ -83,7 +83,7 @@ LIBRARY = {
         ContextPipeline ContextRequest Contribution Layer Budgeter CharacterProvider HistoryProvider
         ContentSearchProvider SteppedThinkingPreProcessor RecastPostProcessor
     """,
-    "Writing memory": "MemoryWriter MemoryWriterScheduler",
+    "Writing memory": "write_memory MemoryWriter MemoryWriterScheduler",
     "Models": "ChatModel ScriptedModel",
     "Settings": "CharacterConfig ChannelConfig ChannelMode SubscriptionRegistry",
 }

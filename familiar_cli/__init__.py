@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this
 if TYPE_CHECKING:
     from familiar_cli.actions.after_turn import DueWork, begin_due_work
     from familiar_cli.actions.talk import assemble, opening_of, take_turn
+    from familiar_cli.actions.write_memory import write_memory
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import ChannelConfig, CharacterConfig
     from familiar_cli.config.subscriptions import SubscriptionRegistry
@@ -96,11 +97,13 @@ __all__ = [
     "begin_due_work",
     "opening_of",
     "take_turn",
+    "write_memory",
 ]
 
 _MODULES = {
     "actions.after_turn": "DueWork begin_due_work",
     "actions.talk": "assemble opening_of take_turn",
+    "actions.write_memory": "write_memory",
     "config.channel_kinds": "ChannelMode",
     "config.schema": "ChannelConfig CharacterConfig",
     "config.subscriptions": "SubscriptionRegistry",

@@ -67,6 +67,7 @@ class Familiar:
         self._tell = tell
         self._models: dict[ResolvedSlot, ChatModel] = {}
         self._index_is_behind = False
+        self._has_unembedded = False
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +167,9 @@ class Familiar:
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
             journal=self.journal,
-            on_change=index_changes(lambda: self.index if there.is_dir() else None),
+            on_change=index_changes(
+                lambda: self.index if there.is_dir() else None, self._note_changes
+            ),
         )
 
     @cached_property
@@ -379,6 +382,32 @@ class Familiar:
         """Take on what the index lacks, as found by a turn. Returns whether there is anything."""
         behind, self._index_is_behind = self._index_is_behind, False
         return behind and self.jobs.add(INDEX_JOB, self._bring_index_forward)
+
+    async def embed_changes(self) -> None:
+        """Give vectors to what was written since the last time; for whoever stays.
+
+        The words of it can be found at once. Whatever goes wrong, the next search tells of it.
+        """
+        from familiar_cli.errors import FamiliarError
+        from familiar_cli.index.build import SOME
+        from familiar_cli.jobs import in_thread
+
+        embedder = self.embedder.embedder if self._has_unembedded else None
+        if embedder is None:
+            return
+        self._has_unembedded = False
+        try:
+            # One step at a time, so that it can be told to stop; what a step made is kept.
+            while (await in_thread(lambda: self.index.embed_waiting(embedder, at_most=SOME))).done:
+                pass
+        except FamiliarError:
+            return
+
+    def _note_changes(self, rel_paths: tuple[str, ...]) -> None:
+        from familiar_cli.memory.pages.links import SUFFIXES
+
+        if any(path.lower().endswith(SUFFIXES) for path in rel_paths):
+            self._has_unembedded = True
 
     async def _bring_index_forward(self) -> None:
         """Read what changed, and make some vectors; what is still left is for the next turn."""

@@ -16,9 +16,22 @@ from pathlib import Path
 import pytest
 
 import familiar_cli
-from familiar_cli import Author, DueWork, Familiar, Said, assemble, begin_due_work, take_turn
+from familiar_cli import (
+    Author,
+    DueWork,
+    Familiar,
+    Said,
+    SearchOptions,
+    assemble,
+    begin_due_work,
+    take_turn,
+)
+from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.replay import replay
+from familiar_cli.index.build import count_waiting
+from familiar_cli.index.embedder import Opened
+from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.pages import ROOT
 from tests.support.server import Fail, Stall
 from tests.support.world import home, live
@@ -31,6 +44,11 @@ ANNA = Author("discord", "1", display_name="Anna")
 def ada():
     live("ada", notes="# Notes\n\n- Anna keeps bees.\n")
     return str(home())
+
+
+def write_after(ada: str, *, turns: int) -> None:
+    settings = f'[memory_writer]\nauto = "on"\nturn_threshold = {turns}\n'
+    (Path(ada) / "ada" / "character.toml").write_text(settings, "utf-8")
 
 
 async def test_a_turn_is_taken_in_a_running_loop(ada, serve) -> None:
@@ -206,8 +224,7 @@ def test_stores_take_paths_as_text(tmp_path) -> None:
 async def test_work_that_a_turn_made_due_is_done_beside_the_loop(ada, serve) -> None:
     plan = answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,))
     server = serve("Fair winds.", plan)
-    settings = '[memory_writer]\nauto = "on"\nturn_threshold = 1\n'
-    (Path(ada) / "ada" / "character.toml").write_text(settings, "utf-8")
+    write_after(ada, turns=1)
     async with Familiar.load_from_disk(ada, "ada") as familiar:
         result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
         work = begin_due_work(familiar, result)
@@ -218,11 +235,50 @@ async def test_work_that_a_turn_made_due_is_done_beside_the_loop(ada, serve) -> 
     assert "Anna keeps bees." in (Path(ada) / "ada/memory/people/discord-1.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize(("stays", "waits"), [(True, False), (False, True)])
+async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
+    ada, serve, stays, waits
+) -> None:
+    serve("Fair winds.", answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
+    write_after(ada, turns=1)
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        familiar.embedder = Opened(WordEmbedder())
+        familiar.index.refresh()
+        familiar.index.embed_waiting(familiar.embedder.embedder)
+        result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
+        begin_due_work(familiar, result, stays=stays)
+        assert (await familiar.jobs.finish(60)).failed == ()
+
+        found = familiar.search("bees", SearchOptions(method="lexical", refresh=False))
+        assert "people/discord-1.md" in {hit.rel_path for hit in found.hits}
+        assert (familiar.index.use(count_waiting) > 0) == waits
+
+
+async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
+    serve(answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        familiar.embedder = Opened(WordEmbedder())
+        familiar.index.refresh()
+        familiar.index.embed_waiting(familiar.embedder.embedder)
+        familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
+        await Daemon(familiar, asyncio.Event(), lambda _: None, lambda _: None).catch_up()
+
+        assert familiar.memory.exists("people/discord-1.md")
+        assert familiar.index.use(count_waiting) == 0
+
+
+async def test_a_broken_embedder_never_fails_what_is_written(ada) -> None:
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        familiar.embedder = Opened(BrokenEmbedder())
+        familiar.index.refresh()
+        familiar.memory.append_file("notes.md", "- Bo keeps goats.\n")
+        await familiar.embed_changes()
+        assert familiar.index.use(count_waiting) > 0
+
+
 async def test_an_interrupted_turn_makes_nothing_due(ada, serve) -> None:
     serve("Fair winds.")
-    (Path(ada) / "ada" / "character.toml").write_text(
-        '[memory_writer]\nauto = "on"\nturn_threshold = 1\n', "utf-8"
-    )
+    write_after(ada, turns=1)
     async with Familiar.load_from_disk(ada, "ada") as familiar:
         result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
         assert begin_due_work(familiar, replace(result, interrupted=True)) == DueWork()
@@ -255,8 +311,7 @@ def bot(tmp_path, *messages: str) -> subprocess.CompletedProcess[str]:
 def test_the_bot_of_the_tutorial_replies_remembers_and_ends(ada, serve, tmp_path) -> None:
     plan = answer("Anna keeps bees.", file="people/discord-42.md", turns=(1,))
     server = serve("Hello, Anna.", "A secret.", "Hello, Bo.", plan)
-    settings = '[memory_writer]\nauto = "on"\nturn_threshold = 7\n'
-    (Path(ada) / "ada" / "character.toml").write_text(settings, "utf-8")
+    write_after(ada, turns=7)
     done = bot(
         tmp_path,
         message("general", "42", "Anna", "I keep bees."),

@@ -29,7 +29,7 @@ class DueWork:
     problems: tuple[str, ...] = ()
 
 
-def begin_due_work(familiar: Familiar, result: TurnResult) -> DueWork:
+def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True) -> DueWork:
     """Begin with what a turn has made due; whatever goes wrong, its reply stands.
 
     The work goes on in a thread of its own. `familiar.jobs.finish` waits for it, `aclose` breaks
@@ -38,12 +38,14 @@ def begin_due_work(familiar: Familiar, result: TurnResult) -> DueWork:
     Args:
         familiar: Who took the turn.
         result: What came of it.
+        stays: The program goes on: memory that is written gets its vectors at once. One that ends
+            leaves them to a later turn, and memory is found by its words until then.
     """
     if result.interrupted:
         return DueWork()
     familiar.look_after_index()  # a second's work, which nobody need be told of
     summarised, problem = _summary(familiar, result.trace)
-    written, another = _memory(familiar)
+    written, another = _memory(familiar, stays=stays)
     familiar.jobs.start()
     return DueWork(summarised, written, tuple(p for p in (problem, another) if p))
 
@@ -56,8 +58,8 @@ def _summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
     return (due.turns if due else 0), ""
 
 
-def _memory(familiar: Familiar) -> tuple[int, str]:
+def _memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
     try:
-        return write_later(familiar), ""
+        return write_later(familiar, embeds=stays), ""
     except FamiliarError as error:
         return 0, f"Memory stays as it is: {error}"

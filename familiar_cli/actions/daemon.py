@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.consolidate import Consolidating, How
-from familiar_cli.actions.write_memory import memory_writer, write_now
+from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.passes.events import Event, failed
 from familiar_cli.passes.failures import WRITING, as_failure
 from familiar_cli.passes.watching import until_stopped
@@ -139,10 +139,11 @@ class Daemon:
             await asyncio.sleep(LOOK_S)
 
     async def _write(self) -> None:
-        report = await write_now(self._familiar, on_wait=self._note)
+        report = await write_memory(self._familiar, on_wait=self._note)
         if report.error is None:
             self.errors.pop(WRITING, None)
         self._print(lambda: self._on_report(report))
+        await self._familiar.embed_changes()
         if report.error:
             raise report.error
 
@@ -152,6 +153,7 @@ class Daemon:
             if event.error is None:
                 self.errors.pop(event.command, None)
             self._tell(event)
+        await self._familiar.embed_changes()
 
     def _failed(self, error: FamiliarError) -> None:
         self._tell(failed(WRITING, error, self._writing.retry_in_s))

@@ -61,7 +61,7 @@ def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
     )
 
 
-async def write_now(
+async def write_memory(
     familiar: Familiar,
     mode: Mode = "apply",
     *,
@@ -106,8 +106,12 @@ async def write_now(
     )
 
 
-def write_later(familiar: Familiar) -> int:
+def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     """Add a pass as a job if one is due after a reply; return how many turns wait for it.
+
+    Args:
+        familiar: Whose memory.
+        embeds: Give vectors to what was written, too.
 
     Raises:
         FamiliarError: The history could not be read.
@@ -124,7 +128,9 @@ def write_later(familiar: Familiar) -> int:
     )
 
     async def write() -> None:
-        report = await write_now(familiar, wait_s=0)
+        report = await write_memory(familiar, wait_s=0)
+        if embeds:
+            await familiar.embed_changes()
         if report.error:
             raise report.error
 

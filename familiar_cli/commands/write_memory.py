@@ -48,7 +48,7 @@ def write_memory(
     familiar write-memory --review
     familiar write-memory --since 7d
     """
-    from familiar_cli.actions.write_memory import memory_writer, write_now
+    from familiar_cli.actions.write_memory import memory_writer, write_memory
     from familiar_cli.errors import UsageError
     from familiar_cli.ui import writer_page as page
 
@@ -63,7 +63,7 @@ def write_memory(
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
         interrupted: list[Report] = []
         with page.progress(out) as on_step:
-            writing = write_now(
+            writing = write_memory(
                 familiar,
                 mode,
                 on_wait=out.note,

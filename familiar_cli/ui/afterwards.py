@@ -18,11 +18,11 @@ _STAYS: Final = {
 }
 
 
-def begin(out: Output, familiar: Familiar, result: TurnResult) -> None:
+def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
     """Begin with what a turn has made due, and tell of it."""
     from familiar_cli.actions.after_turn import begin_due_work
 
-    work = begin_due_work(familiar, result)
+    work = begin_due_work(familiar, result, stays=stays)
     for problem in work.problems:
         out.warn(problem)
     if turns := work.summarised_turns:

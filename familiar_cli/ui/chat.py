@@ -130,7 +130,7 @@ class Chat:
         """Let older turns be summarised: while a person types, or before the next line is read."""
         if result.interrupted:
             return
-        begin(self.out, self.familiar, result)
+        begin(self.out, self.familiar, result, stays=self.interactive)
         if not self.interactive:
             finish(self.out, self.familiar)
 

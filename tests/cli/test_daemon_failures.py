@@ -15,7 +15,7 @@ from datetime import timedelta
 import pytest
 
 from familiar_cli.actions.daemon import Daemon
-from familiar_cli.actions.write_memory import write_now
+from familiar_cli.actions.write_memory import write_memory
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
@@ -251,7 +251,7 @@ async def test_writing_works_inside_a_running_loop_and_cancelling_it_tells_what_
     with ChatServer([answer("Keeps bees."), Stall(seconds=30)]) as server:
         point_at(server, monkeypatch)
         familiar = Familiar(FamiliarPaths(root))
-        writing = asyncio.ensure_future(write_now(familiar, on_interrupt=interrupted.append))
+        writing = asyncio.ensure_future(write_memory(familiar, on_interrupt=interrupted.append))
         while len(server.requests) < 2:  # noqa: ASYNC110  # the server is in a thread
             await asyncio.sleep(0.02)
         writing.cancel()
