@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.identity import parse_author
+from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of, with_alias, without_alias
-from familiar_cli.memory.people.aliases import people_path
 from familiar_cli.memory.store.store import MISSING
 from familiar_cli.text import nearest, one_line
 
@@ -272,7 +272,7 @@ def _speakers(familiar: Familiar) -> dict[str, Speaker]:
 
 def _sizes(familiar: Familiar) -> dict[str, int]:
     try:
-        walk = familiar.memory.walk("people")
+        walk = familiar.memory.walk(PEOPLE_DIR)
     except NotFoundError:
         return {}
     return {entry.rel_path: entry.size_bytes for entry in walk.files}

@@ -13,13 +13,8 @@ from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, dump_json, read_json
 from familiar_cli.bootstrap.packing import Carried, pack_charx, pack_json, pack_png
 from familiar_cli.errors import BadInputError, NotFoundError
-from familiar_cli.memory.pages.self_files import (
-    CARD_JSON,
-    ORIGINAL_STEM,
-    SELF_DIR,
-    field_text,
-    self_file,
-)
+from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
+from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_text, self_file
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.card_json import KeptCard

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.bootstrap.lorebooks.collect import FROM_CARD, collect
-from familiar_cli.bootstrap.lorebooks.plan import DEFAULT_DIRECTORY
 from familiar_cli.bootstrap.lorebooks.write import written
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.types import BookFormat, Lorebook
@@ -16,7 +16,7 @@ __all__ = ["collect", "export_book", "own_format", "written"]
 
 
 def export_book(
-    store: MemoryStore, *, directory: str = DEFAULT_DIRECTORY, book_format: BookFormat
+    store: MemoryStore, *, directory: str = IMPORTED_LORE_DIR, book_format: BookFormat
 ) -> dict[str, Any]:
     """Return the lore in `directory`, a person's edits included, as a lorebook.
 

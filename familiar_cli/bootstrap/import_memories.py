@@ -14,6 +14,13 @@ from familiar_cli.bootstrap.folders.reading import read_folder, require_there
 from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.files import is_directory
+from familiar_cli.memory.layout import (
+    DAILY_DIR,
+    MONTHLY_DIR,
+    SIGNIFICANT_DIR,
+    WEEKLY_DIR,
+    YEARLY_DIR,
+)
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.text import fold, one_line
 
@@ -31,21 +38,21 @@ KEPT_DIR: Final = ".imported/memories"
 LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
 _DAY: Final = r"(\d{4}-\d{2}-\d{2})"
 _FORMS: Final = {
-    "daily": re.compile(rf"daily/{_DAY}(?:_[^/]+)?\.md"),
-    "weekly": re.compile(r"weekly/(\d{4}-W\d{2})\.md"),
-    "monthly": re.compile(r"monthly/(\d{4}-\d{2})\.md"),
-    "yearly": re.compile(r"yearly/(\d{4})\.md"),
-    "significant": re.compile(rf"significant/{_DAY}_[^/]+\.md"),
+    DAILY_DIR: re.compile(rf"{DAILY_DIR}/{_DAY}(?:_[^/]+)?\.md"),
+    WEEKLY_DIR: re.compile(rf"{WEEKLY_DIR}/(\d{{4}}-W\d{{2}})\.md"),
+    MONTHLY_DIR: re.compile(rf"{MONTHLY_DIR}/(\d{{4}}-\d{{2}})\.md"),
+    YEARLY_DIR: re.compile(rf"{YEARLY_DIR}/(\d{{4}})\.md"),
+    SIGNIFICANT_DIR: re.compile(rf"{SIGNIFICANT_DIR}/{_DAY}_[^/]+\.md"),
 }
 TIERS: Final = tuple(_FORMS)
 _COMPLETE: Final = {
-    "daily": "",
-    "significant": "",
-    "weekly": "-1",
-    "monthly": "-01",
-    "yearly": "-01-01",
+    DAILY_DIR: "",
+    SIGNIFICANT_DIR: "",
+    WEEKLY_DIR: "-1",
+    MONTHLY_DIR: "-01",
+    YEARLY_DIR: "-01-01",
 }
-_MERGED: Final = ("daily", "significant")
+_MERGED: Final = (DAILY_DIR, SIGNIFICANT_DIR)
 # Where the tree stands, seen from a folder above it.
 _BELOW: Final = ("", "memories", "data/memories")
 

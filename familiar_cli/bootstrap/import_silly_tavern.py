@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.containers import open_container
 from familiar_cli.bootstrap.json_text import decoded
-from familiar_cli.bootstrap.lorebooks.plan import DEFAULT_DIRECTORY, ImportPlan, plan_import
+from familiar_cli.bootstrap.lorebooks.plan import ImportPlan, plan_import
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES, read_book
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
 from familiar_cli.errors import BadInputError
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.run_ids import new_run_id, noting
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 __all__ = [
-    "DEFAULT_DIRECTORY",
+    "IMPORTED_LORE_DIR",
     "MAX_ENTRIES",
     "ImportPlan",
     "Imported",
@@ -57,7 +58,7 @@ def import_lorebook(
     store: MemoryStore,
     book: Lorebook,
     *,
-    into: str = DEFAULT_DIRECTORY,
+    into: str = IMPORTED_LORE_DIR,
     update: bool = False,
     force: bool = False,
     dry_run: bool = False,

@@ -13,6 +13,7 @@ from familiar_cli.bootstrap.persona_tasks import tasks_markdown
 from familiar_cli.errors import BadInputError
 from familiar_cli.memory import desk
 from familiar_cli.memory.desk.items import items_in
+from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
 from familiar_cli.memory.pages.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
 from familiar_cli.text import fold, one_line
 
@@ -36,9 +37,9 @@ FIELDS: Final = {IDENTITY: "description", SOUL: "personality", PROTOCOLS: "syste
 
 REMINDERS: Final = "REMINDERS.md"
 VERBATIM: Final = {
-    "MEMORY_SHORT.md": "digest/short.md",
-    "MEMORY_MID.md": "digest/mid.md",
-    "MEMORY_LONG.md": "digest/long.md",
+    "MEMORY_SHORT.md": digest_path("short"),
+    "MEMORY_MID.md": digest_path("mid"),
+    "MEMORY_LONG.md": digest_path("long"),
     REMINDERS: desk.REMINDERS,
     "SCRATCH.md": desk.SCRATCH,
 }
@@ -47,7 +48,7 @@ TASKS: Final = "TASKS.json"
 MAIN_INSTRUCTION: Final = "{{original}}\n\n"
 """Stands above the protocols, so that they add to the main instruction and do not replace it."""
 
-_SESSION: Final = re.compile(r"sessions/\d{4}-\d{2}-\d{2}\.md")
+_SESSION: Final = re.compile(rf"{SESSIONS_DIR}/\d{{4}}-\d{{2}}-\d{{2}}\.md")
 _NAME: Final = re.compile(
     r"^\s*(?:[-*+]\s+)?\**(?:preferred name|full name|name|called)\**\s*:\**\s*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
@@ -200,7 +201,7 @@ class _Mapping:
     def _page(self, source: str, part: str, text: str) -> list[tuple[str, str]]:
         if part == USER:
             name = _name_in(text) or self.user_name or self.user.label
-            return [(f"people/{self.user.slug}.md", f"# {name}\n\n{text}")]
+            return [(people_path(self.user.slug), f"# {name}\n\n{text}")]
         if part in FIELDS:
             above = MAIN_INSTRUCTION if part == PROTOCOLS and "{{original}}" not in text else ""
             field = FIELDS[part]

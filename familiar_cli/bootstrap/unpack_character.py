@@ -12,13 +12,8 @@ from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, read_json
 from familiar_cli.errors import BadInputError, RefusedError
-from familiar_cli.memory.pages.self_files import (
-    CARD_JSON,
-    ORIGINAL_STEM,
-    SELF_DIR,
-    field_markdown,
-    self_file,
-)
+from familiar_cli.memory.layout import CARD_JSON, IMPORTED_LORE_DIR, SELF_DIR
+from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_markdown, self_file
 from familiar_cli.memory.store.store import MISSING
 
 if TYPE_CHECKING:
@@ -28,8 +23,6 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.import_silly_tavern import ImportPlan
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
-
-BOOK_DIR: Final = "lore/imported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +145,9 @@ def _equal(rel_path: str, there: bytes, new: bytes) -> bool:
 
 
 def _former_lore(store: MemoryStore, *, same_card: bool) -> tuple[str, ...]:
-    if same_card or not store.exists(f"{BOOK_DIR}/.lorebook.json"):
+    if same_card or not store.exists(f"{IMPORTED_LORE_DIR}/.lorebook.json"):
         return ()
-    return (f"the lore that was in {BOOK_DIR} before this card stays there",)
+    return (f"the lore that was in {IMPORTED_LORE_DIR} before this card stays there",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +176,11 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:
         warning = f"the card's book cannot be read and stays in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))
     try:
-        plan = plan_import(book, store, into=BOOK_DIR, update=overwrite, force=overwrite)
+        plan = plan_import(book, store, into=IMPORTED_LORE_DIR, update=overwrite, force=overwrite)
     except RefusedError as error:
-        return _BookPlan(directory=BOOK_DIR, refusal=str(error))
+        return _BookPlan(directory=IMPORTED_LORE_DIR, refusal=str(error))
     warnings = tuple(f"character_book: {warning}" for warning in plan.warnings)
-    return _BookPlan(plan, BOOK_DIR, warnings=warnings)
+    return _BookPlan(plan, IMPORTED_LORE_DIR, warnings=warnings)
 
 
 _OVERWRITE: Final = (

@@ -9,6 +9,7 @@ import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
 from familiar_cli.commands._options import OutFile, Overwrite
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -22,7 +23,7 @@ def export_lorebook(
     *,
     directory: Annotated[
         str, typer.Option("--from", metavar="DIR", help="A directory of the memory.")
-    ] = "lore/imported",
+    ] = IMPORTED_LORE_DIR,
     book_format: Annotated[
         Literal["worldinfo", "v3"] | None,
         typer.Option("--format", help="Else the one that was imported."),

@@ -8,6 +8,7 @@ import typer
 
 from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
 from familiar_cli.commands._options import DryRun, Force, Update
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
 app = App()
 
@@ -23,7 +24,7 @@ def import_lorebook(
     *,
     into: Annotated[
         str, typer.Option("--into", metavar="DIR", help="A directory of the memory.")
-    ] = "lore/imported",
+    ] = IMPORTED_LORE_DIR,
     update: Update = False,
     force: Force = False,
     dry_run: DryRun = False,

@@ -30,6 +30,7 @@ from familiar_cli.errors import (
     PromptTooLongError,
     UnusableReplyError,
 )
+from familiar_cli.memory.layout import DAILY_DIR
 from familiar_cli.review.plans import Plans
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class Consolidator:
         text = "".join(bullet.markdown() for bullet in own)
         body = f"# {day.title}\n" + (f"\n{text}" if text else "")
         sources = {path: page.digest for path, page in bodies.items()}
-        rel_path = f"daily/{day.name}_{instance}.md"
+        rel_path = f"{DAILY_DIR}/{day.name}_{instance}.md"
         return Wanted(day.name, rel_path, day.title, sources, body=body)
 
     def _chats(self, session: str) -> Callable[[Sequence[int]], tuple[str, ...]]:

@@ -10,7 +10,6 @@ from familiar_cli.clock import iso, parse_iso
 from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.library import facts_of
-from familiar_cli.consolidation.naming import SESSIONS
 from familiar_cli.consolidation.pages import (
     Page,
     Record,
@@ -23,6 +22,7 @@ from familiar_cli.consolidation.plans import plan_id
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import scan
+from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
 from familiar_cli.review.plans import Plans
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Digest:
     @property
     def rel_path(self) -> str:
         """Where it is."""
-        return f"digest/{self.name}.md"
+        return digest_path(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +366,7 @@ class Distiller:
 
 def _section(rel_path: str, text: str) -> str:
     """Return a session as a section: its title one step down, its own headings as bold lines."""
-    stem = rel_path.removeprefix(f"{SESSIONS}/").removesuffix(".md")
+    stem = rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md")
     lines = (
         f"**{line.title}**" if line.title else line.text.rstrip("\r\n")
         for line in scan(below_title(text))

@@ -15,7 +15,6 @@ from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.cache import Cache, Settled, stamp_of
 from familiar_cli.consolidation.naming import (
     MONTH_CHARS,
-    SESSIONS,
     is_inside_a_year,
     period_in,
     session_day,
@@ -24,6 +23,7 @@ from familiar_cli.consolidation.naming import (
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, day_of, year_of
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.memory.layout import SESSIONS_DIR
 from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def newest_sessions(store: MemoryStore, cutoff_hour: int = CUTOFF_HOUR) -> list[
     """
     found = (
         (placed, entry.rel_path)
-        for entry in entries_in(store, SESSIONS, [])
+        for entry in entries_in(store, SESSIONS_DIR, [])
         if (placed := session_day(entry.rel_path, cutoff_hour)) is not None
     )
     return [rel_path for _, rel_path in sorted(found, reverse=True)]
@@ -156,7 +156,7 @@ def _by_year(
     store: MemoryStore, library: Library, cutoff_hour: int
 ) -> dict[str, list[MemoryEntry]]:
     found: dict[str, list[MemoryEntry]] = {}
-    for directory in (SESSIONS, *TIERS):
+    for directory in (SESSIONS_DIR, *TIERS):
         entries = entries_in(store, directory, library.problems)
         for year, some in _runs(entries, len(directory) + 1, cutoff_hour):
             found.setdefault(year, []).extend(some)

@@ -7,11 +7,11 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, read_period, year_of
+from familiar_cli.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.periods import Period
 
-SESSIONS: Final = "sessions"
 _SESSION: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:-(night|morning|afternoon|evening))?(?!\d).*", re.ASCII
 )
@@ -20,7 +20,7 @@ _MIDDLE_OF_NIGHT: Final = 3  # the night is from midnight to six
 _PARTS: Final = ("night", "morning", "afternoon", "evening")
 # The days on which a year of weeks and a year of days may be two different ones.
 _TURN_OF_THE_YEAR: Final = frozenset({"12-2", "12-3", "01-0"})
-_OF_DAYS: Final = frozenset({SESSIONS, "daily"})
+_OF_DAYS: Final = frozenset({SESSIONS_DIR, DAILY_DIR})
 
 
 MONTH_CHARS: Final = len("2026-04")
@@ -37,7 +37,7 @@ def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, in
 
     A night belongs to the day before if most of it lies before the cut-off hour.
     """
-    found = _SESSION.fullmatch(rel_path.removeprefix(f"{SESSIONS}/").removesuffix(".md"))
+    found = _SESSION.fullmatch(rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md"))
     period = read_period(found[1]) if found else None
     if found is None or period is None or not rel_path.endswith(".md"):
         return None
@@ -53,7 +53,7 @@ def period_in(rel_path: str) -> tuple[Period, str] | None:
     if directory not in TIERS or not name.endswith(".md"):
         return None
     instance = ""
-    if directory == "daily":
+    if directory == DAILY_DIR:
         found = _DAILY.fullmatch(stem)
         if found is None or "/" in stem:
             return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.memory.layout import SIGNIFICANT_DIR
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import one_line, slugify
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store.store import MemoryStore
 
-DIRECTORY: Final = "significant"
 _TITLE_CHARS: Final = 80
 _SLUG_CHARS: Final = 40
 _MOST_NAMES: Final = 1000
@@ -53,7 +53,7 @@ def remember(
         )
     called = one_line(title or body.lstrip("#").strip().split("\n")[0], _TITLE_CHARS)
     content = f"# {called}\n\n{body}\n"
-    rel_path, there = _free(store, f"{DIRECTORY}/{day.isoformat()}_{_slug(called)}", content)
+    rel_path, there = _free(store, f"{SIGNIFICANT_DIR}/{day.isoformat()}_{_slug(called)}", content)
     if there:
         return Remembered(rel_path, called, content, unchanged=True)
     with store.transaction("human", f"remember {called}", dry_run=dry_run) as tx:

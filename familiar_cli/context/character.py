@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.pages.self_files import CARD_JSON, SELF_FILES, field_text
+from familiar_cli.memory.layout import CARD_JSON
+from familiar_cli.memory.pages.self_files import SELF_FILES, field_text
 from familiar_cli.text import one_line, str_or_empty
 
 if TYPE_CHECKING:

@@ -10,16 +10,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from familiar_cli.config.fields import TIERS
-from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
-from familiar_cli.memory.pages.self_files import CARD_JSON, SELF_DIR, TIERS_NOTE
-from familiar_cli.memory.people.aliases import PEOPLE_DIR
+from familiar_cli.memory.layout import (
+    CARD_JSON,
+    DIGEST_DIR,
+    PEOPLE_DIR,
+    REMINDERS,
+    SCRATCH,
+    SELF_DIR,
+    TASKS,
+)
+from familiar_cli.memory.pages.self_files import TIERS_NOTE
 
 IDENTITY: Final = 1
 STANDARD: Final = 2
 DEEP: Final = 3
 EVERYTHING: Final = 4
 
-DIGEST_DIR: Final = "digest"
 SHORT: Final = f"{DIGEST_DIR}/short.md"
 MID: Final = f"{DIGEST_DIR}/mid.md"
 LONG: Final = f"{DIGEST_DIR}/long.md"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.housekeeping.sketch import Sketches, words_of
 from familiar_cli.housekeeping.types import DERIVED, Check, Finding, Quote
 from familiar_cli.markdown import bullet, scan, without_marker
+from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.review.pending import PlannedFile
 
@@ -46,7 +47,7 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 def _counts(note: Note) -> bool:
     is_text = note.rel_path.lower().endswith(_MARKDOWN)
-    return is_text and note.directory not in (*DERIVED, "self")
+    return is_text and note.directory not in (*DERIVED, SELF_DIR)
 
 
 def _digest(words: list[str]) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import comments_in, line_at, without_comments
 from familiar_cli.housekeeping.types import MOST_QUOTES, Check, Finding, Quote
+from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.review.pending import PlannedFile
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def check_orders(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield a finding for each file and each way in which it looks so."""
     del options
     for note in (*corpus.notes, *corpus.hidden):
-        if note.directory != "self" or note.is_hidden:
+        if note.directory != SELF_DIR or note.is_hidden:
             yield from _orders(note)
         yield from _comments(note)
         yield from _hidden(note)

@@ -10,6 +10,7 @@ from familiar_cli.fts import content_words, is_unspaced
 from familiar_cli.housekeeping.lines import quotes
 from familiar_cli.housekeeping.types import Check, Finding
 from familiar_cli.housekeeping.wording import words_in
+from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.pages.links import SUFFIXES, title_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.housekeeping.types import Corpus, Note, Options
 
-_TOPICS: Final = "topics"
 _LEAST_CHARS: Final = 2
 
 
@@ -25,7 +25,7 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield a finding for each topic that nothing leads to and that leads nowhere."""
     del options
     notes = [note for note in corpus.notes if note.rel_path.lower().endswith(SUFFIXES)]
-    alone = {note.rel_path: note for note in notes if note.directory == _TOPICS}
+    alone = {note.rel_path: note for note in notes if note.directory == TOPICS_DIR}
     subjects = _Subjects(alone.values())
     for note in notes:
         out = [link.target for link in note.links if link.target in corpus.paths]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.types import Corpus, Note
 from familiar_cli.housekeeping.wording import known_in
+from familiar_cli.memory.layout import PENDING_DIR
 from familiar_cli.memory.store.types import Skipped
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ _TEXT: Final = (".md", ".markdown", ".txt", ".json", ".toml", ".yaml", ".yml", "
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of a larger file the size alone is looked at, and that is said."""
 # Plans that wait for a person hold old text and new; they are gone once they are settled.
-_PENDING: Final = "sessions/.pending/"
 
 
 def read_corpus(
@@ -63,7 +63,7 @@ def read_corpus(
 
 def _is_wanted(entry: MemoryEntry) -> bool:
     is_text = entry.rel_path.lower().endswith(_TEXT)
-    return is_text and not entry.rel_path.startswith(_PENDING)
+    return is_text and not entry.rel_path.startswith(f"{PENDING_DIR}/")
 
 
 def _is_hidden(rel_path: str) -> bool:

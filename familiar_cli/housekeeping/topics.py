@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.housekeeping.lines import DAY
 from familiar_cli.housekeeping.types import Check, Finding, Quote
 from familiar_cli.markdown import bullet, newline_of, sections
+from familiar_cli.memory.layout import NOTES, TOPICS_DIR
 from familiar_cli.memory.pages.links import places
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.review.pending import PlannedFile
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.housekeeping.types import Corpus, Note, Options
     from familiar_cli.markdown import Line, Section
 
-NOTES: Final = "notes.md"
 LEAST_LINES: Final = 5
 LEAST_CHARS: Final = 600
 """A section with so many lines, or so much text, is ready."""
@@ -43,7 +43,7 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
         if DAY.search(section.title) or any(map(_is_to_do, said)):
             continue  # a diary and a list of things to do are no topic
         slug = slugify(section.title)
-        path = f"topics/{slug}.md"
+        path = f"{TOPICS_DIR}/{slug}.md"
         is_free = bool(slug) and fold(path) not in taken
         taken.add(fold(path))
         plans += is_free

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.layout import (
+    DIGEST_DIR,
+    LORE_DIR,
+    PERIOD_DIRS,
+    REMINDERS,
+    SCRATCH,
+    SELF_DIR,
+    SESSIONS_DIR,
+    SIGNIFICANT_DIR,
+    TASKS,
+)
 from familiar_cli.memory.pages.links import SUFFIXES, places
 
 if TYPE_CHECKING:
@@ -16,16 +27,16 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import Skipped
     from familiar_cli.review.pending import PlannedFile
 
-ARCHIVES: Final = ("sessions", "daily", "weekly", "monthly", "yearly", "significant")
+ARCHIVES: Final = (SESSIONS_DIR, *PERIOD_DIRS, SIGNIFICANT_DIR)
 """Directories that record what was, day by day; nothing in them goes out of date."""
 
-DERIVED: Final = ("daily", "weekly", "monthly", "yearly", "digest")
+DERIVED: Final = (*PERIOD_DIRS, DIGEST_DIR)
 """Directories that say again, on purpose, what stands elsewhere."""
 
-_NOT_BELIEFS: Final = (*ARCHIVES, "digest", "self", "lore")
+_NOT_BELIEFS: Final = (*ARCHIVES, DIGEST_DIR, SELF_DIR, LORE_DIR)
 MOST_QUOTES: Final = 20
 """So many lines of evidence a finding bears at most."""
-_OWN_LISTS: Final = ("reminders.md", "tasks.md", "scratch.md")
+_OWN_LISTS: Final = (REMINDERS, TASKS, SCRATCH)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from familiar_cli.index import rows, scan, schema, vectors
 from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH
+from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.sqlite import transaction
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DIRECTORY: Final = ".index"
 SOME: Final = 4 * BATCH
 """How many pieces a search reads for the next one, after it has answered: about a second."""
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
@@ -115,7 +115,7 @@ class EmbeddingIndex:
 
     def __init__(self, store: MemoryStore, directory: Path | None = None) -> None:
         self.store = store
-        self.directory = directory or store.root / DIRECTORY
+        self.directory = directory or store.root / INDEX_DIR
         self._cached: tuple[tuple[str, str, str], Vectors] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:

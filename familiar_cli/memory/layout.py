@@ -1,8 +1,67 @@
-"""Where things live in a memory."""
+"""Where things live in a memory: directories and files, as paths below its root."""
 
 from __future__ import annotations
 
 from typing import Final
 
-INDEX_DIR: Final = ".index"
+SELF_DIR: Final = "self"
+"""Who the familiar is."""
+
+CARD_JSON: Final = f"{SELF_DIR}/card.json"
+"""Every field of a character card that has no file of its own."""
+
+PEOPLE_DIR: Final = "people"
+"""A file for each person, named after their account; see `people_path`."""
+
+ALIASES_JSON: Final = f"{PEOPLE_DIR}/_aliases.json"
+"""Who is called what, for other programs and for people to read."""
+
+TOPICS_DIR: Final = "topics"
+"""A file for each subject that comes up again."""
+
+LORE_DIR: Final = "lore"
+"""What is true in the familiar's world."""
+
+IMPORTED_LORE_DIR: Final = f"{LORE_DIR}/imported"
+"""Where lorebooks are imported to."""
+
 SESSIONS_DIR: Final = "sessions"
+"""What was said, by part of the day; and how far the memory writer has come."""
+
+PENDING_DIR: Final = f"{SESSIONS_DIR}/.pending"
+"""Plans that wait for a person."""
+
+REJECTED_DIR: Final = f"{SESSIONS_DIR}/.rejected"
+"""What a person said no to."""
+
+DAILY_DIR: Final = "daily"
+WEEKLY_DIR: Final = "weekly"
+MONTHLY_DIR: Final = "monthly"
+YEARLY_DIR: Final = "yearly"
+
+PERIOD_DIRS: Final = (DAILY_DIR, WEEKLY_DIR, MONTHLY_DIR, YEARLY_DIR)
+"""What sessions are consolidated into, each from the one before it."""
+
+SIGNIFICANT_DIR: Final = "significant"
+"""Moments that are never consolidated away."""
+
+DIGEST_DIR: Final = "digest"
+"""What is in every prompt: `short.md`, `mid.md` and `long.md`."""
+
+NOTES: Final = "notes.md"
+REMINDERS: Final = "reminders.md"
+TASKS: Final = "tasks.md"
+SCRATCH: Final = "scratch.md"
+
+INDEX_DIR: Final = ".index"
+"""What search needs. It can be deleted at any time."""
+
+
+def digest_path(name: str) -> str:
+    """Return the file of the digest `short`, `mid` or `long`."""
+    return f"{DIGEST_DIR}/{name}.md"
+
+
+def people_path(slug: str) -> str:
+    """Return the file of a person; see `Author.slug`."""
+    return f"{PEOPLE_DIR}/{slug}.md"

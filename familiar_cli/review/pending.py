@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.layout import PENDING_DIR, REJECTED_DIR
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
-PENDING_DIR: Final = f"{SESSIONS_DIR}/.pending"
 _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
 _SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}")
@@ -212,7 +211,7 @@ def decide(
                 rejected.note(tx, plan.id, grounds)
         elif apply or reject:
             _write(tx, rest)
-    aside = (PENDING_DIR, rejected.REJECTED_DIR)
+    aside = (PENDING_DIR, REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     return Decided(changed, rest)
 

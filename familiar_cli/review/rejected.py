@@ -10,13 +10,12 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.layout import REJECTED_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
-REJECTED_DIR: Final = f"{SESSIONS_DIR}/.rejected"
 _VERSION: Final = 1
 
 

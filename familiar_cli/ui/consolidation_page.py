@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from familiar_cli.consolidation.pages import read_page
+from familiar_cli.memory.layout import digest_path
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, local, plain
 
@@ -65,7 +66,7 @@ def status_page(tiers: Sequence[Status], zone: tzinfo | None) -> RenderableType:
     """Return how the digests stand; times are told in `zone`."""
     rows = [
         [
-            plain(f"digest/{tier.name}.md"),
+            plain(digest_path(tier.name)),
             plain(f"{tier.tokens:,} of {tier.budget_tokens:,} tokens"),
             plain(local(tier.made_at, zone) or "never", "dim"),
             plain(_state(tier)),
@@ -97,8 +98,10 @@ def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
     """Yield what a person should know beside that."""
     if made.outcome == "nothing":
         below = {"mid": "short", "long": "mid"}.get(made.name)
-        what = f"digest/{below}.md is not there yet: `familiar distill {below}`"
-        yield f"Nothing to make it of: {what if below else _NO_SESSIONS}."
+        what = _NO_SESSIONS
+        if below:
+            what = f"{digest_path(below)} is not there yet: `familiar distill {below}`"
+        yield f"Nothing to make it of: {what}."
     before = read_page(made.before or "")
     if before.record is None and before.body.strip():
         yield f"{made.rel_path} held text that was not made here. It stays until you delete it."

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.markdown import title_of
-from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.text import one_line
 from familiar_cli.writer import sections
 from familiar_cli.writer.edits import edited, shrinks
-from familiar_cli.writer.grounds import TOPICS_DIR
 from familiar_cli.writer.slots import session_title
 from familiar_cli.writer.types import REWRITES, Operation, Refusal
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.writer.types import KINDS, OPS
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _MOST_OPERATIONS: Final = 24
 _MOST_LINES: Final = 8
 _MOST_TURNS: Final = 12
 _SIMPLE_TURNS: Final = 4
-_TOPIC_PATTERN: Final = "^topics/[a-z0-9-]{3,40}\\.md$"
+_TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[a-z0-9-]{{3,40}}\\.md$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def schema(
 
 def _simple(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[str, Any]:
     """Return a schema with little choice: a summary of a session, or facts about a person."""
-    sessions = [path for path in files if path.startswith("sessions/")]
+    sessions = [path for path in files if path.startswith(f"{SESSIONS_DIR}/")]
     people = [path for path in files if path not in sessions]
     shapes = [
         _operation(

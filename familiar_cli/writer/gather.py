@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import split_lines, title_of
+from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.text import fold
-from familiar_cli.writer.grounds import TOPICS_DIR, Shown, seen_of
+from familiar_cli.writer.grounds import Shown, seen_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

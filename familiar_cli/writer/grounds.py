@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.writer.roster import Roster
     from familiar_cli.writer.types import Batch
-
-TOPICS_DIR: Final = "topics"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.llm.asking import Asker
-from familiar_cli.memory.people.aliases import PEOPLE_DIR, Aliases
+from familiar_cli.memory.layout import PEOPLE_DIR
+from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
 from familiar_cli.markdown import split_lines, title_of
+from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
 from familiar_cli.memory.pages.relink import relinked
@@ -19,7 +20,6 @@ from familiar_cli.memory.people.alias_section import (
     with_alias,
     without_alias,
 )
-from familiar_cli.memory.people.aliases import people_path
 from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.memory.people.same_person import same_as, stub
 from familiar_cli.review.draft import Draft

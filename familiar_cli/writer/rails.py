@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages.as_line import as_line
 from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.text import fold, one_line, slugify
-from familiar_cli.writer.grounds import TOPICS_DIR
 from familiar_cli.writer.types import REWRITES, Line, Operation, Refusal
 
 if TYPE_CHECKING:
@@ -28,18 +28,15 @@ MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000
 MOST_LINES: Final = 40
 _SHOWN_CHARS: Final = 200
-_PEOPLE: Final = "people/"
-_SESSIONS: Final = "sessions/"
-_TOPICS: Final = f"{TOPICS_DIR}/"
 _WORD: Final = re.compile(r"\w+")
 _STEM_CHARS: Final = 4
 _LEAST_WORD_CHARS: Final = 3
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[\w -]+(?:\.md)?")
 _DEFAULT_SECTION: Final = {
-    _PEOPLE: {"said": "Facts", "play": "Play", "felt": "Feelings"},
-    _TOPICS: {"said": "Notes", "play": "Play", "felt": "Feelings"},
-    _SESSIONS: {"said": "Highlights", "play": "Highlights", "felt": "Highlights"},
+    f"{PEOPLE_DIR}/": {"said": "Facts", "play": "Play", "felt": "Feelings"},
+    f"{TOPICS_DIR}/": {"said": "Notes", "play": "Play", "felt": "Feelings"},
+    f"{SESSIONS_DIR}/": {"said": "Highlights", "play": "Highlights", "felt": "Highlights"},
 }
 
 
@@ -87,12 +84,12 @@ def _named(operation: Operation, grounds: Grounds) -> Operation:
         if not _PLAIN.fullmatch(rest) or not stem:
             raise _RefusedError("path", "that is no name of a topic")
         _no_private(grounds)
-        return replace(operation, rel_path=f"{_TOPICS}{stem}.md")
+        return replace(operation, rel_path=f"{TOPICS_DIR}/{stem}.md")
     if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
         raise _RefusedError("path", "that is no file of a person or a session")
-    if rel_path.startswith(_PEOPLE) and grounds.roster.at(rel_path) is None:
+    if rel_path.startswith(f"{PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
         raise _RefusedError("unknown_person", "nobody with that id took part in these turns")
-    if rel_path.startswith(_SESSIONS):
+    if rel_path.startswith(f"{SESSIONS_DIR}/"):
         _no_private(grounds)
         if rel_path not in grounds.sessions:
             raise _RefusedError("session_slot", "none of these turns was said in that session")
@@ -133,7 +130,7 @@ def _in_private(operation: Operation) -> Operation:
 
 
 def _of_a_person(operation: Operation) -> Operation:
-    if not operation.rel_path.startswith(_PEOPLE):
+    if not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
         raise _RefusedError("form", "only people have aliases")
     return operation
 

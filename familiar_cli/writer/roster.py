@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.people.alias_section import checked
-from familiar_cli.memory.people.aliases import people_path
 from familiar_cli.memory.people.mentions import key_of
 
 if TYPE_CHECKING:

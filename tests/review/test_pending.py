@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.memory.layout import PENDING_DIR
 from familiar_cli.review import patch
-from familiar_cli.review.pending import PENDING_DIR, decide, pending_ids, read_pending
+from familiar_cli.review.pending import decide, pending_ids, read_pending
 from tests.writer.support import ANNAS, BOB, BOBS, NOTHING, SESSION, op, reply
 
 OLD = "# Anna\n\nA baker.\n\n## Facts\n\n- one\n- two\n- three\n- four\n- five\n"

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from familiar_cli.memory.layout import REJECTED_DIR
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, decide, read_pending, stage
 from familiar_cli.review.plans import Plans, read_plans
-from familiar_cli.review.rejected import REJECTED_DIR, note, rejected
+from familiar_cli.review.rejected import note, rejected
 
 PATH = "weekly/2026-W15.md"
 OLD = "---\nsources: old\nblocks: a b\n---\n# Week\n\nAnna gardened.\n\n- one\n- two\n"

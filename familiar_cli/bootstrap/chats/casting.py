@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import FamiliarError, RefusedError
-from familiar_cli.memory.pages.self_files import CARD_JSON
+from familiar_cli.memory.layout import CARD_JSON
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:

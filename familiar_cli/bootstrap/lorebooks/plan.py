@@ -13,6 +13,7 @@ from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import page_of, unmapped
 from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.lore_page import render
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import sha256_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
-DEFAULT_DIRECTORY: Final = "lore/imported"
 _SHOWN_DIFF_LINES: Final = 200
 
 
@@ -57,7 +57,7 @@ def plan_import(
     book: Lorebook,
     store: MemoryStore,
     *,
-    into: str = DEFAULT_DIRECTORY,
+    into: str = IMPORTED_LORE_DIR,
     update: bool = False,
     force: bool = False,
 ) -> ImportPlan:
@@ -98,7 +98,7 @@ def check_directory(into: str) -> str:
     if not directory or any(part.startswith(".") for part in directory.split("/")):
         raise UnsafePathError(
             f"{into!r} cannot be a directory for lore; nothing was touched",
-            hint=f"Name one below the memory directory, such as `{DEFAULT_DIRECTORY}`.",
+            hint=f"Name one below the memory directory, such as `{IMPORTED_LORE_DIR}`.",
         )
     return directory
 

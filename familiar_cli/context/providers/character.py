@@ -11,13 +11,8 @@ from familiar_cli.context.tiers import DEEP, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import UsageError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.pages.self_files import (
-    CARD_JSON,
-    SELF_DIR,
-    SELF_FILES,
-    TIERS_NOTE,
-    self_file,
-)
+from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
+from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
     from familiar_cli.context.character import Character

@@ -10,8 +10,8 @@ from familiar_cli.context.tiers import is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.desk import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.desk.items import due_items, items_in, with_details
+from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:

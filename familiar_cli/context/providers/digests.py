@@ -10,11 +10,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.tiers import DIGEST_DIR, LONG, MID, SHORT, is_loaded, withheld
+from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start, sections
+from familiar_cli.memory.layout import DIGEST_DIR
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_spans
 

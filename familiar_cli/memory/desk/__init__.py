@@ -1,9 +1,6 @@
 """What lies on the familiar's desk: reminders, tasks and a scratchpad, in Markdown."""
 
 from familiar_cli.memory.desk.files import (
-    REMINDERS,
-    SCRATCH,
-    TASKS,
     Change,
     add_item,
     add_scratch,
@@ -14,6 +11,7 @@ from familiar_cli.memory.desk.files import (
     read_scratch,
 )
 from familiar_cli.memory.desk.items import Item, Mark, due_items
+from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 
 __all__ = [
     "REMINDERS",

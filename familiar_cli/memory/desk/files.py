@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk.items import find_item, item_words, items_in, marked, with_item
+from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import one_line
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.desk.items import Item, Mark
     from familiar_cli.memory.store.store import MemoryStore
 
-REMINDERS: Final = "reminders.md"
-TASKS: Final = "tasks.md"
-SCRATCH: Final = "scratch.md"
 _TITLES: Final = {REMINDERS: "Reminders", TASKS: "Tasks"}
 _MESSAGE_CHARS: Final = 60
 

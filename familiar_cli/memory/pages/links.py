@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
+from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import Skipped
 
 SUFFIXES: Final = (".md", ".markdown", ".txt")
-NAMED_DIRS: Final = ("people", "topics")
+NAMED_DIRS: Final = (PEOPLE_DIR, TOPICS_DIR)
 """Directories whose files are each about one thing that has a name."""
 
 # Every repetition has a limit, so that no text takes long. After the target only a title may stand:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-SELF_DIR: Final = "self"
-CARD_JSON: Final = "self/card.json"
+from familiar_cli.memory.layout import SELF_DIR
+
 PERSONA_DIR: Final = f"{SELF_DIR}/.persona"
 """Where the files of a persona that was imported are kept as they came."""
 

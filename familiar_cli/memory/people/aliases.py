@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import Stamp, stamp_of
-from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.memory.layout import ALIASES_JSON, INDEX_DIR, PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.mentions import find_mentions, key_of
 from familiar_cli.memory.people.same_person import same_as
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.people.alias_index import AliasIndex, Person
     from familiar_cli.memory.store.store import MemoryStore
 
-PEOPLE_DIR: Final = "people"
-ALIASES_JSON: Final = f"{PEOPLE_DIR}/_aliases.json"
 SOURCE: Final = "aliases"
 MOST_STATS: Final = 250
 
@@ -51,11 +49,6 @@ class Named:
 
     name: str
     slugs: tuple[str, ...]
-
-
-def people_path(slug: str) -> str:
-    """Return the memory file of a person."""
-    return f"{PEOPLE_DIR}/{slug}{_SUFFIX}"
 
 
 def slug_in(rel_path: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.errors import FamiliarError
+from familiar_cli.memory.layout import people_path
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
@@ -38,7 +39,7 @@ def main_slug(store: MemoryStore, slug: str) -> str:
     A file that cannot be read is its own.
     """
     try:
-        rel_path = f"people/{slug}.md"
+        rel_path = people_path(slug)
         text = store.read_file(rel_path) if store.exists(rel_path) else ""
     except FamiliarError:
         return slug

@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk import (
-    REMINDERS,
-    SCRATCH,
-    TASKS,
     Mark,
     add_item,
     add_scratch,
@@ -24,6 +21,7 @@ from familiar_cli.memory.desk import (
     read_scratch,
 )
 from familiar_cli.memory.desk.items import MAX_CHARS, items_in, marked, with_item
+from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.store.store import MemoryStore
 
 OSLO = ZoneInfo("Europe/Oslo")

@@ -22,8 +22,8 @@ from familiar_cli.context.providers.content_search.filter_reply import Reply, re
 from familiar_cli.context.side_model import ask_side_model
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.jobs import in_thread
+from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.links import SUFFIXES
-from familiar_cli.memory.pages.self_files import SELF_DIR
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from familiar_cli import fts
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import bullet, scan
+from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids, without_references
 from familiar_cli.memory.pages.privacy import private_spans
-from familiar_cli.memory.people.aliases import PEOPLE_DIR
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
 
-LORE_DIR: Final = "lore/"
 LABEL_CHARS: Final = 80
 _STEM_CHARS: Final = 5
 _OURS: Final = re.compile(r"[ \t]*<!-- (?:private [^\s<>]+|lorebook entry [0-9a-f]+) -->")
@@ -121,7 +120,7 @@ class Sight:
 
     def of(self, rel_path: str, text: str) -> Seen:
         """Return what of a file may be shown."""
-        is_lore = rel_path.startswith(LORE_DIR)
+        is_lore = rel_path.startswith(f"{LORE_DIR}/")
         if is_lore and not lore_page.parse(text).enabled:
             return Seen(text, why_not=DISABLED)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
@@ -133,7 +132,7 @@ class Sight:
 
     def words(self, rel_path: str, text: str) -> str:
         """Return the words of a file as they are shown: macros mean something in lore alone."""
-        return self.macros.expand(text).strip() if rel_path.startswith(LORE_DIR) else text
+        return self.macros.expand(text).strip() if rel_path.startswith(f"{LORE_DIR}/") else text
 
     def _of_window(self, text: str) -> list[tuple[int, int]]:
         """Return where lines stand all of whose turns the prompt shows."""

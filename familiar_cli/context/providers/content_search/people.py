@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
+from familiar_cli.memory.layout import ALIASES_JSON, people_path
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.people.aliases import ALIASES_JSON, people_path, slug_in
+from familiar_cli.memory.people.aliases import slug_in
 from familiar_cli.memory.people.same_person import same_as
 from familiar_cli.truncate import cut_to
 

@@ -16,7 +16,7 @@ from familiar_cli.context.providers.content_search.retrieval import Found
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.people.aliases import PEOPLE_DIR
+from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.text import one_line
 from familiar_cli.truncate import USEFUL_TOKENS
 

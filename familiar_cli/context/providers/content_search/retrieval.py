@@ -17,7 +17,7 @@ from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.types import SearchOptions
-from familiar_cli.memory.desk import SCRATCH
+from familiar_cli.memory.layout import SCRATCH
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_FILES
 
