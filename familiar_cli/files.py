@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli.errors import LockedError
+from familiar_cli.errors import LockedError, UnsafePathError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,11 +25,26 @@ server's clock may be a little off."""
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 # Opening a named pipe without O_NONBLOCK waits for a writer who may never come.
 _READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _BINARY
+_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _BINARY
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
 # an editor holds a file for a moment.
 _HELD_FOR_A_MOMENT: Final = {5, 32, 33}
 _WAITS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 _POLL_S: Final = 0.005
+
+
+def append(path: str | Path, content: bytes) -> None:
+    """Add `content` to the end of a file that only the program writes; its directory is made.
+
+    Raises:
+        UnsafePathError: A link stands in place of the directory.
+        OSError: It cannot be written, or is a link.
+    """
+    directory = os.path.dirname(path)
+    check_own(directory)
+    os.makedirs(directory, exist_ok=True)
+    with open(os.open(path, _APPENDING, 0o666), "ab") as file:
+        file.write(content)
 
 
 def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
@@ -200,6 +215,34 @@ def write_whole(
         raise OSError(errno.EINVAL, "It is no plain file", str(path))
     made = content.encode() if isinstance(content, str) else content
     Disk().put(target, made, mode=mode_of(target), durable=durable)
+
+
+def check_own(directory: str | Path) -> None:
+    """Refuse a link in place of a directory that only the program writes: it may lead anywhere.
+
+    Raises:
+        UnsafePathError: There is one; nothing was read or written there.
+    """
+    if os.path.islink(directory):
+        raise UnsafePathError(
+            f"{str(directory)!r} is a link, which is not followed; nothing was changed",
+            hint="Put a directory in its place, or delete the link.",
+        )
+
+
+def write_own(path: str | Path, content: bytes, *, durable: bool = True) -> None:
+    """Make `content` the whole of a file that only the program writes; its directory is made.
+
+    A link in place of the file is replaced, never followed.
+
+    Raises:
+        UnsafePathError: A link stands in place of the directory.
+        OSError: It cannot be written; the file is as it was.
+    """
+    directory = os.path.dirname(path)
+    check_own(directory)
+    os.makedirs(directory, exist_ok=True)
+    Disk().put(str(path), content, durable=durable)
 
 
 def mode_of(path: str) -> int | None:

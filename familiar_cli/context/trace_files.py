@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context._stored import to_bytes
 from familiar_cli.context.trace import Trace, damaged
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.files import read_plain, write_whole
+from familiar_cli.files import check_own, read_plain, write_own
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +36,7 @@ def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
         raise ValueError("a dry run has no trace file")
     path = traces_dir / f"{trace.turn}.json"
     try:
-        traces_dir.mkdir(parents=True, exist_ok=True)
-        write_whole(path, to_bytes(trace.to_json()), durable=False)
+        write_own(path, to_bytes(trace.to_json()), durable=False)
     except OSError as error:
         raise FamiliarError(
             f"The trace of turn {trace.turn} could not be written to {str(path)!r}: {error}"
@@ -84,7 +83,12 @@ def latest(traces_dir: Path) -> Trace:
 
 
 def trace_ids(traces_dir: Path) -> set[int]:
-    """Return the ids of all user turns that have a record."""
+    """Return the ids of all user turns that have a record.
+
+    Raises:
+        FamiliarError: The directory cannot be read, or is a link.
+    """
+    check_own(traces_dir)
     try:
         names = [entry.name for entry in traces_dir.iterdir()]
     except FileNotFoundError:

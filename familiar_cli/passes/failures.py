@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
-from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import read_plain, write_whole
+from familiar_cli.errors import FamiliarError, LockedError, UnsafePathError
+from familiar_cli.files import check_own, read_plain, write_own
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Failures:
         """Return how a pass failed the last time; None: it did not, or the file is damaged."""
         command = f"familiar {name}" if name in COMMANDS else ""
         try:
+            self._check()
             fields = json.loads(read_plain(self._path(name)))
             at, code, message, hint = (
                 str(fields[key]) for key in ("at", "code", "message", "hint")
@@ -94,6 +95,8 @@ class Failures:
             attempts = max(int(fields.get("attempts", 1)), 1)
             failure = Failure(command, at, code, message, hint, attempts)
             clock.parse_iso(failure.at)
+        except UnsafePathError:  # `doctor` says so
+            return None
         except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None
         return failure
@@ -110,14 +113,20 @@ class Failures:
             "hint": error.hint or "",
             "attempts": before.attempts + 1 if before else 1,
         }
-        with suppress(OSError):  # without the file it is retried sooner, and `status` is silent
-            self._directory.mkdir(parents=True, exist_ok=True)
-            write_whole(self._path(name), json.dumps(fields) + "\n", durable=False)
+        # Without the file it is retried sooner, and `status` is silent.
+        with suppress(OSError, UnsafePathError):
+            self._check()
+            write_own(self._path(name), f"{json.dumps(fields)}\n".encode(), durable=False)
 
     def clear(self, name: str) -> None:
         """Forget the failure of a pass that has succeeded."""
-        with suppress(OSError):
+        with suppress(OSError, UnsafePathError):
+            self._check()
             self._path(name).unlink(missing_ok=True)
+
+    def _check(self) -> None:
+        check_own(self._directory.parent)
+        check_own(self._directory)
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name.replace(' ', '-')}.json"

@@ -11,7 +11,7 @@ from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.files import read_plain, write_whole
+from familiar_cli.files import append, check_own, read_plain, write_own
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,14 +40,13 @@ class Runs:
         line = json.dumps(entry, ensure_ascii=True, default=_plain) + "\n"
         path = self._directory / f"{run}{SUFFIX}"
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(line)
+            append(path, line.encode())
         except OSError as error:
             raise FamiliarError(f"The record {str(path)!r} cannot be written: {error}") from error
 
     def read(self, run: str) -> list[dict[str, Any]]:
         """Return the lines of a record; empty when there is none."""
+        check_own(self._directory)
         path = self._directory / f"{run}{SUFFIX}"
         if not path.exists():
             return []
@@ -60,11 +59,11 @@ class Runs:
         Raises:
             FamiliarError: The disk refused.
         """
+        check_own(self._quarantine)
         number = 1 + sum(1 for _ in self._quarantine.glob(f"{run}-*.txt"))
         path = self._quarantine / f"{run}-{number}.txt"
         try:
-            self._quarantine.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text.encode("utf-8", errors="surrogatepass"))
+            write_own(path, text.encode("utf-8", errors="surrogatepass"))
         except OSError as error:
             raise FamiliarError(
                 f"An unusable reply could not be kept in {str(path)!r}: {error}"

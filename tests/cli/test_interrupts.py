@@ -103,7 +103,9 @@ class Closing:
 sys.unraisablehook = interrupt_again
 try:
     Closing()
-    time.sleep(5)
+    for _ in range(100):
+        time.sleep(0.05)
+    print("lost")
 except KeyboardInterrupt:
     print("told")
 """

@@ -28,7 +28,7 @@ from tests.hostile.servers import MODES, HostileServer, Mode
 LIMIT_MB = 1024
 LIMIT_S = 60.0
 SHORT = {"llm.timeout_s": "2", "llm.deadline_s": "5"}
-_FAILED, _MODEL_FAILED = 1, 6
+_PARTIAL, _MODEL_FAILED = 7, 6
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -91,10 +91,8 @@ def _judge(mode: Mode, code: int, stdout: bytes, stderr: str) -> tuple[str, str]
         return stderr, f"exit code {code} and no JSON"
     if mode.asks == "doctor":
         (check,) = [check for check in said["data"]["checks"] if check["name"] == "server"]
-        return f"{check['verdict']}: {check['detail']}", "" if code in {
-            0,
-            _FAILED,
-        } else f"exit {code}"
+        told = f"{check['verdict']}: {check['detail']}"
+        return told, "" if code in {0, _PARTIAL} else f"exit code {code}"
     if code == 0 and mode.may_answer:
         return "a reply", ""
     told = "; ".join(error["message"] for error in said["errors"]) or "a reply"

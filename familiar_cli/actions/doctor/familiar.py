@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from familiar_cli.actions.doctor.types import fail, ok, warn
-from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    LockedError,
+    NotFoundError,
+    UnsafePathError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,10 +144,16 @@ def traces(patient: Patient) -> Iterator[Result]:
 
 def keeping(patient: Patient) -> Iterator[Result]:
     """Look whether the work that keeps memory has failed and not succeeded since."""
+    from familiar_cli.files import check_own
     from familiar_cli.passes.failures import SUMMARISING, Failures
 
     if patient.paths is None:
         return
+    for directory in (patient.paths.runs, patient.paths.failures, patient.paths.quarantine):
+        try:
+            check_own(directory)
+        except UnsafePathError as error:
+            yield fail(str(error), error.hint or "")
     failures = Failures(patient.paths.failures)
     for failure in failures.all():
         mend = f"{failure.hint} Run `{failure.command}` again.".lstrip()

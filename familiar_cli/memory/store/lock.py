@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import locked, read_plain, write_whole
+from familiar_cli.files import locked, read_plain, write_own
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _sign(lock_path: Path) -> None:
         "since": clock.iso(clock.now()),
     }
     with suppress(OSError):  # a courtesy: the lock holds without it
-        write_whole(holder_path(lock_path), json.dumps(who), durable=False)
+        write_own(holder_path(lock_path), json.dumps(who).encode(), durable=False)
 
 
 def _unsign(lock_path: Path) -> None:
