@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.people import Known
+    from familiar_cli.actions.people.read import Known
     from familiar_cli.memory.people.aliases import Named
 
 _HEADER = ("person", "name", "names", "turns", "last seen", "file")

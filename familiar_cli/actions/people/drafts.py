@@ -1,4 +1,4 @@
-"""Merge two people's files, split them again, and rename somebody: changes of text, as a plan."""
+"""What changes in which files when people get a name, are merged, split or renamed: drafts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,47 @@ _SUFFIXES = (".md", ".markdown", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """What a change of people comes to: the files, and how many lines moved."""
+class PeopleDraft:
+    """What a change of people comes to: the files, and how many lines move."""
 
     draft: Draft
     moved: int
 
 
-def merged(store: MemoryStore, kept: str, other: str) -> Changed:
+def with_name(store: MemoryStore, slug: str, name: str, beginning: str) -> PeopleDraft:
+    """Return the change that gives somebody one more name; a new file begins with `beginning`.
+
+    Raises:
+        UsageError: `name` can be no name.
+    """
+    draft = Draft(store)
+    before = draft.text(people_path(slug))
+    after = with_alias(beginning if before is None else before, name)
+    if after != before:
+        draft.put(people_path(slug), after)
+    return PeopleDraft(draft, 0)
+
+
+def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
+    """Return the change that takes a name out of the list of somebody's aliases.
+
+    Raises:
+        NotFoundError: They have no file, or their list does not say `name`.
+        UsageError: A line of the list says other names as well.
+    """
+    draft = Draft(store)
+    before = _text(draft, slug)
+    after = without_alias(before, name)
+    if after == before:
+        raise NotFoundError(
+            f"{people_path(slug)!r} does not list the alias {name!r}",
+            hint=f"See its names: `familiar people show {slug}`.",
+        )
+    draft.put(people_path(slug), after)
+    return PeopleDraft(draft, 0)
+
+
+def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
     """Return the change that puts all that is known of `other` into the file of `kept`.
 
     The file of `other` stays, and says whose it is. Links to it lead to `kept`.
@@ -70,10 +103,10 @@ def merged(store: MemoryStore, kept: str, other: str) -> Changed:
     draft.put(people_path(kept), after)
     draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names))
     _relink(draft, store, people_path(other), people_path(kept), skip={people_path(other)})
-    return Changed(draft, moved)
+    return PeopleDraft(draft, moved)
 
 
-def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) -> Changed:
+def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) -> PeopleDraft:
     """Return the change that gives `other` a file of their own again.
 
     Lines that rest on turns of `other` alone move there; all others stay where they are.
@@ -111,10 +144,10 @@ def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) 
                 ours = ours.replace(line, "", 1)
     draft.put(people_path(kept), ours)
     draft.put(people_path(other), own)
-    return Changed(draft, moved)
+    return PeopleDraft(draft, moved)
 
 
-def renamed(store: MemoryStore, slug: str, old: str, new: str) -> Changed:
+def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
     """Return the change that calls somebody `new` instead of `old`, in their file and in links.
 
     Raises:
@@ -138,10 +171,12 @@ def renamed(store: MemoryStore, slug: str, old: str, new: str) -> Changed:
     if label is not None:
         path = people_path(slug)
         _relink(draft, store, path, path, skip={path}, label=label, said=title)
-    return Changed(draft, 0)
+    return PeopleDraft(draft, 0)
 
 
-def make(store: MemoryStore, change: Changed, message: str, *, dry_run: bool) -> tuple[str, ...]:
+def make(
+    store: MemoryStore, change: PeopleDraft, message: str, *, dry_run: bool
+) -> tuple[str, ...]:
     """Make a change in one transaction; return the files that changed, or would."""
     with store.transaction("human", message, dry_run=dry_run) as tx:
         change.draft.stage(tx)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli.actions.people import drafts as people
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.pages.relink import relinked
 from familiar_cli.memory.people.same_person import main_slug
-from familiar_cli.writer import people
-from tests.writer.support import ANNAS, BOB, BOBS, op, reply
+from tests.writer.support import ANNAS, BOB, BOBS, World, op, reply
 
 TOPIC = (
     "# Bees\n\n[Bob](../people/discord-7.md) and `[Bob](../people/discord-7.md)` and [a](x.md)\n"
 )
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.history.close()
 
 
 @pytest.fixture

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
-from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.identity import parse_author
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
-from familiar_cli.memory.people.alias_section import names_of, with_alias, without_alias
-from familiar_cli.memory.store.store import MISSING
+from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.text import nearest, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Speaker
     from familiar_cli.memory.people.aliases import Aliases, Named
@@ -68,38 +64,13 @@ class Shown:
     last_seen: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
-    """What changing an alias did, or would do.
-
-    Args:
-        slug: Whose it is.
-        rel_path: Their file.
-        name: The alias.
-        changed: The file is another one now.
-        diff: How; unified, empty when nothing changed.
-        collisions: Names of this person that others have as well.
-        notices: What the user should know.
-        dry_run: Nothing was changed.
-    """
-
-    slug: str
-    rel_path: str
-    name: str
-    changed: bool
-    diff: str
-    collisions: tuple[Named, ...] = ()
-    notices: tuple[str, ...] = ()
-    dry_run: bool = False
-
-
 def people_of(familiar: Familiar) -> People:
     """Return everyone who has a file or ever spoke."""
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
-    said = _speakers(familiar)
+    said = speakers_of(familiar)
     sizes = _sizes(familiar)
     known = []
     silent = sorted(files.keys() - said.keys())
@@ -130,14 +101,14 @@ def show_person(familiar: Familiar, person: str) -> Shown:
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
         slug = find_person(familiar, names, person)
-        shared = _shared(names, slug)
+        shared = shared_names(names, slug)
     rel_path = people_path(slug)
     if not familiar.memory.exists(rel_path):
         raise NotFoundError(
             f"There is no file about {slug!r} yet",
             hint=f"Begin one: `familiar memory write {rel_path} TEXT`.",
         )
-    file, speaker = familiar.memory.read(rel_path), _speakers(familiar).get(slug)
+    file, speaker = familiar.memory.read(rel_path), speakers_of(familiar).get(slug)
     return Shown(
         slug=slug,
         rel_path=rel_path,
@@ -150,28 +121,6 @@ def show_person(familiar: Familiar, person: str) -> Shown:
     )
 
 
-def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> Renamed:
-    """Give a person one more name; the file is made if there is none.
-
-    Raises:
-        NotFoundError: Nobody is called `person`.
-        UsageError: Several people are, or `name` can be none.
-        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
-    """
-    return _rename(familiar, person, name, with_alias, dry_run=dry_run)
-
-
-def remove_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> Renamed:
-    """Take a name out of the list of a person's aliases.
-
-    Raises:
-        NotFoundError: Nobody is called `person`, or their list does not say `name`.
-        UsageError: Several people are, or a line of the list says other names as well.
-        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
-    """
-    return _rename(familiar, person, name, without_alias, dry_run=dry_run)
-
-
 def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
     """Return whom `person` means: a slug, `platform:id`, or a name.
 
@@ -179,7 +128,7 @@ def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
         NotFoundError: Nobody.
         UsageError: Several people.
     """
-    known = {entry.slug for entry in names.people()} | _speakers(familiar).keys()
+    known = {entry.slug for entry in names.people()} | speakers_of(familiar).keys()
     if person in known:
         return person
     called = names.called(person)
@@ -206,67 +155,13 @@ def _slug_of(person: str) -> str | None:
         return None
 
 
-def _rename(
-    familiar: Familiar,
-    person: str,
-    name: str,
-    change: Callable[[str, str], str],
-    *,
-    dry_run: bool,
-) -> Renamed:
-    with closing(familiar.names()) as names:
-        names.refresh(thorough=True)
-        slug = find_person(familiar, names, person)
-        done = _write(familiar, slug, name, change, dry_run=dry_run)
-        if dry_run:
-            return done
-        try:
-            notices = names.publish()
-        except FamiliarError as error:  # the next turn tries again
-            notices = (f"The list of names stays as it was: {error}",)
-        return replace(done, collisions=_shared(names, slug), notices=notices)
-
-
-def _write(
-    familiar: Familiar, slug: str, name: str, change: Callable[[str, str], str], *, dry_run: bool
-) -> Renamed:
-    rel_path = people_path(slug)
-    there = familiar.memory.exists(rel_path)
-    if not there and change is without_alias:
-        raise NotFoundError(f"There is no file about {slug!r}", hint="Run `familiar people ls`.")
-    file = familiar.memory.read(rel_path) if there else None
-    before = file.text if file else ""
-    after = change(before if file else _new_page(familiar, slug), name)
-    if before == after and change is without_alias:
-        raise NotFoundError(
-            f"{rel_path!r} does not list the alias {name!r}",
-            hint=f"See its names: `familiar people show {slug}`.",
-        )
-    with familiar.memory.transaction("human", f"alias {name!r} of {slug}", dry_run=dry_run) as tx:
-        if before != after:
-            tx.write(rel_path, after, expect=file.sha256 if file else MISSING)
-    diff = _diff(before, after, rel_path)
-    return Renamed(slug, rel_path, name, before != after, diff, dry_run=dry_run)
-
-
-def _new_page(familiar: Familiar, slug: str) -> str:
-    """Return the beginning of a file about somebody who is known by what was said only."""
-    speaker = _speakers(familiar).get(slug)
-    return f"# {one_line(speaker.author.label)}\n" if speaker else ""
-
-
-def _diff(before: str, after: str, rel_path: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), rel_path, rel_path
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
-def _shared(names: Aliases, slug: str) -> tuple[Named, ...]:
+def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
+    """Return the names of one person that others have as well."""
     return tuple(named for named in names.collisions() if slug in named.slugs)
 
 
-def _speakers(familiar: Familiar) -> dict[str, Speaker]:
+def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
+    """Return everyone who ever spoke, by slug; who spoke last comes first."""
     return {speaker.author.slug: speaker for speaker in familiar.history.speakers()}
 
 

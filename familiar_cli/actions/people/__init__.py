@@ -1,0 +1,1 @@
+"""Who a familiar knows: reading their files, and changing who is who."""
