@@ -22,6 +22,9 @@ _STEP_S: Final = 0.02
 _TURN_S: Final = 0.001  # Python's own is 0.005, and a prompt needs several turns after its deadline
 _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to itself
 
+_quick_lock = threading.Lock()
+_usual_s: list[float] = []  # the interval to go back to, once for each who wants quick turns
+
 
 async def in_thread(call: Callable[[], T]) -> T:
     """Return what `call` returns, without holding up the event loop.
@@ -66,13 +69,20 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
 
 @contextmanager
 def quick_turns() -> Iterator[None]:
-    """Let threads that compute hand over more often, so that who waits for a time is on time."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, _TURN_S))
+    """Let threads that compute hand over more often, so that who waits for a time is on time.
+
+    Several may want that at once; the last one to end puts the usual interval back.
+    """
+    with _quick_lock:
+        _usual_s.append(_usual_s[0] if _usual_s else sys.getswitchinterval())
+        sys.setswitchinterval(min(_usual_s[0], _TURN_S))
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        with _quick_lock:
+            usual_s = _usual_s.pop()
+            if not _usual_s:
+                sys.setswitchinterval(usual_s)
 
 
 class _Reins:

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.jobs import Drained, Jobs, apart, in_thread
+from familiar_cli.jobs import Drained, Jobs, apart, in_thread, quick_turns
 
 
 async def test_it_returns_what_the_call_returns() -> None:
@@ -118,6 +119,16 @@ def test_a_program_ends_quietly_while_work_apart_is_deaf() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
     )
     assert (done.stdout, done.stderr) == ("on time\n", "")
+
+
+def test_quick_turns_that_overlap_leave_the_usual_interval() -> None:
+    usual_s = sys.getswitchinterval()
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(quick_turns())
+        second.enter_context(quick_turns())
+        first.close()
+        assert sys.getswitchinterval() < usual_s
+    assert sys.getswitchinterval() == usual_s
 
 
 def test_jobs_are_done_by_the_time_they_are_drained() -> None:

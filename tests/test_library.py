@@ -33,7 +33,7 @@ from familiar_cli.index.build import count_waiting
 from familiar_cli.index.embedder import Opened
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.pages import ROOT
-from tests.support.server import Fail, Stall
+from tests.support.server import Fail, Say, Stall
 from tests.support.world import home, live
 from tests.support.writing import answer, environment
 
@@ -75,6 +75,19 @@ async def test_the_loop_goes_on_while_a_turn_is_taken(ada, serve) -> None:
             await asyncio.sleep(0.01)
         assert turn.exception() is not None
     assert ticks > 5
+
+
+async def test_turns_of_several_channels_are_taken_at_once(ada, serve) -> None:
+    usual_s = sys.getswitchinterval()
+    serve(Say("Fair winds.", pause_s=0.1))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        channels = [f"channel-{n}" for n in range(4)]
+        turns = [take_turn(familiar, Said(f"I am in {c}", ANNA, c)) for c in channels]
+        assert [result.text for result in await asyncio.gather(*turns)] == ["Fair winds."] * 4
+        for channel in channels:
+            kept = [turn.content for turn in familiar.history.recent(channel, 9)]
+            assert kept == [f"I am in {channel}", "Fair winds."]
+    assert sys.getswitchinterval() == usual_s
 
 
 async def test_a_cancelled_turn_keeps_what_came_and_tells_who_asks(ada, serve) -> None:
