@@ -201,6 +201,7 @@ class Contribution:
         place: Where it goes.
         rel_path: The memory file it comes from.
         turn_id: The turn of the history it comes from.
+        turns: The first and the last turn, when it comes from several.
         author: Who said it; for a person's turn of the chat.
         role: As whose words a model is shown it, where it becomes a message of its own.
         depth: How many turns of the chat stand below it; for `Place.depth`.
@@ -212,6 +213,7 @@ class Contribution:
         score: How well it fits what was said, where something was searched for; higher is better.
         cause: Why it is offered, where the source does not say it all.
         shortened: Why it is only a part of what there is; empty: it is all.
+        whole_tokens: About what all of it would cost, when it is a part; 0: not known.
         hidden: The familiar may read it, and no person may be shown it in a reply.
         problem: Why there is nothing to offer although there should be.
         remark: It is for the record alone, and this is why; nobody is warned.
@@ -224,6 +226,7 @@ class Contribution:
     place: Place
     rel_path: str | None = None
     turn_id: int | None = None
+    turns: tuple[int, int] | None = None
     author: Author | None = None
     role: Role = "system"
     depth: int = 0
@@ -235,6 +238,7 @@ class Contribution:
     score: float | None = None
     cause: str = ""
     shortened: str = ""
+    whole_tokens: int = 0
     hidden: bool = False
     problem: str = ""
     remark: str = ""

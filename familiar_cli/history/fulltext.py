@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
 from familiar_cli.history.selection import Span, around
 from familiar_cli.sqlite import transaction
@@ -91,16 +92,30 @@ def search(
 
 
 def catch_up(
-    connection: sqlite3.Connection, on_progress: OnProgress = lambda _done, _all: None
-) -> None:
-    """Put all turns into the table that are not in it yet. Each page is a transaction."""
+    connection: sqlite3.Connection,
+    on_progress: OnProgress = lambda _done, _all: None,
+    *,
+    within_s: float | None = None,
+) -> int:
+    """Put all turns into the table that are not in it yet. Each page is a transaction.
+
+    Args:
+        connection: The history.
+        on_progress: Told how many of how many turns are done, when there are many.
+        within_s: Begin no further page after this many seconds.
+
+    Returns:
+        How many turns are still missing.
+    """
+    begun_s = stopwatch_s()
     done = _done(connection)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
     start = done
-    while done < last:
+    while done < last and (within_s is None or stopwatch_s() - begun_s < within_s):
         done = _add_page(connection, last)
         if last - start > _PAGE:
             on_progress(done - start, last - start)
+    return int(last - done)
 
 
 def _add_page(connection: sqlite3.Connection, last: int) -> int:
@@ -143,7 +158,7 @@ def _body(row: tuple[int, object]) -> tuple[int, str]:
 def _ranked(
     connection: sqlite3.Connection, wanted: str, span: Span, limit: int
 ) -> list[tuple[Any, ...]]:
-    wanted, oldest = _affordable(connection, wanted)
+    wanted, oldest = affordable(connection, wanted)
     where, values = span.where()
     sql = (
         f"SELECT {_COLUMNS}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
@@ -159,7 +174,7 @@ def _ranked(
     return connection.execute(sql, (wanted, oldest, limit)).fetchall()
 
 
-def _affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int]:
+def affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int]:
     """Return a query that ranks at most about `MOST_RANKED` turns a word, and the oldest of them.
 
     Turns that hold none but common words are ranked only when there is no rarer word; then only

@@ -91,7 +91,7 @@ def make(
 def _judged(
     ranked: Sequence[_Ranked],
     writer: _Writer,
-    judge: Callable[[Hit, str], bool],
+    judge: Callable[[Hit, str], bool | None],
     options: SearchOptions,
 ) -> tuple[Hit, ...]:
     """Return the best hits that count. Of a file whose best line does not, the next is asked of."""
@@ -104,7 +104,10 @@ def _judged(
             continue
         hit, text = writer.hit(one), writer.text_of(one.file.rel_path) or ""
         is_there = hit.text == text[hit.char_start : hit.char_end]
-        if is_there and judge(hit, text):
+        counts = judge(hit, text) if is_there else False
+        if counts is None:
+            break
+        if counts:
             found.append(hit)
             taken.add(one.file.id)
     return tuple(found)

@@ -33,8 +33,8 @@ class SearchOptions:
         snippet_tokens: Most tokens of a hit's text; 0 for whole short files and whole passages.
         refresh: Look first for files that changed since the last search.
         refresh_s: Most seconds for reading such files; None for as long as it takes.
-        judge: Asked of each hit, the best first, whether it counts, until there are enough; it is
-            given the hit and the whole text of its file.
+        judge: Asked of each hit, the best first, whether it counts, until there are enough or it
+            says None; it is given the hit and the whole text of its file.
         weights: How much each signal counts; None for the measured ones.
     """
 
@@ -49,7 +49,7 @@ class SearchOptions:
     snippet_tokens: int = 0
     refresh: bool = True
     refresh_s: float | None = None
-    judge: Callable[[Hit, str], bool] | None = None
+    judge: Callable[[Hit, str], bool | None] | None = None
     weights: Weights | None = None
 
 

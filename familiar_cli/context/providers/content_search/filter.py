@@ -123,7 +123,7 @@ class Filter:
         asked = Asked(self._char, words, request.utterance, passages, people)
         done = await ask_side_model(request, NAME, model, first_messages(asked))
         reply = read_reply(done.text, is_cut=done.finish_reason == "length")
-        sources, searched = [passage.rel_path for passage in passages], ""
+        sources, searched = [passage.name for passage in passages], ""
         if reply.kind == "escalate":
             hidden = {*people, *sources}
             found, searched = await in_thread(partial(self._grep, reply.pattern, sight, hidden))

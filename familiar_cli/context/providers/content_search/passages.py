@@ -10,15 +10,18 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
+from familiar_cli.context.providers.content_search.packing import Piece, Source
+from familiar_cli.index.dates import day_words
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import bullet, scan
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
-from familiar_cli.memory.pages.evidence import turn_ids, without_references
+from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.text import fold, one_line
 
@@ -26,12 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from familiar_cli.context.macros import Macros
+    from familiar_cli.context.providers.content_search.packing import Packed
     from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
 
 LABEL_CHARS: Final = 80
+_SHORT_CHARS: Final = 1200
+_VAGUE: Final = {"daily": 1, "weekly": 2, "monthly": 3, "yearly": 4, "digest": 5}
 _STEM_CHARS: Final = 5
-_OURS: Final = re.compile(r"[ \t]*<!-- (?:private [^\s<>]+|lorebook entry [0-9a-f]+) -->")
+_COMMENT: Final = re.compile(r"[ \t]{0,9}<!--.*?(?:-->|\Z)", re.DOTALL)
 _GAP: Final = re.compile(r"\n{3,}")
 
 PRIVATE: Final = "it was said in private elsewhere"
@@ -45,34 +51,42 @@ _EMPTY: Final = "nothing is left of it once headings and comments are taken out"
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What was found in one file.
+    """What is taken of one file, or of one stretch of the past.
 
     Args:
-        rel_path: The file.
-        heading: The headings above it.
-        day: The day it is about, as `2026-01-31`, or an empty string.
-        lines: Its first and its last line.
-        sha256: Of the file.
+        label: What it is, and of what day it speaks.
+        heading: The line above it in the prompt.
         score: What passages are sorted by.
         strength: How much speaks for it by itself, whatever else was found: the larger of the share
             of the question's words that it holds, and of its nearness in meaning.
         text: What a model may read of it.
+        rel_path: The file; None for turns.
+        lines: Its first and its last line there.
+        sha256: Of the file.
+        turns: The first and the last turn, for what was said.
+        is_cut: It is not all of the file.
+        whole_tokens: About what all of the file would cost; 0: not known.
     """
 
-    rel_path: str
+    label: str
     heading: str
-    day: str
-    lines: tuple[int, int]
-    sha256: str
     score: float
     strength: float
     text: str
+    rel_path: str | None = None
+    lines: tuple[int, int] | None = None
+    sha256: str = ""
+    turns: tuple[int, int] | None = None
+    is_cut: bool = False
+    whole_tokens: int = 0
 
     @property
-    def label(self) -> str:
-        """What it is, in one line."""
-        shown = one_line(self.heading, LABEL_CHARS)
-        return f"{shown}, {self.day}" if self.day and self.day not in shown else shown
+    def name(self) -> str:
+        """What it is called in a record: its file, or its turns."""
+        if self.rel_path is not None:
+            return self.rel_path
+        first, last = self.turns or (0, 0)
+        return f"turns {first}-{last}" if last > first else f"turn {first}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +112,7 @@ class Seen:
                 shown.append(self.text[at : max(begin, at)])
                 at = stop
         shown.append(self.text[at:end] if at < end else "")
-        bare = _OURS.sub("", without_references("".join(shown)))
+        bare = _COMMENT.sub("", "".join(shown))
         return _GAP.sub("\n\n", bare.replace("\r\n", "\n")).strip().removeprefix("\ufeff")
 
 
@@ -153,15 +167,17 @@ class Sight:
 
 
 @dataclass(slots=True)
-class Judge:
-    """Takes hits, the best first, and keeps those that may be shown; see `SearchOptions.judge`.
+class Gatherer:
+    """Takes lines that were found, the best first, and keeps those that may be shown.
 
     Args:
         sight: What may be shown.
         loaded: What is in the prompt already, by its file.
         query: What is searched for.
         elsewhere: Files that others put into the prompt.
-        passages: Those that were kept.
+        most_chars: Enough was gathered when the pieces have so many characters.
+        pieces: Those that were kept.
+        sources: The files that they are from.
         refused: Why nothing of a file was, by its path.
     """
 
@@ -169,16 +185,22 @@ class Judge:
     loaded: Mapping[str, Contribution]
     query: str = ""
     elsewhere: frozenset[str] = frozenset()
-    passages: list[Passage] = field(default_factory=list)
+    most_chars: int = 20_000
+    pieces: list[Piece] = field(default_factory=list)
+    sources: dict[str, Source] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    _seen: dict[str, Seen] = field(default_factory=dict)
+    _files: dict[str, _File] = field(default_factory=dict)
+    _chars: int = 0
 
-    def __call__(self, hit: Hit, text: str) -> bool:
-        """Tell whether a hit counts; what counts is kept."""
-        seen = self._seen.get(hit.rel_path)
-        if seen is None:
-            seen = self._seen[hit.rel_path] = self.sight.of(hit.rel_path, text)
-        shown = seen.between(hit.char_start, hit.char_end)
+    def __call__(self, hit: Hit, text: str) -> bool | None:
+        """Tell whether a line counts, and keep it if so; None: there are enough."""
+        if self._chars >= self.most_chars:
+            return None
+        file = self._files.get(hit.rel_path)
+        if file is None:
+            file = self._files[hit.rel_path] = _File(text, self.sight.of(hit.rel_path, text))
+        seen = file.seen
+        shown = _below_title(seen.between(hit.char_start, hit.char_end), hit.title)
         why_not = (
             seen.why_not
             or seen.reason_at(hit.best_start)
@@ -188,8 +210,30 @@ class Judge:
         if why_not:
             self.refused.setdefault(hit.rel_path, why_not)
             return False
-        self.passages.append(self._passage(hit, text, shown))
+        piece = self._piece(hit, file, shown)
+        self.pieces.append(piece)
+        self._chars += len(piece.text)
+        if hit.rel_path not in self.sources:
+            self.sources[hit.rel_path] = self._source(hit, seen)
         return True
+
+    def passage(self, packed: Packed) -> Passage:
+        """Return what was packed of a file as a passage."""
+        file, best = self._files[packed.source.key], packed.best
+        last = packed.pieces[-1]
+        lines = (1, 1 + file.text.count("\n")) if not packed.is_cut else None
+        return Passage(
+            label=packed.source.label,
+            heading=packed.source.heading,
+            score=best.score,
+            strength=best.strength,
+            text=packed.text,
+            rel_path=packed.source.key,
+            lines=lines or (file.line_at(packed.pieces[0].start), file.line_at(last.end)),
+            sha256=file.sha256,
+            is_cut=packed.is_cut,
+            whole_tokens=packed.source.size_tokens,
+        )
 
     def _hidden_alone(self, seen: Seen, shown: str) -> str:
         """Return why a hit does not count whose words all stand where nobody may look."""
@@ -216,19 +260,57 @@ class Judge:
         wanted = set(fts.content_words(self.query)) - names
         return not wanted.intersection(fts.words(shown))
 
-    def _passage(self, hit: Hit, text: str, shown: str) -> Passage:
-        first = text.count("\n", 0, hit.char_start) + 1
+    def _piece(self, hit: Hit, file: _File, shown: str) -> Piece:
         signals = hit.signals
-        return Passage(
-            rel_path=hit.rel_path,
-            heading=hit.heading or hit.title,
-            day=hit.day,
-            lines=(first, first + hit.text.count("\n")),
-            sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        return Piece(
+            source=hit.rel_path,
+            start=hit.char_start,
+            end=hit.char_end,
+            text=self.sight.words(hit.rel_path, shown),
             score=hit.score,
             strength=round(max(signals.coverage, signals.dense or 0.0), 4),
-            text=_below_title(self.sight.words(hit.rel_path, shown), hit.title),
+            turns=frozenset(turn_ids(file.text[hit.char_start : hit.char_end])),
+            vague=_VAGUE.get(hit.rel_path.partition("/")[0], 0),
         )
+
+    def _source(self, hit: Hit, seen: Seen) -> Source:
+        is_lore = hit.rel_path.startswith(LORE_DIR)
+        may_be_whole = hit.rel_path not in self.loaded and (
+            len(seen.text) <= _SHORT_CHARS or is_lore
+        )
+        whole = ""
+        if may_be_whole:
+            shown = _below_title(seen.between(0, len(seen.text)), hit.title)
+            whole = self.sight.words(hit.rel_path, shown)
+        return Source(
+            key=hit.rel_path,
+            label=label_of(hit),
+            whole=whole,
+            is_entry=is_lore,
+            size_tokens=len(seen.text) // 4,
+        )
+
+
+@dataclass(slots=True)
+class _File:
+    """A file that something was found in."""
+
+    text: str
+    seen: Seen
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def line_at(self, place: int) -> int:
+        return self.text.count("\n", 0, place) + 1
+
+
+def label_of(hit: Hit) -> str:
+    """Return what a hit is from, and of what day it speaks, in one line."""
+    shown = one_line(hit.heading or hit.title, LABEL_CHARS)
+    day = day_words(date.fromisoformat(hit.day)) if hit.day else ""
+    return shown if not day or day in shown or hit.day in shown else f"{shown}, {day}"
 
 
 def _below_title(text: str, title: str) -> str:

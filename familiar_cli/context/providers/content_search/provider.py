@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from familiar_cli.tokens import TokenCounter
 
 SOURCE: Final = "content_search.rag"
+PAST: Final = "recall.turns"
 PRIORITY: Final = 70
 DEPTH: Final = 1
 """It changes at every turn, so it stands right before what is said now, and not above the chat: all
 that stands before it can be used again by a server that remembers the beginnings of prompts."""
 
-FEW: Final = 3
-"""Where there is little room, passages are made so short that this many fit."""
+_OWN_SHARE: Final = 0.5
+"""Share of the layer that people's files leave to what was searched for."""
 
 LABEL_TOKENS: Final = 20  # about what a passage costs beside its words
 _SHARE: Final = 0.8  # of the deadline; what is found by then is offered, so that some is always
@@ -117,11 +118,11 @@ class ContentSearchProvider:
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file is not in a prompt; see `protocols.Explains`."""
         by_name = self._people.why_not(subject, request)
-        if by_name == "" or subject.rel_path is None or self._retrieval is None:
+        if by_name == "" or self._retrieval is None:
             return by_name
         people = self._people.now(request)
         by_search = self._retrieval.why_not(
-            subject.rel_path, request, _by_path(people), self._room_for_one(request, people)
+            subject, request, _by_path(people), self._room(request, people)
         )
         reasons = [reason for reason in (by_name, by_search) if reason is not None]
         return None if not reasons else "" if "" in reasons else "; and ".join(reasons)
@@ -137,6 +138,7 @@ class ContentSearchProvider:
         if self._on_behind and found.behind:
             self._on_behind()
         remarks = [_remark(remark) for remark in found.remarks]
+        remarks += [_left(name, why) for name, why in found.left.items()]
         if not found.passages:
             return [*remarks, *late]
         offered = await self._chosen(retrieval, request, people, found)
@@ -151,8 +153,8 @@ class ContentSearchProvider:
     ) -> tuple[Found, list[Contribution]]:
         """Search in a thread; when time is up, what was found by then is taken."""
         founds: list[Found] = []
-        snippet_tokens = self._room_for_one(request, people)
-        look = partial(retrieval.look, request, _by_path(people), snippet_tokens, founds.append)
+        room = self._room(request, people)
+        look = partial(retrieval.look, request, _by_path(people), room, founds.append)
         task = asyncio.ensure_future(in_thread(look))
         done, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
         found = founds[-1] if founds else Found(behind=True)
@@ -185,26 +187,21 @@ class ContentSearchProvider:
         return _made(chosen, found)
 
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
-        """Return how many tokens of the layer the people's files leave."""
+        """Return how many tokens passages may have, beside the people's files."""
         limit = request.layer_tokens.get(Layer.content, request.budget_tokens)
         taken = sum(self._counter.count(piece.text) for piece in people if piece.text)
-        return max(limit - taken, 0)
-
-    def _room_for_one(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
-        """Return how many tokens a passage may have, so that some fit beside the people."""
-        share = self._room(request, people) // FEW - LABEL_TOKENS
-        return max(min(self._snippet_tokens, share), 2 * USEFUL_TOKENS)
+        return max(limit - taken, int(_OWN_SHARE * limit))
 
 
 def _made(chosen: Chosen, found: Found) -> list[Contribution]:
     """Return what goes on, and a record of what does not."""
-    kept = {passage.rel_path for passage in chosen.passages}
+    kept = {passage.name for passage in chosen.passages}
     pieces = [_offered(p, found.how, chosen.why) for p in chosen.passages]
     if chosen.answer:
         pieces.append(_answer(chosen))
     why = "the filter read it; its answer is there instead" if chosen.answer else ""
     left = why or "the filter saw nothing in it that bears on what was said"
-    pieces += [_offered(p, found.how, left=left) for p in found.passages if p.rel_path not in kept]
+    pieces += [_offered(p, found.how, left=left) for p in found.passages if p.name not in kept]
     return [*pieces, *([_remark(chosen.why)] if chosen.why else [])]
 
 
@@ -227,17 +224,37 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
     return Contribution(
         layer=Layer.content,
         priority=PRIORITY,
-        text=f"[From memory: {passage.label}]\n{passage.text}",
-        source=SOURCE,
+        text=f"{passage.heading}\n{passage.text}",
+        source=PAST if passage.turns else SOURCE,
         place=Place.depth,
         depth=DEPTH,
         rel_path=passage.rel_path,
+        turns=passage.turns,
         fit=Fit.queue,
         lines=passage.lines,
         sha256=passage.sha256,
         score=passage.score,
         cause=f"{cause}; {why}" if why else cause,
+        shortened="the passages of it that fit" if passage.is_cut else "",
+        whole_tokens=passage.whole_tokens,
         remark=left,
+    )
+
+
+def _left(name: str, why: str) -> Contribution:
+    """Return the record of something that was found and is not in the prompt."""
+    rel_path = None if name.startswith("past:") else name
+    words = why if rel_path else f"{name.removeprefix('past:')}: {why}"
+    source = SOURCE if rel_path else PAST
+    return Contribution(
+        Layer.content,
+        PRIORITY,
+        "",
+        source,
+        Place.depth,
+        depth=DEPTH,
+        rel_path=rel_path,
+        remark=words,
     )
 
 

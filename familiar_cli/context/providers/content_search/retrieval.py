@@ -7,11 +7,13 @@ vectors, is for later. Words come first, so that a model that loads slowly costs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.passages import Judge, Passage, Sight
+from familiar_cli.context.providers.content_search.passages import Gatherer, Passage, Sight
+from familiar_cli.context.providers.content_search.packing import fill
+from familiar_cli.context.providers.content_search.recall import Recall
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
@@ -20,12 +22,14 @@ from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.layout import SCRATCH
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.memory.pages.similarity import normal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from familiar_cli.context.macros import Macros
-    from familiar_cli.context.types import ContextRequest, Contribution
+    from familiar_cli.context.providers.content_search.packing import Filling
+    from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.types import SearchResult, Wanted
@@ -36,7 +40,10 @@ SHORT_WORDS: Final = 8
 """Something said in fewer words that tell anything is looked up with what was said just before."""
 QUERY_WORDS: Final = 40
 MESSAGE_TOKENS: Final = 4
-_FOR_WHY: Final = 1000  # how far down the list a file's place is looked for
+_MOST_LINES: Final = 400
+_CHARS_A_TOKEN: Final = 12  # three times what fits, since some of it is said twice or too long
+_LEAST_CHARS: Final = 6_000
+_FOR_WHY_CHARS: Final = 200_000  # how far down the list a file's place is looked for
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
 
 
@@ -51,6 +58,8 @@ class Memory:
         history: Which turns there are.
         macros: Says what macros become in a turn.
         recent_turns: Most turns that a prompt shows.
+        recall: Searches the past, given what a prompt is wanted for, the question, and the turns
+            that the prompt shows; None: nobody looks there.
     """
 
     store: MemoryStore
@@ -59,6 +68,7 @@ class Memory:
     history: HistoryStore
     macros: Callable[[ContextRequest], Macros]
     recent_turns: int = 0
+    recall: Callable[[ContextRequest, str, frozenset[int]], Recall] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +80,14 @@ class Found:
         how: How they were found: `words`, or `words and meaning`.
         remarks: What is to be known about the search.
         behind: The index does not hold everything yet.
+        left: What was found and did not fit, and why, by what it is.
     """
 
     passages: tuple[Passage, ...] = ()
     how: str = "words"
     remarks: tuple[str, ...] = ()
     behind: bool = False
+    left: dict[str, str] = field(default_factory=dict)
 
 
 class Retrieval:
@@ -108,7 +120,7 @@ class Retrieval:
         self,
         request: ContextRequest,
         loaded: Mapping[str, Contribution],
-        snippet_tokens: int,
+        room: int,
         tell: Callable[[Found], None],
     ) -> None:
         """Search by words and then, if there is a model, by words and meaning.
@@ -116,7 +128,7 @@ class Retrieval:
         Args:
             request: What a prompt is wanted for.
             loaded: What of memory is in it already, by its file.
-            snippet_tokens: Most tokens of a passage.
+            room: How many tokens passages may have together.
             tell: Given what was found each time; the last one is the best.
         """
         query = question(request)
@@ -124,8 +136,8 @@ class Retrieval:
         if not ways:
             tell(Found(remarks=("there is no word in it that could be searched for",)))
         for number, method in enumerate(ways):
-            judge = self._judge(request, loaded)
-            options = self._options(judge, method, self.k, snippet_tokens, first=not number)
+            gatherer = self._gatherer(request, loaded, room)
+            options = self._options(gatherer, method, first=not number)
             try:
                 result = self._memory.search(query, options)
             except EmbedderError as error:
@@ -133,23 +145,31 @@ class Retrieval:
                     raise
                 tell(Found(remarks=(f"there is no word in it to search for, and {error}",)))
                 return
-            tell(self._found(result, judge, is_last=number + 1 == len(ways)))
+            past = self._past(request, query)
+            is_last = number + 1 == len(ways)
+            tell(self._found(result, gatherer, past, room, is_last=is_last))
 
     def why_not(
         self,
-        rel_path: str,
+        subject: Subject,
         request: ContextRequest,
         loaded: Mapping[str, Contribution],
-        snippet_tokens: int,
+        room: int,
     ) -> str | None:
-        """Return why no passage of a file would be offered; see `protocols.Explains`."""
+        """Return why no passage of a file, or not a turn, would be offered.
+
+        See `protocols.Explains`.
+        """
+        rel_path = subject.rel_path
+        if rel_path is None:
+            return self._why_no_turn(subject, request, loaded, room)
         if not rel_path.lower().endswith(SUFFIXES) or rel_path in _SELF or _is_hidden(rel_path):
             return None
         if not self.k:
             return "nothing is searched for: search.k is 0"
         try:
             self._memory.store.read_file(rel_path)
-            return self._place_of(rel_path, request, loaded, snippet_tokens)
+            return self._place_of(rel_path, request, loaded, room)
         except FamiliarError as error:
             return f"it cannot be searched: {error}"
 
@@ -165,8 +185,21 @@ class Retrieval:
         macros = self._memory.macros(request)
         return Sight(request.channel_id, shown, macros, self._share_private)
 
-    def _judge(self, request: ContextRequest, loaded: Mapping[str, Contribution]) -> Judge:
-        return Judge(self.sight(request), loaded, question(request), _elsewhere(request))
+    def _gatherer(
+        self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
+    ) -> Gatherer:
+        return Gatherer(
+            self.sight(request),
+            loaded,
+            question(request),
+            _elsewhere(request),
+            most_chars=max(_CHARS_A_TOKEN * room, _LEAST_CHARS),
+        )
+
+    def _past(self, request: ContextRequest, query: str) -> Recall:
+        if self._memory.recall is None:
+            return Recall()
+        return self._memory.recall(request, query, self._window(request))
 
     def _ways(self, query: str) -> tuple[Wanted, ...]:
         """Return how to search, one way after the other; words that say nothing find nothing."""
@@ -178,40 +211,66 @@ class Retrieval:
             return ("dense",)
         return ("lexical", "auto") if has_model else ("lexical",)
 
-    def _options(
-        self, judge: Judge, method: Wanted, k: int, snippet_tokens: int, *, first: bool
-    ) -> SearchOptions:
-        whole = {path for path, piece in judge.loaded.items() if not piece.shortened}
+    def _options(self, gatherer: Gatherer, method: Wanted, *, first: bool) -> SearchOptions:
+        whole = {path for path, piece in gatherer.loaded.items() if not piece.shortened}
         return SearchOptions(
-            k=k,
+            k=_MOST_LINES,
             method=method,
-            exclude=_SELF | judge.elsewhere | whole,
-            snippet_tokens=snippet_tokens,
+            lines=True,
+            exclude=_SELF | gatherer.elsewhere | whole,
             refresh=first,
             refresh_s=self._refresh_s,
-            judge=judge,
+            judge=gatherer,
         )
 
-    def _found(self, result: SearchResult, judge: Judge, *, is_last: bool) -> Found:
+    def _found(
+        self,
+        result: SearchResult,
+        gatherer: Gatherer,
+        past: Recall,
+        room: int,
+        *,
+        is_last: bool,
+    ) -> Found:
         opened = self._memory.opened()
         remarks = [_sentence(note) for note in result.notes]
         if result.unread:
             remarks.append(f"{result.unread} changed files were not read in time; they are later")
+        if past.unread:
+            remarks.append(f"{past.unread} turns were not read yet; run `familiar index build`")
         if opened.embedder is None:
             more = f"; add one with `{opened.hint}`" if opened.hint else ""
             remarks.append(f"found by words alone: {opened.reason}{more}")
         elif not is_last:
             remarks.append("found by words alone: the model that finds by meaning was not in time")
-        behind = bool(result.unread or result.waiting or not is_last)
+        behind = bool(result.unread or result.waiting or past.unread or not is_last)
         how = "words and meaning" if result.method in {"hybrid", "dense"} else "words"
-        return Found(tuple(judge.passages), how, tuple(remarks), behind)
+        filling = self._filling(gatherer, past, room)
+        passages = tuple(
+            past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
+            for packed in filling.passages
+        )
+        return Found(passages, how, tuple(remarks), behind, filling.left)
+
+    def _filling(self, gatherer: Gatherer, past: Recall, room: int) -> Filling:
+        said = {
+            normal(line) for piece in gatherer.loaded.values() for line in piece.text.split("\n")
+        }
+        return fill(
+            [*gatherer.pieces, *past.pieces],
+            {**gatherer.sources, **past.sources},
+            room,
+            self._counter,
+            most_sources=self.k,
+            known=said - {""},
+        )
 
     def _place_of(
         self,
         rel_path: str,
         request: ContextRequest,
         loaded: Mapping[str, Contribution],
-        snippet_tokens: int,
+        room: int,
     ) -> str:
         query = question(request)
         ways = self._ways(query)
@@ -219,29 +278,43 @@ class Retrieval:
             return "there is no word in what was said that could be searched for"
         if rel_path in loaded and not loaded[rel_path].shortened:
             return ""
-        judge = self._judge(request, loaded)
-        if rel_path in judge.elsewhere:
+        gatherer = self._gatherer(request, loaded, room)
+        if rel_path in gatherer.elsewhere:
             return "it is not searched, since others put it into a prompt of this tier"
-        options = self._options(judge, ways[-1], _FOR_WHY, snippet_tokens, first=True)
+        gatherer.most_chars = _FOR_WHY_CHARS
+        options = self._options(gatherer, ways[-1], first=True)
         result = self._memory.search(query, options)
-        scores = {passage.rel_path: passage.score for passage in judge.passages}
-        if rel_path in scores:
-            return self._rank(list(scores), rel_path, scores)
-        if rel_path in judge.refused:
-            return judge.refused[rel_path]
+        if rel_path in gatherer.sources:
+            filling = self._filling(gatherer, self._past(request, query), room)
+            if rel_path in {packed.source.key for packed in filling.passages}:
+                return ""
+            why = filling.left.get(rel_path, "what it says is there already")
+            return f"{why}; {_place(gatherer, rel_path)}"
+        if rel_path in gatherer.refused:
+            return gatherer.refused[rel_path]
         by_meaning = "it is not near in meaning" if result.method != "lexical" else ""
         why = by_meaning or "no model finds by meaning"
         return f"it holds none of the words that were said, and {why}"
 
-    def _rank(self, paths: list[str], rel_path: str, scores: Mapping[str, float]) -> str:
-        place = paths.index(rel_path) + 1
-        if place <= self.k:
+    def _why_no_turn(
+        self,
+        subject: Subject,
+        request: ContextRequest,
+        loaded: Mapping[str, Contribution],
+        room: int,
+    ) -> str | None:
+        query = question(request)
+        if subject.turn_id is None or self._memory.recall is None or not self._ways(query):
+            return None
+        past = self._past(request, query)
+        holder = past.source_of(subject.turn_id)
+        if holder is None:
+            return past.why_not(subject.turn_id)
+        filling = self._filling(self._gatherer(request, loaded, room), past, room)
+        taken = {t for packed in filling.passages for piece in packed.pieces for t in piece.turns}
+        if subject.turn_id in taken:
             return ""
-        last = scores[paths[self.k - 1]]
-        return (
-            f"it is number {place} of what fits what was said, and {self.k} are taken (search.k); "
-            f"its score is {scores[rel_path]:.2f}, that of the last one taken {last:.2f}"
-        )
+        return f"it was found, and {filling.left.get(holder, 'others fit better')}"
 
     def _window(self, request: ContextRequest) -> frozenset[int]:
         """Return the turns that the prompt shows, as far as the budget lets one guess."""
@@ -279,6 +352,17 @@ def question(request: ContextRequest) -> str:
 def _elsewhere(request: ContextRequest) -> frozenset[str]:
     """Return the files that others put into a prompt of this tier whole."""
     return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, request.tier))
+
+
+def _place(gatherer: Gatherer, rel_path: str) -> str:
+    """Return how far down the list of what fits a file stands."""
+    paths = list(gatherer.sources)
+    best = max(p.score for p in gatherer.pieces if p.source == rel_path)
+    top = max(p.score for p in gatherer.pieces)
+    number = paths.index(rel_path) + 1
+    return (
+        f"it is number {number} of what fits, its score is {best:.2f} and the best one's {top:.2f}"
+    )
 
 
 def _sentence(note: str) -> str:

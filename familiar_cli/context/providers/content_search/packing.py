@@ -1,0 +1,308 @@
+"""Fill a number of tokens with the best pieces of memory and of the past, each fact once.
+
+Pure: pieces and a budget in, passages out. A *piece* is a line of a file or a turn; what stands
+together in the prompt is a *passage*: all that is taken of one source, in its order.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
+from familiar_cli.memory.pages.similarity import normal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from familiar_cli.tokens import TokenCounter
+
+WEAK: Final = 0.25
+"""What scores less than this share of the best piece is not taken to fill room."""
+
+WHOLE_TOKENS: Final = 120
+"""A source up to this size goes in whole where there is room; a lore entry whatever its size."""
+
+WHOLE_SHARE: Final = 0.5
+"""Most of the room that one whole source may take while others wait."""
+
+_SHORT_BONUS: Final = 0.02
+_USUAL_TOKENS: Final = 30
+_GAP: Final = "…"
+_FEW_WORDS: Final = 4  # a piece with fewer is not understood without the one before it
+_JOIN_TOKENS: Final = 1
+_LETTER: Final = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where pieces come from: a memory file, or a conversation.
+
+    Args:
+        key: The file's path, or the conversation's name.
+        label: What it is, and of what day it speaks.
+        kind: What stands before the label, e.g. `From memory`.
+        whole: All that may be shown of it, where it is short enough to be shown whole.
+        is_entry: It was written to be shown whole.
+        size_tokens: About what all of it would cost.
+    """
+
+    key: str
+    label: str
+    kind: str = "From memory"
+    whole: str = ""
+    is_entry: bool = False
+    size_tokens: int = 0
+
+    @property
+    def heading(self) -> str:
+        """The line above what is shown of it."""
+        return f"[{self.kind}: {self.label}]" if self.label else f"[{self.kind}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A line or a turn that fits what was said.
+
+    Args:
+        source: The key of its source.
+        start: Where it begins there.
+        end: Where it ends there; the next piece begins at or after it.
+        text: What a model may read of it.
+        score: What pieces are sorted by.
+        strength: How much speaks for it by itself, in [0, 1].
+        turns: The turns that it rests on.
+        vague: 0 for what was said itself or a session, more for what was made of it.
+        before: The piece right before it, for one that says little alone.
+    """
+
+    source: str
+    start: int
+    end: int
+    text: str
+    score: float
+    strength: float = 0.0
+    turns: frozenset[int] = frozenset()
+    vague: int = 0
+    before: Piece | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What of a source is in the prompt.
+
+    Args:
+        source: Which.
+        text: The words.
+        pieces: What of it fitted, in order.
+        is_cut: It is not all of the source.
+    """
+
+    source: Source
+    text: str
+    pieces: tuple[Piece, ...]
+    is_cut: bool
+
+    @property
+    def best(self) -> Piece:
+        """The piece that it is there for."""
+        return max(self.pieces, key=lambda piece: piece.score)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What fits, best first, and why the rest does not, by source."""
+
+    passages: tuple[Packed, ...]
+    left: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A source of which something was taken."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    whole: str = ""
+    cut: str = ""
+
+
+def fill(
+    pieces: Sequence[Piece],
+    sources: Mapping[str, Source],
+    room: int,
+    counter: TokenCounter,
+    *,
+    most_sources: int,
+    known: Collection[str] = (),
+) -> Filling:
+    """Return what of `pieces` fills `room` tokens best.
+
+    Args:
+        pieces: The candidates, in any order.
+        sources: Where they come from, by key.
+        room: Tokens that there are.
+        counter: What counts them.
+        most_sources: From how many sources, at most.
+        known: What the prompt says anyhow, as `similarity.normal` returns it.
+    """
+    filler = _Filler(sources, room, counter, most_sources, set(known))
+    floor = WEAK * max((piece.score for piece in pieces), default=0.0)
+    for piece in sorted(_precise(pieces), key=_rank):
+        if piece.score < floor:
+            filler.leave(piece, "it is weak beside what else was found")
+        else:
+            filler.take(piece)
+    return filler.filling()
+
+
+def _rank(piece: Piece) -> tuple[float, str, int]:
+    # Of two that score alike the shorter says more for its tokens.
+    length = math.log(max(len(piece.text), 4) / 4 / _USUAL_TOKENS)
+    return (-(piece.score - _SHORT_BONUS * length), piece.source, piece.start)
+
+
+def _precise(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return `pieces` without those that a more precise one among them stands for."""
+    best: dict[str, int] = {}
+    turns: dict[int, int] = {}
+    every = list(pieces)
+    for piece in every:
+        said = normal(piece.text)
+        best[said] = min(best.get(said, piece.vague), piece.vague)
+        for turn in piece.turns:
+            turns[turn] = min(turns.get(turn, piece.vague), piece.vague)
+    return [
+        piece
+        for piece in every
+        if best[normal(piece.text)] == piece.vague
+        and not (piece.turns and all(turns[turn] < piece.vague for turn in piece.turns))
+    ]
+
+
+@dataclass(slots=True)
+class _Filler:
+    sources: Mapping[str, Source]
+    room: int
+    counter: TokenCounter
+    most_sources: int
+    said: set[str]
+    turns: set[int] = field(default_factory=set)
+    open: dict[str, _Open] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+    all_room: int = 0
+
+    def __post_init__(self) -> None:
+        self.all_room = self.room
+
+    def take(self, piece: Piece) -> None:
+        """Take a piece, or say why not."""
+        known = self.open.get(piece.source)
+        if known and (known.whole or known.cut):
+            return
+        if not _LETTER.search(piece.text):
+            return
+        if self._is_said(piece):
+            self.leave(piece, "what it says is there already")
+            return
+        if known is None and len(self.open) >= self.most_sources:
+            self.leave(piece, f"{self.most_sources} others fit better (search.k)")
+            return
+        source = self.sources[piece.source]
+        frame = 0 if known else self.counter.count(source.heading) + _JOIN_TOKENS
+        if known is None and self._take_whole(source, frame, piece):
+            return
+        self._take_line(source, frame, piece)
+
+    def leave(self, piece: Piece, why: str) -> None:
+        """Note why a piece is not there."""
+        self.left.setdefault(piece.source, why)
+
+    def filling(self) -> Filling:
+        """Return what was taken."""
+        passages = [
+            _packed(self.sources[key], taken) for key, taken in self.open.items() if taken.pieces
+        ]
+        passages.sort(key=lambda packed: (-packed.best.score, packed.source.key))
+        left = {key: why for key, why in self.left.items() if key not in self.open}
+        return Filling(tuple(passages), left)
+
+    def _take_whole(self, source: Source, frame: int, piece: Piece) -> bool:
+        """Take all of a source that is short or meant to be read whole; tell whether it was."""
+        if not source.whole:
+            return False
+        cost = frame + self.counter.count(source.whole)
+        is_first = not self.open
+        if cost <= self.room and (is_first or cost <= WHOLE_SHARE * self.all_room):
+            self._pay(piece, cost).whole = source.whole
+            return True
+        if not source.is_entry or self.room < frame + USEFUL_TOKENS:
+            return False
+        share = self.room if is_first else min(self.room, int(WHOLE_SHARE * self.all_room))
+        text = cut_to(_from_best(source.whole, piece.text), share - frame, self.counter)
+        if not _LETTER.search(text):
+            return False
+        self._pay(piece, frame + self.counter.count(text)).cut = text
+        return True
+
+    def _take_line(self, source: Source, frame: int, piece: Piece) -> None:
+        wanted = [p for p in (_needed(piece), piece) if p and not self._has(p)]
+        cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
+        if cost > self.room and len(wanted) > 1:
+            wanted = [piece]
+            cost = frame + self.counter.count(piece.text) + _JOIN_TOKENS
+        if cost <= self.room:
+            self._pay(piece, cost).pieces = [
+                *(p for p in wanted if p is not piece),
+                *self.open[source.key].pieces,
+            ]
+            return
+        self.leave(piece, f"it has {cost} tokens, and {self.room} were left")
+        if not self.open and self.room >= frame + USEFUL_TOKENS:
+            text = cut_to(piece.text, self.room - frame - _JOIN_TOKENS, self.counter)
+            if _LETTER.search(text):
+                self._pay(piece, frame + self.counter.count(text) + _JOIN_TOKENS).cut = text
+
+    def _pay(self, piece: Piece, cost: int) -> _Open:
+        self.room -= cost
+        self.said.add(normal(piece.text))
+        self.turns |= piece.turns
+        taken = self.open.setdefault(piece.source, _Open())
+        taken.pieces.append(piece)
+        return taken
+
+    def _has(self, piece: Piece) -> bool:
+        taken = self.open.get(piece.source)
+        return taken is not None and any(p.start == piece.start for p in taken.pieces)
+
+    def _is_said(self, piece: Piece) -> bool:
+        said = normal(piece.text)
+        if said and said in self.said:
+            return True
+        return bool(piece.turns) and self.turns.issuperset(piece.turns) and piece.vague > 0
+
+
+def _needed(piece: Piece) -> Piece | None:
+    """Return the piece before one that says little alone, such as an answer."""
+    return piece.before if len(normal(piece.text).split()) < _FEW_WORDS else None
+
+
+def _from_best(whole: str, best: str) -> str:
+    """Return `whole`; when what fits is far down in it, from there on."""
+    at = whole.find(best)
+    return whole if at < len(whole) // 2 else whole[at:]
+
+
+def _packed(source: Source, taken: _Open) -> Packed:
+    pieces = tuple(sorted({p.start: p for p in taken.pieces}.values(), key=lambda p: p.start))
+    if taken.whole:
+        return Packed(source, taken.whole, pieces, is_cut=False)
+    if taken.cut:
+        return Packed(source, taken.cut, pieces, is_cut=True)
+    lines: list[str] = []
+    for piece, last in zip(pieces, (None, *pieces), strict=False):
+        if last and piece.start > last.end + 1:
+            lines.append(_GAP)
+        lines.append(piece.text)
+    return Packed(source, "\n".join(lines), pieces, is_cut=True)

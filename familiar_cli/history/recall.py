@@ -1,0 +1,229 @@
+"""Which turns of the whole past fit some words: the standing turns that a channel may hear of.
+
+The full-text table gives each turn a score by itself. What was said around it counts as well: a
+turn is rarely understood, or found, without the ones beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.history.fulltext import affordable, catch_up
+from familiar_cli.history.rows import SELECTED, pack, to_turn
+from familiar_cli.sqlite import rows_among
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable
+
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+
+DEPTH: Final = 400
+"""How many turns are scored by their own words."""
+
+BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
+"""How much the words of a turn count for it, and for the ones one, two and three turns away."""
+
+OF_TURN: Final = 0.5
+OF_PASSAGE: Final = 1.0
+OF_SESSION: Final = 0.5
+"""Shares of a turn's own words, of those beside it, and of its session, in what turns score."""
+
+_FIRST_LOOK: Final = 2 * DEPTH
+_DEEPER: Final = 8
+_LAST_LOOK: Final = 1_000_000
+_SESSION_MS: Final = 6 * 3600 * 1000  # as long as a session file's part of the day
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A turn that fits.
+
+    Args:
+        turn: The turn.
+        score: How well, in [0, 1]; the best of a question has about 1.
+        before: The turn before it in its channel, where it stands among those that were looked at.
+    """
+
+    turn: Turn
+    score: float
+    before: Turn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What was found.
+
+    Args:
+        turns: The turns, best first.
+        unread: How many turns are not in the full-text table yet.
+    """
+
+    turns: tuple[Recalled, ...] = ()
+    unread: int = 0
+
+
+def recall(
+    history: HistoryStore,
+    query: str,
+    *,
+    hidden_channels: Collection[str] = (),
+    before_id: int | None = None,
+    leave_out: Collection[int] = (),
+    limit: int = 100,
+    within_s: float | None = None,
+) -> Recollection:
+    """Return the turns that fit `query`.
+
+    Args:
+        history: The history.
+        query: What was said. Nothing of it is query syntax.
+        hidden_channels: Channels that must not be heard of.
+        before_id: Only turns with a lower id.
+        leave_out: Turns that are not wanted.
+        limit: Most turns.
+        within_s: Most seconds for reading turns that are not in the table yet.
+    """
+    wanted = fts.match_any(query)
+    if wanted is None:
+        return Recollection()
+    with history.use(create=False) as connection:
+        if connection is None:
+            return Recollection()
+        missing = catch_up(connection, within_s=within_s)
+        own = _by_words(connection, wanted, _condition(hidden_channels, before_id))
+        places = _placed(connection, own)
+        scores = _scores(own, places)
+        ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
+        best = [turn_id for _, turn_id in ranked if turn_id not in leave_out][:limit]
+        turns = _turns(connection, [*best, *(places[i].before for i in best)])
+    found = (
+        Recalled(turns[turn_id], scores[turn_id], turns.get(places[turn_id].before))
+        for turn_id in best
+        if turn_id in turns
+    )
+    return Recollection(tuple(found), missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a turn stands: its session, and the turns around it in its channel."""
+
+    session: tuple[object, int]
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+
+    @property
+    def before(self) -> int:
+        return self.above[0] if self.above else 0
+
+
+def _condition(hidden_channels: Collection[str], before_id: int | None) -> tuple[str, list[object]]:
+    """Return which turns may be found at all: conditions for SQL, and their values."""
+    parts, values = ["NOT hidden"], list[object]()
+    if hidden_channels:
+        parts.append(f"channel_id NOT IN ({', '.join('?' * len(hidden_channels))})")
+        values += map(pack, sorted(hidden_channels))
+    if before_id is not None:
+        parts.append("turns.id < ?")
+        values.append(before_id)
+    return " AND ".join(parts), values
+
+
+def _by_words(
+    connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
+) -> dict[int, float]:
+    """Return the turns that hold the words best, with their scores."""
+    match, oldest = affordable(connection, wanted)
+    where, values = condition
+    # Ranked before turns are read: a turn is a hundred times larger than its rank.
+    sql = (
+        "SELECT found, score FROM (SELECT rowid AS found, -rank AS score FROM turns_fts"  # noqa: S608
+        " WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?)"
+        f" JOIN turns ON turns.id = found WHERE {where} ORDER BY score DESC LIMIT {DEPTH}"
+    )
+    depth = _FIRST_LOOK
+    while True:
+        found = dict(connection.execute(sql, (match, oldest, depth, *values)))
+        # Those that may not be found could hide all others from the first look.
+        if len(found) >= DEPTH or depth > _LAST_LOOK:
+            return found
+        if not _has_more(connection, match, oldest, depth):
+            return found
+        depth *= _DEEPER
+
+
+def _has_more(connection: sqlite3.Connection, match: str, oldest: int, depth: int) -> bool:
+    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? AND rowid >= ? LIMIT 1 OFFSET ?"
+    return connection.execute(sql, (match, oldest, depth)).fetchone() is not None
+
+
+def _placed(connection: sqlite3.Connection, own: dict[int, float]) -> dict[int, _Place]:
+    """Return where each of those turns stands, and each of their neighbours."""
+    reach = len(BESIDE) - 1
+    places = _neighbours(connection, own, reach)
+    near = {n for place in places.values() for n in (*place.above, *place.below)}
+    return places | _neighbours(connection, near - places.keys(), reach)
+
+
+def _neighbours(
+    connection: sqlite3.Connection, ids: Iterable[int], reach: int
+) -> dict[int, _Place]:
+    beside = (
+        "(SELECT group_concat(id) FROM (SELECT n.id FROM turns n WHERE n.channel_id = t.channel_id"
+        " AND n.id {0} t.id AND NOT n.hidden ORDER BY n.id {1} LIMIT {2}))"
+    )
+    select = (
+        f"SELECT t.id, t.channel_id, t.at_ms, {beside.format('<', 'DESC', reach)},"  # noqa: S608
+        f" {beside.format('>', 'ASC', reach)} FROM turns t WHERE t.id IN"
+    )
+    return {
+        id_: _Place((channel, at_ms // _SESSION_MS), _ids(above), _ids(below))
+        for id_, channel, at_ms, above, below in rows_among(connection, select, sorted(ids))
+    }
+
+
+def _ids(listed: str | None) -> tuple[int, ...]:
+    return tuple(map(int, listed.split(","))) if listed else ()
+
+
+def _scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
+    """Return the score of each turn that was looked at; the best has 1."""
+    if not own:
+        return {}
+    passages = {turn_id: _passage(turn_id, place, own, places) for turn_id, place in places.items()}
+    sessions: dict[tuple[object, int], float] = {}
+    for turn_id, score in own.items():
+        key = places[turn_id].session
+        sessions[key] = sessions.get(key, 0.0) + score * score
+    top_own, top_passage = max(own.values()), max(passages.values())
+    top_session = max(sessions.values()) ** 0.5
+    raw = {
+        turn_id: OF_TURN * own.get(turn_id, 0.0) / (top_own or 1.0)
+        + OF_PASSAGE * passages[turn_id] / (top_passage or 1.0)
+        + OF_SESSION * sessions.get(place.session, 0.0) ** 0.5 / (top_session or 1.0)
+        for turn_id, place in places.items()
+    }
+    top = max(raw.values()) or 1.0
+    return {turn_id: score / top for turn_id, score in raw.items()}
+
+
+def _passage(
+    turn_id: int, place: _Place, own: dict[int, float], places: dict[int, _Place]
+) -> float:
+    """Return the score of what was said around a turn in one session."""
+    total = BESIDE[0] * own.get(turn_id, 0.0)
+    for side in (place.above, place.below):
+        for distance, other in enumerate(side, 1):
+            score = own.get(other, 0.0)
+            if score and places[other].session == place.session:
+                total += BESIDE[distance] * score
+    return total
+
+
+def _turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:
+    select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
+    return {row[0]: to_turn(row) for row in rows_among(connection, select, sorted(set(ids)))}
