@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
     from familiar_cli.context.protocols import ContextProvider
     from familiar_cli.context.providers.content_search.filter import Filter
+    from familiar_cli.context.providers.content_search.recall import Recaller
     from familiar_cli.context.providers.content_search.retrieval import Retrieval
     from familiar_cli.context.types import Spoken
     from familiar_cli.familiar import Familiar
@@ -158,7 +159,6 @@ def _content_search(familiar: Familiar, setup: TurnSetup, *, dry: bool) -> Conte
         familiar.counter,
         retrieval=lambda refresh_s: _retrieval(familiar, setup, refresh_s),
         content_filter=_filter(familiar, setup.char) if filters(familiar) and not dry else None,
-        snippet_tokens=set_to.search.snippet_tokens,
         on_behind=familiar.note_index_behind,
         share_private=set_to.memory_writer.dm == "share",
         deadline_s=set_to.context.provider_deadline_s,
@@ -168,6 +168,7 @@ def _content_search(familiar: Familiar, setup: TurnSetup, *, dry: bool) -> Conte
 def _retrieval(familiar: Familiar, setup: TurnSetup, refresh_s: float) -> Retrieval:
     from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
 
+    set_to = familiar.config
     memory = Memory(
         familiar.memory,
         familiar.search,
@@ -175,13 +176,29 @@ def _retrieval(familiar: Familiar, setup: TurnSetup, refresh_s: float) -> Retrie
         familiar.history,
         setup.character.macros_of,
         setup.channel.recent_turns,
+        _recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == \"on\" else None,
     )
     return Retrieval(
         memory,
         familiar.counter,
-        k=familiar.config.search.k,
-        share_private=familiar.config.memory_writer.dm == "share",
+        k=set_to.search.k,
+        share_private=set_to.memory_writer.dm == "share",
         refresh_s=refresh_s,
+        most_tokens=set_to.recall.tokens,
+        line_tokens=set_to.search.snippet_tokens,
+    )
+
+
+def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
+    from familiar_cli.context.providers.content_search.recall import Recaller
+
+    return Recaller(
+        familiar.history,
+        familiar.channels.private,
+        familiar.channel_label,
+        char,
+        familiar.zone,
+        within_s,
     )
 
 

@@ -174,9 +174,21 @@ class SearchSettings:
     """`[search]`: which memories are added to a prompt because they fit what was said."""
 
     k: int = setting(
-        6, "Most passages of memory that are looked up for a prompt; 0: none", minimum=0
+        40, "Most files and conversations that a prompt quotes; 0: nothing is searched", minimum=0
     )
-    snippet_tokens: int = setting(150, "Most tokens of one such passage", minimum=20)
+    snippet_tokens: int = setting(150, "Most tokens of one line or turn of them", minimum=20)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """`[recall]`: what of memory and of the past is quoted because it fits what was said."""
+
+    enabled: str = setting(
+        "on", "Whether past turns are searched for a prompt, beside memory", choices=ON_OFF
+    )
+    tokens: int = setting(
+        0, "Most tokens of such quotes; 0: what budget.content and the prompt leave", minimum=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +351,7 @@ class CharacterConfig:
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
     filter: FilterSettings = field(default_factory=FilterSettings)
     memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
     instance: InstanceSettings = field(default_factory=InstanceSettings)

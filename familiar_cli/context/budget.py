@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.steps import first_kept
-from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse
+from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, Place
 from familiar_cli.errors import LimitError
 from familiar_cli.truncate import cut_to
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # "How to count tokens with tiktoken" in the OpenAI cookbook.
 MESSAGE_TOKENS: Final = 4
 PROMPT_TOKENS: Final = 3
+JOINT_TOKENS: Final = 1  # the line break between pieces of one message
 EXAMPLE_MARK: Final = "[Example Chat]"
 _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 START_MARK: Final = "[Start a new Chat]"
@@ -81,13 +82,14 @@ class Budgeter:
         if offered.dialogue:
             lines = [EXAMPLE_MARK, *(line.text for line in offered.dialogue)]
             return sum(MESSAGE_TOKENS + self.counter.count(line) for line in lines)
-        return MESSAGE_TOKENS + self.counter.count(offered.text if text is None else text)
+        return _around(offered) + self.counter.count(offered.text if text is None else text)
 
     def _frame(self, contributions: Sequence[Contribution]) -> int:
         """Return what the prompt costs beside the pieces in it."""
         examples = any(offered.dialogue for offered in contributions)
         start = MESSAGE_TOKENS + self.counter.count(START_MARK) if examples else 0
-        return PROMPT_TOKENS + start
+        shared = {(o.depth, o.role) for o in contributions if o.place is Place.depth and o.text}
+        return PROMPT_TOKENS + start + MESSAGE_TOKENS * len(shared)
 
     def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
         out = offered.problem or offered.remark
@@ -101,7 +103,7 @@ class Budgeter:
         why = room.why(offered)
         may_cut = offered.fit in {Fit.cut, Fit.queue, Fit.newest}
         if may_cut or (offered.fit is Fit.run and not room.has_run):
-            text = cut_to(offered.text, free - MESSAGE_TOKENS, self.counter.count)
+            text = cut_to(offered.text, free - _around(offered), self.counter.count)
             if text:
                 tokens = self.cost(offered, text)
                 reason = f"cut from {cost} to {tokens} tokens: {why}"
@@ -226,6 +228,11 @@ def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
         reason = f"left out ({lost.offered_tokens} tokens): old turns go several at once"
         fragments[index] = replace(lost, text="", tokens=0, kept=False, reason=reason)
     room.hold(last.offered.layer)
+
+
+def _around(offered: Contribution) -> int:
+    """Return what a piece costs beside its words: a message, or its line in one that it shares."""
+    return JOINT_TOKENS if offered.place is Place.depth else MESSAGE_TOKENS
 
 
 def _beside(offered: Contribution) -> str:

@@ -29,7 +29,9 @@ class TracedContribution:
     """One piece that was offered, and what became of it; see `Contribution` and `Fragment`.
 
     `text` is what was sent of it, or what was offered when nothing of it was sent. `lines` are the
-    first and the last line of `rel_path`, and `sha256` is of that file, as it was then.
+    first and the last line of `rel_path`, and `sha256` is of that file, as it was then. `cut` tells
+    that it is not all there is: fewer tokens than `offered_tokens`. `turns` are the first and the
+    last of several turns.
     """
 
     layer: Layer
@@ -50,6 +52,8 @@ class TracedContribution:
     score: float | None = None
     cause: str = ""
     hidden: bool = False
+    cut: bool = False
+    turns: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +251,7 @@ def damaged(origin: str, why: str) -> BadInputError:
 
 def _traced(fragment: Fragment) -> TracedContribution:
     offered = fragment.offered
+    offered_tokens = max(fragment.offered_tokens, offered.whole_tokens)
     return TracedContribution(
         layer=offered.layer,
         priority=offered.priority,
@@ -255,7 +260,7 @@ def _traced(fragment: Fragment) -> TracedContribution:
         tokens=fragment.tokens,
         kept=fragment.kept,
         reason=fragment.reason,
-        offered_tokens=fragment.offered_tokens,
+        offered_tokens=offered_tokens,
         place=offered.place,
         role=offered.role,
         depth=offered.depth,
@@ -266,6 +271,8 @@ def _traced(fragment: Fragment) -> TracedContribution:
         score=offered.score,
         cause=offered.cause,
         hidden=offered.hidden,
+        cut=fragment.kept and fragment.tokens < offered_tokens,
+        turns=offered.turns,
     )
 
 

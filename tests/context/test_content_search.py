@@ -178,7 +178,8 @@ class TestWhatIsFound:
 
     def test_only_so_many_are_taken(self, world) -> None:
         for number in range(9):
-            world.put(f"topics/{number}.md", f"# T{number}\n\nA lighthouse, number {number}.")
+            text = f"# T{number}\n\nA lighthouse keeper, number {number}."
+            world.put(f"topics/{number}.md", text)
         assert len(world.found(k=3)) == 3
         assert world.found(k=0) == {}
 
@@ -350,9 +351,10 @@ class TestWhyNot:
         for number in range(5):
             world.put(f"topics/{number}.md", f"# T{number}\n\nThe lighthouse keeper, {number}.")
         world.put("topics/far.md", "# Far\n\n" + "Nothing much. " * 50 + "A lighthouse.")
-        why = world.why_not("topics/far.md", k=2)
-        assert "2 are taken" in why
+        why = world.why_not("topics/4.md", k=2)
+        assert "2 others fit better (search.k)" in why
         assert "its score is 0." in why
+        assert "it is weak beside what else was found" in world.why_not("topics/far.md", k=2)
 
     def test_a_file_that_would_be_there_has_no_reason(self, world) -> None:
         assert world.why_not("topics/lamp.md") == ""

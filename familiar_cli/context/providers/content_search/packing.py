@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.truncate import USEFUL_TOKENS, cut_to
+from familiar_cli.truncate import USEFUL_TOKENS, cut_to
 from familiar_cli.memory.pages.similarity import normal
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def fill(
     counter: TokenCounter,
     *,
     most_sources: int,
+    line_tokens: int = 150,
     known: Collection[str] = (),
 ) -> Filling:
     """Return what of `pieces` fills `room` tokens best.
@@ -145,9 +146,10 @@ def fill(
         room: Tokens that there are.
         counter: What counts them.
         most_sources: From how many sources, at most.
+        line_tokens: Most tokens of a piece; a longer one ends at a sentence.
         known: What the prompt says anyhow, as `similarity.normal` returns it.
     """
-    filler = _Filler(sources, room, counter, most_sources, set(known))
+    filler = _Filler(sources, room, counter, most_sources, line_tokens, set(known))
     floor = WEAK * max((piece.score for piece in pieces), default=0.0)
     for piece in sorted(_precise(pieces), key=_rank):
         if piece.score < floor:
@@ -187,6 +189,7 @@ class _Filler:
     room: int
     counter: TokenCounter
     most_sources: int
+    line_tokens: int
     said: set[str]
     turns: set[int] = field(default_factory=set)
     open: dict[str, _Open] = field(default_factory=dict)
@@ -213,7 +216,15 @@ class _Filler:
         frame = 0 if known else self.counter.count(source.heading) + _JOIN_TOKENS
         if known is None and self._take_whole(source, frame, piece):
             return
-        self._take_line(source, frame, piece)
+        self._take_line(frame, self._shortened(piece))
+
+    def _shortened(self, piece: Piece) -> Piece:
+        if (
+            len(piece.text) <= self.line_tokens
+            or self.counter.count(piece.text) <= self.line_tokens
+        ):
+            return piece
+        return replace(piece, text=cut_to(piece.text, self.line_tokens, self.counter.count) or piece.text)
 
     def leave(self, piece: Piece, why: str) -> None:
         """Note why a piece is not there."""
@@ -240,27 +251,25 @@ class _Filler:
         if not source.is_entry or self.room < frame + USEFUL_TOKENS:
             return False
         share = self.room if is_first else min(self.room, int(WHOLE_SHARE * self.all_room))
-        text = cut_to(_from_best(source.whole, piece.text), share - frame, self.counter)
+        text = cut_to(_from_best(source.whole, piece.text), share - frame, self.counter.count)
         if not _LETTER.search(text):
             return False
         self._pay(piece, frame + self.counter.count(text)).cut = text
         return True
 
-    def _take_line(self, source: Source, frame: int, piece: Piece) -> None:
+    def _take_line(self, frame: int, piece: Piece) -> None:
         wanted = [p for p in (_needed(piece), piece) if p and not self._has(p)]
         cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
             cost = frame + self.counter.count(piece.text) + _JOIN_TOKENS
         if cost <= self.room:
-            self._pay(piece, cost).pieces = [
-                *(p for p in wanted if p is not piece),
-                *self.open[source.key].pieces,
-            ]
+            taken = self._pay(piece, cost)
+            taken.pieces += (other for other in wanted if other is not piece)
             return
         self.leave(piece, f"it has {cost} tokens, and {self.room} were left")
         if not self.open and self.room >= frame + USEFUL_TOKENS:
-            text = cut_to(piece.text, self.room - frame - _JOIN_TOKENS, self.counter)
+            text = cut_to(piece.text, self.room - frame - _JOIN_TOKENS, self.counter.count)
             if _LETTER.search(text):
                 self._pay(piece, frame + self.counter.count(text) + _JOIN_TOKENS).cut = text
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import Piece, Source
-from familiar_cli.index.dates import day_words
+from familiar_cli.when import day_words
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import bullet, scan

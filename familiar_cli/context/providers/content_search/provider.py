@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.context.providers.content_search.filter import SNIPPET_TOKENS
 from familiar_cli.context.providers.content_search.people import RECENT_AUTHORS, People
 from familiar_cli.context.providers.content_search.retrieval import Found
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
@@ -59,7 +58,6 @@ class ContentSearchProvider:
         retrieval: Makes what finds passages, given how long it may read changed files; None: nobody
             looks for any.
         content_filter: What chooses among them; None: all of them are offered.
-        snippet_tokens: Most tokens of a passage.
         on_behind: Called when the index does not hold everything yet.
         recent_author_limit: How many of those who spoke last in the channel are remembered.
         share_private: What was said in private is shown everywhere.
@@ -81,7 +79,6 @@ class ContentSearchProvider:
         *,
         retrieval: Callable[[float], Retrieval] | None = None,
         content_filter: Filter | None = None,
-        snippet_tokens: int = SNIPPET_TOKENS,
         on_behind: Callable[[], None] | None = None,
         recent_author_limit: int = RECENT_AUTHORS,
         share_private: bool = False,
@@ -92,7 +89,6 @@ class ContentSearchProvider:
         self._counter = counter
         self._retrieval = retrieval(_REFRESH_SHARE * deadline_s) if retrieval else None
         self._filter = content_filter
-        self._snippet_tokens = snippet_tokens
         self._on_behind = on_behind
         self._people = People(
             store,

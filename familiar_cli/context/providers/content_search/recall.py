@@ -5,12 +5,12 @@ Turns of one channel and one part of a day are one source, so that they stand to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.providers.content_search.packing import Piece, Source
 from familiar_cli.context.providers.content_search.passages import Passage
-from familiar_cli.index.dates import day_words
+from familiar_cli.when import day_words
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.rank import WEIGHTS, is_named
 from familiar_cli.text import one_line
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.content_search.packing import Packed
     from familiar_cli.context.types import ContextRequest
+    from familiar_cli.history.recall import Recalled
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
 KIND: Final = "Said"
 MOST_TURNS: Final = 150
 _NAME_CHARS: Final = 40
-_TURN_CHARS: Final = 1200  # of one turn; a longer one is cut at a sentence when it is packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Recaller:
         history: The history.
         private: Gives the channels whose words stay there.
         label: Says what a channel is called.
-        name: Gives the familiar's name.
+        name: The familiar's.
         zone: The familiar's timezone; None: the system's.
         within_s: Most seconds for reading turns that are not searchable yet.
     """
@@ -84,7 +84,7 @@ class Recaller:
     history: HistoryStore
     private: Callable[[], Collection[str]]
     label: Callable[[str], str]
-    name: Callable[[], str]
+    name: str
     zone: tzinfo | None
     within_s: float
 
@@ -102,16 +102,14 @@ class Recaller:
             limit=MOST_TURNS,
             within_s=self.within_s,
         )
-        name = self.name() if found.turns else ""
+        made = _Pieces(query, self.name, shown)
         sources: dict[str, Source] = {}
         pieces = []
         for one in found.turns:
-            if not one.turn.content.strip():
-                continue
-            source = self._source(one.turn, request.channel_id)
-            sources.setdefault(source.key, source)
-            before = one.before if one.before and one.before.id not in shown else None
-            pieces.append(_piece(one.turn, source.key, one.score, query, name, before))
+            if one.turn.content.strip():
+                source = self._source(one.turn, request.channel_id)
+                sources.setdefault(source.key, source)
+                pieces.append(made.of(one, source.key))
         return Recall(tuple(pieces), sources, found.unread, lambda turn: self._why(turn, hidden))
 
     def _source(self, turn: Turn, here: str) -> Source:
@@ -130,24 +128,42 @@ class Recaller:
         return "it does not fit what was said well enough to be recalled"
 
 
-def _piece(
-    turn: Turn, source: str, score: float, query: str, name: str, before: Turn | None = None
-) -> Piece:
-    speaker = _speaker(turn, name)
-    score = WEIGHTS.relevance * (score + WEIGHTS.speaker * is_named(speaker, query))
-    return Piece(
-        source=source,
-        start=turn.id,
-        end=turn.id,
-        text=f"{speaker}: {turn.content.strip()}",
-        score=score,
-        strength=round(coverage(turn.content, query), 4),
-        turns=frozenset({turn.id}),
-        before=_piece(before, source, 0.0, query, name) if before else None,
-    )
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Makes pieces of turns.
 
+    Args:
+        query: What is searched for.
+        name: The familiar's.
+        shown: The turns that the prompt shows.
+    """
 
-def _speaker(turn: Turn, name: str) -> str:
-    if turn.role == "assistant":
-        return one_line(name, _NAME_CHARS)
-    return one_line(turn.author.label, _NAME_CHARS) if turn.author else "Somebody"
+    query: str
+    name: str
+    shown: frozenset[int]
+
+    def of(self, found: Recalled, source: str) -> Piece:
+        """Return a turn that was found, with the one before it."""
+        before = found.before if found.before and found.before.id not in self.shown else None
+        return replace(
+            self._piece(found.turn, source, found.score),
+            before=self._piece(before, source, 0.0) if before else None,
+        )
+
+    def _piece(self, turn: Turn, source: str, score: float) -> Piece:
+        speaker = self._speaker(turn)
+        score += WEIGHTS.speaker * is_named(speaker, self.query)
+        return Piece(
+            source=source,
+            start=turn.id,
+            end=turn.id,
+            text=f"{speaker}: {turn.content.strip()}",
+            score=WEIGHTS.relevance * score,
+            strength=round(coverage(turn.content, self.query), 4),
+            turns=frozenset({turn.id}),
+        )
+
+    def _speaker(self, turn: Turn) -> str:
+        if turn.role == "assistant":
+            return one_line(self.name, _NAME_CHARS)
+        return one_line(turn.author.label, _NAME_CHARS) if turn.author else "Somebody"

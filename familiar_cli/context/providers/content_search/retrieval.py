@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.passages import Gatherer, Passage, Sight
 from familiar_cli.context.providers.content_search.packing import fill
+from familiar_cli.context.providers.content_search.passages import Gatherer, Passage, Sight
 from familiar_cli.context.providers.content_search.recall import Recall
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded
+from familiar_cli.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import EmbedderError
@@ -40,6 +41,7 @@ SHORT_WORDS: Final = 8
 """Something said in fewer words that tell anything is looked up with what was said just before."""
 QUERY_WORDS: Final = 40
 MESSAGE_TOKENS: Final = 4
+_FEW: Final = 3  # where there is little room, lines are made so short that this many fit
 _MOST_LINES: Final = 400
 _CHARS_A_TOKEN: Final = 12  # three times what fits, since some of it is said twice or too long
 _LEAST_CHARS: Final = 6_000
@@ -99,6 +101,8 @@ class Retrieval:
         k: Most passages.
         share_private: What was said in private is shown everywhere.
         refresh_s: Most seconds for reading files that changed.
+        most_tokens: Most tokens of all passages; 0: as many as there is room for.
+        line_tokens: Most tokens of one line or turn.
     """
 
     def __init__(
@@ -109,12 +113,16 @@ class Retrieval:
         k: int,
         share_private: bool,
         refresh_s: float,
+        most_tokens: int = 0,
+        line_tokens: int = 150,
     ) -> None:
         self.k = k
         self._memory = memory
         self._counter = counter
         self._share_private = share_private
         self._refresh_s = refresh_s
+        self._most_tokens = most_tokens
+        self._line_tokens = line_tokens
 
     def look(
         self,
@@ -256,12 +264,14 @@ class Retrieval:
         said = {
             normal(line) for piece in gatherer.loaded.values() for line in piece.text.split("\n")
         }
+        room = min(room, self._most_tokens or room)
         return fill(
             [*gatherer.pieces, *past.pieces],
             {**gatherer.sources, **past.sources},
             room,
             self._counter,
             most_sources=self.k,
+            line_tokens=max(min(self._line_tokens, room // _FEW), 2 * USEFUL_TOKENS),
             known=said - {""},
         )
 
@@ -282,19 +292,14 @@ class Retrieval:
         if rel_path in gatherer.elsewhere:
             return "it is not searched, since others put it into a prompt of this tier"
         gatherer.most_chars = _FOR_WHY_CHARS
-        options = self._options(gatherer, ways[-1], first=True)
-        result = self._memory.search(query, options)
+        result = self._memory.search(query, self._options(gatherer, ways[-1], first=True))
         if rel_path in gatherer.sources:
             filling = self._filling(gatherer, self._past(request, query), room)
-            if rel_path in {packed.source.key for packed in filling.passages}:
-                return ""
-            why = filling.left.get(rel_path, "what it says is there already")
-            return f"{why}; {_place(gatherer, rel_path)}"
-        if rel_path in gatherer.refused:
-            return gatherer.refused[rel_path]
+            return _left_out(filling, gatherer, rel_path)
         by_meaning = "it is not near in meaning" if result.method != "lexical" else ""
         why = by_meaning or "no model finds by meaning"
-        return f"it holds none of the words that were said, and {why}"
+        none = f"it holds none of the words that were said, and {why}"
+        return gatherer.refused.get(rel_path, none)
 
     def _why_no_turn(
         self,
@@ -354,14 +359,18 @@ def _elsewhere(request: ContextRequest) -> frozenset[str]:
     return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, request.tier))
 
 
-def _place(gatherer: Gatherer, rel_path: str) -> str:
-    """Return how far down the list of what fits a file stands."""
+def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
+    """Return why a file that fits is not in the prompt, and how far down the list it stands."""
+    if rel_path in {packed.source.key for packed in filling.passages}:
+        return ""
+    why = filling.left.get(rel_path, "what it says is there already")
     paths = list(gatherer.sources)
     best = max(p.score for p in gatherer.pieces if p.source == rel_path)
     top = max(p.score for p in gatherer.pieces)
     number = paths.index(rel_path) + 1
     return (
-        f"it is number {number} of what fits, its score is {best:.2f} and the best one's {top:.2f}"
+        f"{why}; it is number {number} of what fits, its score is {best:.2f} and the best one's "
+        f"{top:.2f}"
     )
 
 

@@ -1,0 +1,137 @@
+"""A number of tokens is filled with the best pieces, each fact once, and what is left is named."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli import tokens
+from familiar_cli.context.providers.content_search.packing import Piece, Source, fill
+from familiar_cli.memory.pages.similarity import normal
+
+COUNTER = tokens.heuristic()
+
+
+def piece(source, start, text, score=1.0, **more) -> Piece:
+    return Piece(source, start, start + 1, text, score, **more)
+
+
+def filled(pieces, room=500, sources=None, *, most_sources=40, **more):
+    known = sources or {p.source: Source(p.source, p.source.title()) for p in pieces}
+    return fill(pieces, known, room, COUNTER, most_sources=most_sources, **more)
+
+
+def texts(filling) -> list[str]:
+    return [packed.text for packed in filling.passages]
+
+
+words = st.text(alphabet=st.sampled_from("abc 日本。.-\u0301é\n"), min_size=0, max_size=400)
+pieces_of_any_kind = st.lists(
+    st.builds(
+        Piece,
+        source=st.sampled_from(["a", "b", "c"]),
+        start=st.integers(0, 30),
+        end=st.just(31),
+        text=words,
+        score=st.floats(0, 1),
+        turns=st.frozensets(st.integers(1, 4), max_size=2),
+        vague=st.integers(0, 3),
+    ),
+    max_size=12,
+)
+
+
+@given(pieces_of_any_kind, st.integers(0, 300), st.booleans())
+def test_no_filling_takes_more_tokens_than_there_are(pieces, room, is_entry) -> None:
+    sources = {
+        key: Source(key, key, whole="".join(p.text for p in pieces), is_entry=is_entry)
+        for key in "abc"
+    }
+    filling = filled(pieces, room, sources)
+    shown = [f"{p.source.heading}\n{p.text}" for p in filling.passages]
+    assert sum(map(COUNTER.count, shown)) <= room + 3 * len(pieces)
+
+
+@given(pieces_of_any_kind, st.integers(0, 300))
+def test_no_passage_is_without_a_letter(pieces, room) -> None:
+    assert all(any(c.isalnum() for c in text) for text in texts(filled(pieces, room)))
+
+
+@given(pieces_of_any_kind, st.integers(20, 300))
+def test_nothing_is_said_twice(pieces, room) -> None:
+    lines = [normal(p.text) for packed in filled(pieces, room).passages for p in packed.pieces]
+    assert len(lines) == len(set(lines))
+
+
+def test_a_lore_entry_goes_in_whole_with_the_answer_below_its_question() -> None:
+    entry = 'User: "What are Shadowfangs?"\n\nBeasts of living shadow that hunt at dusk.'
+    sources = {"x": Source("x", "Shadowfang", whole=entry, is_entry=True)}
+    (packed,) = filled([piece("x", 0, 'User: "What are Shadowfangs?"')], 200, sources).passages
+    assert packed.text == entry
+    assert not packed.is_cut
+
+
+def test_an_entry_too_long_for_its_room_ends_at_a_sentence_and_is_cut() -> None:
+    entry = "Shadowfangs hunt at dusk. " * 60
+    sources = {"x": Source("x", "Shadowfang", whole=entry, is_entry=True)}
+    (packed,) = filled([piece("x", 0, entry[:25])], 100, sources).passages
+    assert packed.is_cut
+    assert packed.text.endswith(".")
+
+
+def test_a_cut_in_a_script_without_spaces_keeps_its_words() -> None:
+    line = "- 今日は友達と一緒に夢の街を歩いた。空には二つの月があった。" * 10
+    sources = {"x": Source("x", "2020-08-15", whole=line, is_entry=True)}
+    (packed,) = filled([piece("x", 0, line)], 90, sources).passages
+    assert packed.text.startswith("- 今日は友達")
+    assert packed.text.endswith("。")
+
+
+def test_what_a_session_says_is_not_said_again_by_its_week() -> None:
+    week = piece("weekly/w.md", 0, "- Robin moved to Bergen.", 0.9, turns=frozenset({4}), vague=2)
+    session = piece("sessions/s.md", 0, "- Moved: Bergen", 0.5, turns=frozenset({4}))
+    assert texts(filled([week, session])) == ["- Moved: Bergen"]
+
+
+def test_the_same_sentence_in_three_tiers_comes_from_the_most_precise() -> None:
+    told = [
+        piece(name, 0, "- Robin moved to Bergen.", 0.9 - vague / 10, vague=vague)
+        for vague, name in enumerate(["sessions/a.md", "daily/a.md", "weekly/a.md"])
+    ]
+    (packed,) = filled(told).passages
+    assert packed.source.key == "sessions/a.md"
+
+
+def test_a_fact_of_other_turns_is_another_fact() -> None:
+    week = piece("weekly/w.md", 0, "- Robin moved.", 0.9, turns=frozenset({4, 9}), vague=2)
+    session = piece("sessions/s.md", 0, "- Moved: Bergen", 0.5, turns=frozenset({4}))
+    assert len(filled([week, session]).passages) == 2
+
+
+def test_several_lines_of_one_file_stand_in_its_order_with_a_mark_between() -> None:
+    lines = [piece("a", 9, "Third thing said.", 0.9), piece("a", 1, "First thing said.", 0.8)]
+    assert texts(filled(lines)) == ["First thing said.\n…\nThird thing said."]
+
+
+def test_a_short_answer_brings_what_it_answers() -> None:
+    asked = piece("a", 1, "Robin: Do you still have the lamp?", 0.1)
+    answer = piece("a", 2, "Yuzu: Yes.", 0.9, before=asked)
+    assert texts(filled([answer])) == ["Robin: Do you still have the lamp?\nYuzu: Yes."]
+
+
+def test_what_is_weak_is_left_out_though_there_is_room() -> None:
+    filling = filled([piece("a", 0, "The lamp is in the attic."), piece("b", 0, "Bread.", 0.1)])
+    assert texts(filling) == ["The lamp is in the attic."]
+    assert filling.left == {"b": "it is weak beside what else was found"}
+
+
+def test_what_does_not_fit_is_listed() -> None:
+    long = piece("b", 0, "word " * 40, 0.9)
+    filling = filled([piece("a", 0, "The lamp is in the attic."), long], 30)
+    assert "b" in filling.left
+    assert "were left" in filling.left["b"]
+
+
+def test_what_the_prompt_says_already_is_not_said_again() -> None:
+    line = "Robin keeps bees in Bergen."
+    assert texts(filled([piece("a", 0, line)], known=[normal(line)])) == []
