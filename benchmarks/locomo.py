@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.dates import day_words
 from familiar_cli.index.embedder import Opened, open_embedder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.text import slugify
 from familiar_cli.tokens import heuristic
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -176,7 +176,7 @@ def _retrieval(familiar: Familiar, setup: TurnSetup, refresh_s: float) -> Retrie
         familiar.history,
         setup.character.macros_of,
         setup.channel.recent_turns,
-        _recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == \"on\" else None,
+        _recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == "on" else None,
     )
     return Retrieval(
         memory,

@@ -143,10 +143,16 @@ def _prepared(connection: sqlite3.Connection) -> int:
     return done
 
 
+def is_ready(connection: sqlite3.Connection) -> bool:
+    """Return whether there is a table to search."""
+    sql = "SELECT 1 FROM sqlite_master WHERE name = 'turns_fts'"
+    return connection.execute(sql).fetchone() is not None
+
+
 def _done(connection: sqlite3.Connection) -> int:
-    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'turns_fts'").fetchone()
     sql = "SELECT turn_id FROM watermarks WHERE name = ?"
-    found = connection.execute(sql, (WATERMARK,)).fetchone() if there else None
+    ready = is_ready(connection)
+    found = connection.execute(sql, (WATERMARK,)).fetchone() if ready else None
     return int(found[0]) if found else 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.history.fulltext import affordable, catch_up
+from familiar_cli.history.fulltext import affordable, catch_up, is_ready
 from familiar_cli.history.rows import SELECTED, pack, to_turn
 from familiar_cli.sqlite import rows_among
 
@@ -35,6 +35,7 @@ OF_SESSION: Final = 0.5
 _FIRST_LOOK: Final = 2 * DEPTH
 _DEEPER: Final = 8
 _LAST_LOOK: Final = 1_000_000
+_LAST_ID: Final = 2**63
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a session file's part of the day
 
 
@@ -94,11 +95,14 @@ def recall(
         if connection is None:
             return Recollection()
         missing = catch_up(connection, within_s=within_s)
+        if not is_ready(connection):
+            return Recollection(unread=missing)
         own = _by_words(connection, wanted, _condition(hidden_channels, before_id))
         places = _placed(connection, own)
         scores = _scores(own, places)
         ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
-        best = [turn_id for _, turn_id in ranked if turn_id not in leave_out][:limit]
+        end = before_id or _LAST_ID
+        best = [i for _, i in ranked if i < end and i not in leave_out][:limit]
         turns = _turns(connection, [*best, *(places[i].before for i in best)])
     found = (
         Recalled(turns[turn_id], scores[turn_id], turns.get(places[turn_id].before))

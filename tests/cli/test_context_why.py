@@ -128,7 +128,7 @@ def test_a_turn_older_than_the_window_says_so(root) -> None:
     (root / "character.toml").write_text("[history]\nrecent_turns = 2\n", "utf-8")
     write_trace(root / "traces", made(contributions=()))
     reasons = data("context", "7", "--why", "turn:3")["reasons"]
-    assert reasons == ["history: the channel has 2 newer ones (history.recent_turns)."]
+    assert "history: the channel has 2 newer ones (history.recent_turns)." in reasons
 
 
 def test_a_provider_that_was_late_takes_the_blame(root) -> None:

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.truncate import USEFUL_TOKENS, cut_to
 from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.truncate import USEFUL_TOKENS, cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -224,7 +224,9 @@ class _Filler:
             or self.counter.count(piece.text) <= self.line_tokens
         ):
             return piece
-        return replace(piece, text=cut_to(piece.text, self.line_tokens, self.counter.count) or piece.text)
+        return replace(
+            piece, text=cut_to(piece.text, self.line_tokens, self.counter.count) or piece.text
+        )
 
     def leave(self, piece: Piece, why: str) -> None:
         """Note why a piece is not there."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import Piece, Source
-from familiar_cli.when import day_words
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import bullet, scan
@@ -24,6 +23,7 @@ from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.text import fold, one_line
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

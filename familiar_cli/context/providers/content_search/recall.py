@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.providers.content_search.packing import Piece, Source
 from familiar_cli.context.providers.content_search.passages import Passage
-from familiar_cli.when import day_words
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.rank import WEIGHTS, is_named
 from familiar_cli.text import one_line
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -15,7 +15,6 @@ from familiar_cli.context.providers.content_search.packing import fill
 from familiar_cli.context.providers.content_search.passages import Gatherer, Passage, Sight
 from familiar_cli.context.providers.content_search.recall import Recall
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded
-from familiar_cli.truncate import USEFUL_TOKENS
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import EmbedderError
@@ -24,6 +23,7 @@ from familiar_cli.memory.layout import SCRATCH
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.truncate import USEFUL_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
