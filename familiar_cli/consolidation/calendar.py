@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -173,6 +174,7 @@ class Consolidator:
                 for period in self._periods(tier):
                     await self._one(self._states.of(period))
                     on_step(self.report)
+                    await asyncio.sleep(0)  # a place to be cancelled at: days need no model
         self.report.coverage = coverage(self._states.library)
         self.report.problems = list(self._states.library.problems)
         return self.report

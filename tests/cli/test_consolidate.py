@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -10,6 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from familiar_cli.actions.consolidate import Consolidating, How
+from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import WRITER, HistoryStore
 from familiar_cli.identity import Author
 from tests.support.server import Say, bad_key
@@ -319,3 +323,18 @@ def test_the_daemon_goes_on_when_the_model_fails_and_what_failed_stays_due(week,
     assert "error: " in first.stderr
     run("daemon", "--once")
     assert "weekly/2024-W15.md" in written(week)
+
+
+def test_cancelling_ends_it_between_two_days_and_is_no_failure(week) -> None:
+    familiar = Familiar(FamiliarPaths(week))
+
+    async def made_until_cancelled() -> None:
+        task = asyncio.current_task()
+        await Consolidating(familiar).consolidate(How(), on_step=lambda _: task.cancel())
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(made_until_cancelled())
+    assert len(written(week)) == 1
+    assert familiar.failures.all() == ()
+    run("consolidate", "daily")
+    assert len(written(week)) == 7

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tests.support.server import Fail, Say, Stall
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.server import ChatServer, Fail, Say, Stall
 from tests.support.world import data, run
-from tests.support.writing import ANNAS, NOTHING, answer, memory, talked
+from tests.support.writing import ANNAS, NOTHING, answer, environment, memory, point_at, talked
 
 
 def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(serve):
@@ -233,3 +242,24 @@ def test_the_journal_names_the_pass_whose_plan_was_taken(serve):
     data("review", "apply", planned["pending"])
     runs = [c["run"] for c in data("memory", "log", "--source", "memory_writer")["commits"]]
     assert runs == [planned["run"]] * 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_ends_a_pass_between_two_steps_and_says_what_was_written(monkeypatch):
+    root = talked(20, settings="[memory_writer]\nbatch_turns = 10\n")
+    with ChatServer([answer("Keeps bees."), Stall(seconds=30)]) as server:
+        point_at(server, monkeypatch)
+        argv = [sys.executable, "-m", "familiar_cli", "write-memory", "--json"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(argv, env=environment(), **pipes) as process:
+            end = time.monotonic() + 20
+            while len(server.requests) < 2 and time.monotonic() < end:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+
+    found = json.loads(out)
+    assert (process.returncode, found["status"], "Traceback" in err) == (130, "partial", False)
+    assert (found["data"]["interrupted"], found["data"]["turns_covered"] > 0) == (True, True)
+    assert "Keeps bees." in memory(root, ANNAS)
+    assert data("status")["failures"] == []
