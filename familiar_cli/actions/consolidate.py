@@ -150,33 +150,35 @@ class Consolidating:
         """Return what tells how the digests stand."""
         return self._distiller(How())
 
-    async def run_due(self, how: How, *, at_once: bool = True) -> list[Event]:
-        """Do what is due, and return what came of it. What failed stays due.
+    async def run_due(self, how: How, *, at_once: bool = True) -> dict[str, list[Event]]:
+        """Do what is due, and return what came of each command. What failed stays due.
 
         Args:
             how: How.
             at_once: Also what failed a short time ago.
         """
-        events: list[Event] = []
+        work: dict[str, Callable[[], Awaitable[list[Event]]]] = {}
         if self._familiar.config.consolidation.auto == "on":
-            events += await self._attempt(CONSOLIDATING, partial(self._made, how), at_once=at_once)
+            work[CONSOLIDATING] = partial(self._made, how)
         if self._familiar.config.distill.auto == "on":
             for name in NAMES:  # each may make the next one due
-                command, work = DISTILLING.format(name=name), partial(self._distilled, name, how)
-                events += await self._attempt(command, work, at_once=at_once)
-        return events
+                work[DISTILLING.format(name=name)] = partial(self._distilled, name, how)
+        passes = self._familiar.passes
+        return {
+            command: await self._attempt(command, do)
+            for command, do in work.items()
+            if at_once or not passes.named(command).retry_in_s
+        }
 
     async def _attempt(
-        self, command: str, work: Callable[[], Awaitable[list[Event]]], *, at_once: bool
+        self, command: str, work: Callable[[], Awaitable[list[Event]]]
     ) -> list[Event]:
-        """Do one kind of work unless it is to be retried later; a failure is an event."""
-        attempt = self._familiar.passes.named(command)
-        if not at_once and attempt.retry_in_s:
-            return []
+        """Do one kind of work; its failure is an event."""
         try:
             return await work()
         except Exception as error:  # noqa: BLE001  # what one kind raises stops no other
-            return [failed(command, as_failure(error), attempt.retry_in_s)]
+            retry_in_s = self._familiar.passes.named(command).retry_in_s
+            return [failed(command, as_failure(error), retry_in_s)]
 
     async def _made(self, how: How) -> list[Event]:
         report = await self.consolidate(how)

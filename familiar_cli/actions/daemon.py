@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 60.0
 """How often it is looked whether a period or a digest is due."""
+_LOOKING: Final = "history stats"  # the commands that show the same trouble
+_EMBEDDING: Final = "index build"
 
 
 class Daemon:
@@ -128,8 +130,10 @@ class Daemon:
             if newest != seen:
                 scheduler.notify_turn()
         except Exception as error:  # noqa: BLE001  # the history may be readable at the next look
-            self._failed(as_failure(error))
+            if _LOOKING not in self.errors:  # or it would be told at each look
+                self._tell(failed(_LOOKING, as_failure(error), 0))
             return seen
+        self.errors.pop(_LOOKING, None)
         return newest
 
     async def _watch_periods(self, scheduler: MemoryWriterScheduler) -> None:
@@ -143,17 +147,26 @@ class Daemon:
         if report.error is None:
             self.errors.pop(WRITING, None)
         self._print(lambda: self._on_report(report))
-        await self._familiar.embed_changes()
+        await self._embed()
         if report.error:
             raise report.error
 
     async def _make_periods(self, *, at_once: bool) -> None:
         how = How(on_wait=self._note)
-        for event in await Consolidating(self._familiar).run_due(how, at_once=at_once):
-            if event.error is None:
-                self.errors.pop(event.command, None)
-            self._tell(event)
-        await self._familiar.embed_changes()
+        done = await Consolidating(self._familiar).run_due(how, at_once=at_once)
+        for command, events in done.items():
+            self.errors.pop(command, None)
+            for event in events:
+                self._tell(event)
+        await self._embed()
+
+    async def _embed(self) -> None:
+        try:
+            await self._familiar.embed_changes()
+        except Exception as error:  # noqa: BLE001  # words are found without it; the next one retries
+            self._tell(failed(_EMBEDDING, as_failure(error), 0))
+        else:
+            self.errors.pop(_EMBEDDING, None)
 
     def _failed(self, error: FamiliarError) -> None:
         self._tell(failed(WRITING, error, self._writing.retry_in_s))

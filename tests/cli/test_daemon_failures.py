@@ -243,6 +243,61 @@ def test_a_daemon_survives_an_unexpected_exception_and_retries_later(broken):
     assert [e.kind for e in events if e.command == WRITING] == ["failed"]
 
 
+@pytest.fixture
+def watched(monkeypatch):
+    """Let a daemon watch for a moment beside a model that answers; return it and its events."""
+
+    def watch(root) -> tuple[Daemon, list]:
+        events = []
+
+        async def go() -> Daemon:
+            stop = asyncio.Event()
+            with Familiar(FamiliarPaths(root)) as familiar:
+                daemon = Daemon(familiar, stop, lambda _: None, events.append)
+                asyncio.get_running_loop().call_later(1, stop.set)
+                await asyncio.wait_for(daemon.watch(0.02), 10)
+                return daemon
+
+        with ChatServer([answer("Keeps bees.")]) as server:
+            point_at(server, monkeypatch)
+            return asyncio.run(go()), events
+
+    return watch
+
+
+def test_vectors_that_cannot_be_made_end_no_daemon(monkeypatch, watched):
+    async def raising(_) -> None:
+        raise RuntimeError("no such operator")
+
+    root = talked(2)
+    monkeypatch.setattr(Familiar, "embed_changes", raising)
+
+    daemon, events = watched(root)
+
+    assert "Keeps bees." in memory(root, ANNAS)
+    assert "Unexpected error: RuntimeError: no such operator" in [e.message for e in events]
+    assert set(daemon.errors) == {"index build"}
+    assert Failures(root / "runs" / "failed").of(WRITING) is None
+
+
+def test_a_history_that_cannot_be_read_for_a_while_is_told_once(monkeypatch, watched):
+    root, readable = talked(2), HistoryStore.newest_id
+
+    looks = iter([False, *[True] * 5])
+
+    def newest_id(store) -> int:
+        if next(looks, False):
+            raise FamiliarError("The history is locked")
+        return readable(store)
+
+    monkeypatch.setattr(HistoryStore, "newest_id", newest_id)
+
+    daemon, events = watched(root)
+
+    assert [e.message for e in events if e.kind == "failed"] == ["The history is locked"]
+    assert daemon.errors == {}
+
+
 async def test_writing_works_inside_a_running_loop_and_cancelling_it_tells_what_was_done(
     monkeypatch,
 ):
@@ -275,8 +330,9 @@ def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     calls = []
     monkeypatch.setattr("familiar_cli.consolidation.calendar.Consolidator.run", raising)
     familiar = Familiar(FamiliarPaths(root))
-    (event, *_) = asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
-    asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
+    done = asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
+    (event,) = done[CONSOLIDATING]
+    assert CONSOLIDATING not in asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
     assert (event.kind, event.command, len(calls)) == ("failed", CONSOLIDATING, 1)
 
     set_back(familiar.failures, CONSOLIDATING, timedelta(minutes=1))
