@@ -174,8 +174,8 @@ def _rivals(trace: Trace, lost: list[TracedContribution]) -> list[TracedContribu
 
 def _full_layers(trace: Trace, lost: list[TracedContribution]) -> set[str]:
     left = {layer.name: layer.budget_tokens - layer.used_tokens for layer in trace.layers}
-    wanted = {str(piece.layer): piece.offered_tokens - piece.tokens for piece in lost}
-    return {name for name, tokens in wanted.items() if tokens > left.get(name, 0)}
+    wanted = ((str(piece.layer), piece.offered_tokens - piece.tokens) for piece in lost)
+    return {name for name, tokens in wanted if tokens > left.get(name, 0)}
 
 
 def _check_exists(familiar: Familiar, subject: Subject) -> None:

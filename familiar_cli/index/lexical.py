@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 DEPTH: Final = 200
 """How many files, passages and lines are looked at each, best first."""
 
-
 _FILES: Final = "(SELECT id FROM wanted)"
 _PIECES: Final = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)"
 
@@ -38,10 +37,7 @@ def ask(connection: sqlite3.Connection, query: str, *, restricted: bool = False)
     match = fts.match_any(query)
     if match is None:
         return Lexical()
-    files = "(SELECT id FROM wanted)" if restricted else ""
-    pieces = (
-        "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)" if restricted else ""
-    )
+    files, pieces = (_FILES, _PIECES) if restricted else ("", "")
     return Lexical(
         _scores(connection, "documents_fts", match, files),
         _scores(connection, "passages_fts", match, pieces),

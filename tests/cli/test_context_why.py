@@ -87,6 +87,40 @@ def test_a_file_that_found_no_room_in_the_whole_prompt_names_rivals_of_all_layer
     assert found["since"] == "The file is not there any more."
 
 
+def lost(offered, kept=0):
+    """Return a piece of lore of which not all found room."""
+    return piece(
+        "lore",
+        layer=Layer.content,
+        rel_path="lore/a.md",
+        kept=kept > 0,
+        tokens=kept,
+        offered_tokens=offered,
+        reason="no room",
+    )
+
+
+@pytest.mark.parametrize(
+    ("pieces", "rivals"),
+    [
+        ([lost(100)], ["utterance", "found"]),
+        ([lost(101)], ["found"]),
+        ([lost(150, kept=50)], ["utterance", "found"]),
+        ([lost(151, kept=50)], ["found"]),
+        ([lost(101), lost(5)], ["found"]),
+    ],
+)
+def test_a_layer_is_full_where_one_piece_had_no_room_in_it(root, pieces, rivals) -> None:
+    served = (
+        piece("found", layer=Layer.content, priority=98),
+        piece("utterance", layer=Layer.recent_history, priority=1000),
+    )
+    layers = (LayerUse("content", 400, 300), LayerUse("recent_history", 400, 10))
+    write_trace(root / "traces", made(contributions=(*served, *pieces), layers=layers))
+    found = data("context", "7", "--why", "lore/a.md")
+    assert [one["source"] for one in found["rivals"]] == rivals
+
+
 def test_many_rivals_are_counted(root) -> None:
     many = [piece(f"part.{n}", priority=99) for n in range(30)]
     lost = piece("lost", rel_path="self/scenario.md", kept=False, tokens=0, reason="no room")

@@ -276,6 +276,17 @@ def test_what_only_the_familiar_said_is_no_fact_about_a_person(world):
     assert rails(report) == ["claim"]
 
 
+@pytest.mark.parametrize(("turns", "refused"), [([1], ["claim"]), ([2], []), ([1, 2], [])])
+def test_who_somebody_is_rests_on_their_own_words(world, turns, refused):
+    world.say("Bob is a notorious thief.")
+    world.say("I repair old clocks.", BOB)
+
+    report = world.write(reply(op("set_summary", BOBS, ["Repairs clocks; a thief."], turns)))
+
+    assert rails(report) == refused
+    assert world.store.exists(BOBS) is not bool(refused)
+
+
 def test_play_is_recorded_as_play(world):
     world.say("*I turn into a dragon and eat the tower*")
 

@@ -175,11 +175,6 @@ def graph(store: MemoryStore) -> Graph:
     return Graph(tuple(sorted(there)), tuple(links), tuple(broken), tuple(skipped))
 
 
-def follow_links(store: MemoryStore, rel_path: str, depth: int = 1) -> list[Step]:
-    """Return the files within `depth` links of one file. See `Graph.around`."""
-    return graph(store).around(rel_path, depth)
-
-
 def _skipped(rel_path: str, error: FamiliarError) -> Skipped:
     from familiar_cli.memory.store.types import Skipped
 
