@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.text import fold
+from familiar_cli.truncate import sentence_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +17,6 @@ T = TypeVar("T")
 _STEM_CHARS: Final = 4  # so much of a word stays when its ending changes
 _SHARE: Final = 0.7
 _DEBRIS: Final = frozenset("{}[]<>`")
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
 
 
@@ -49,7 +50,9 @@ def best(sources: Iterable[tuple[T, Source]], text: str) -> list[T]:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a line."""
-    return [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+    cuts = [0, *sentence_ends(text), len(text)]
+    found = (text[start:end].strip() for start, end in pairwise(cuts))
+    return [sentence for sentence in found if sentence]
 
 
 def _pieces(text: str) -> Iterable[str]:

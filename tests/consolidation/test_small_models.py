@@ -56,6 +56,7 @@ def test_a_script_without_spaces_is_held_against_its_signs() -> None:
 
 def test_sentences_are_told_apart() -> None:
     assert sentences("One. Two! 三。四。") == ["One.", "Two!", "三。", "四。"]
+    assert sentences("Dr. Smith came. And then") == ["Dr. Smith came.", "And then"]
 
 
 def test_what_a_small_model_makes_up_is_left_out_and_told(life) -> None:
