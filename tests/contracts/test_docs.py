@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 
 import pytest
+import typer
 
+from familiar_cli.cli import app
 from tests.support import pages
+from tests.support.server import Say
+from tests.support.world import home, run
 
+ROOT = typer.main.get_command(app)
 PAGES = [pages.ROOT / "README.md", *sorted((pages.ROOT / "docs").rglob("*.md"))]
+
+PROSE = [*PAGES, pages.ROOT / "CHANGELOG.md"]
+MENTIONED = sorted({words for page in PROSE for words in pages.inline(page.read_text("utf-8"))})
+STAND_INS = {
+    "ID": "cli",
+    "KEY": "memory_writer.dm",
+    "NAME": "scripted-1",
+    "PATH": "notes.md",
+    "TEXT": "Hello",
+}
+NOT_RUN = {"daemon", "edit", "pull", "FILE", "FILE|DIR", "DIR", "mira.png", "home/noor"}
+"""What stays, or needs the network, an editor or a file."""
+ENDS = {"export-lorebook": 4, "review apply": 4, "review reject": 4}
+"""What ends with another code than 0 where nothing of the kind is there."""
 
 
 def name(page) -> str:
@@ -37,6 +57,65 @@ def test_links_between_pages_lead_somewhere(page) -> None:
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     missing = [link for link in links if not (page.parent / link).exists()]
     assert missing == []
+
+
+def parsed(words):
+    """Return whether a command is whole; fail when nobody could type it so.
+
+    One that only names a command or an option, such as `familiar init --template`, is not.
+    """
+    command, path, rest = ROOT, [], list(words)
+    if rest[0] in {"--home", "--familiar"}:  # they may stand before the command or after it
+        rest = [*rest[2:], *rest[:2]]
+    while rest and hasattr(command, "get_command") and not rest[0].startswith("-"):
+        command = command.get_command(None, rest[0])
+        assert command is not None, f"there is no command {' '.join(words)!r}"
+        path.append(rest.pop(0))
+    if hasattr(command, "get_command"):
+        known = {name for option in command.params for name in option.opts}
+        assert {word for word in rest if word.startswith("--")} <= known
+        return False
+    try:
+        command.make_context(" ".join(path), rest)
+    except Exception as error:
+        if type(error).__name__ == "MissingParameter" or "requires an argument" in str(error):
+            return False
+        raise
+    return True
+
+
+@pytest.mark.parametrize("words", MENTIONED, ids=" ".join)
+def test_a_command_in_a_sentence_can_be_typed_as_it_stands(words) -> None:
+    parsed(words)
+
+
+@pytest.mark.parametrize(
+    "words", [["memry"], ["memory", "lgo"], ["ask", "--of-record"], ["use", "a", "b"]]
+)
+def test_a_command_that_cannot_be_typed_is_caught(words) -> None:
+    with pytest.raises(Exception, match=r"no command|No such option|unexpected extra argument"):
+        parsed(words)
+
+
+def test_whole_commands_in_sentences_do_what_they_say(serve, tmp_path, monkeypatch) -> None:
+    serve(Say('{"operations": []}'))
+    run("init", "ada", "--template", "companion")
+    run("memory", "write", "notes.md", "# Notes\n")
+    run("memory", "write", "people/discord-42.md", "# Robin\n")
+    run("memory", "write", "digest/long.md", "# What lasts\n")
+    run("config", "set", "memory_writer.dm", "share")
+    assert [run("ask", text).exit_code for text in ("Hello", "Good night")] == [0, 0]
+    whole = [words for words in MENTIONED if parsed(words) and not NOT_RUN & set(words)]
+    assert len(whole) > 40
+    made, ended = home(), {}
+    for number, words in enumerate(whole):
+        copy = tmp_path / str(number)
+        shutil.copytree(made, copy)
+        monkeypatch.setenv("FAMILIAR_HOME", str(copy))
+        result = run(*(STAND_INS.get(word, word) for word in words))
+        if result.exit_code != ENDS.get(" ".join(words), 0):
+            ended[" ".join(words)] = (result.exit_code, result.stderr)
+    assert ended == {}
 
 
 def test_a_page_that_shows_something_else_is_caught() -> None:

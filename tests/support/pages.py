@@ -16,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ANY_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`(familiar\s[^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,21 @@ def steps(page: str) -> list[Step]:
             elif found:
                 last = found[-1]
                 found[-1] = Step(last.command, (*last.shown, text), last.line)
+    return found
+
+
+def inline(page: str) -> list[tuple[str, ...]]:
+    """Return the words of each command in the prose of `page`, without `familiar`.
+
+    `a | b` is several commands. What is left out (`…`) or optional (`[X]`) is not there.
+    """
+    found = []
+    for match in _INLINE.finditer(_ANY_BLOCK.sub("", page)):
+        first, *others = " ".join(match[1].split()).split(" | ")
+        before = first.rsplit(" ", 1)[0]
+        for command in (first, *(f"{before} {other}" for other in others)):
+            words = shlex.split(command)[1:]
+            found.append(tuple(w for w in words if "…" not in w and w[0] != "["))
     return found
 
 
