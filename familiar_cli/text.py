@@ -58,6 +58,14 @@ def fold_all(texts: Iterable[str]) -> list[str]:
     return [fold(text) for text in known]
 
 
+def sha256_of(content: str | bytes) -> str:
+    """Return the SHA-256 of a text as UTF-8, or of bytes, in hex."""
+    import hashlib  # noqa: PLC0415  # starting is quicker without it
+
+    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return hashlib.sha256(raw).hexdigest()
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like `name`, or None when none is alike."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.text import fold, fold_all, harmless, nearest, one_line, slugify, str_or_empty
+from familiar_cli.text import (
+    fold,
+    fold_all,
+    harmless,
+    nearest,
+    one_line,
+    sha256_of,
+    slugify,
+    str_or_empty,
+)
 
 anything = st.text(st.characters(), max_size=60)
 
@@ -110,3 +119,14 @@ def test_plain_letters_are_folded_like_all_others(text) -> None:
 )
 def test_what_is_no_string_is_an_empty_one(value, text) -> None:
     assert str_or_empty(value) == text
+
+
+def test_a_hash_is_of_the_bytes_that_a_text_becomes() -> None:
+    wanted = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert sha256_of("abc") == sha256_of(b"abc") == wanted
+    assert sha256_of("é") == sha256_of("é".encode()) != sha256_of("e")
+
+
+@given(anything)
+def test_every_text_has_a_hash(text) -> None:
+    assert len(sha256_of(text)) == 64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,7 @@ from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import HOUSEKEEPING
 from familiar_cli.review.pending import ReviewPlan, stage
 from familiar_cli.review.plans import read_plans
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -185,7 +185,7 @@ def plan_of(finding: Finding) -> ReviewPlan | None:
     if not finding.repair:
         return None
     told = json.dumps([[f.rel_path, f.before, f.after] for f in finding.repair])
-    digest = hashlib.sha256(told.encode()).hexdigest()[:_ID_CHARS]
+    digest = sha256_of(told)[:_ID_CHARS]
     return ReviewPlan(
         id=f"{HOUSEKEEPING}-{finding.check}-{digest}",
         run=HOUSEKEEPING,

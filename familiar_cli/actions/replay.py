@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.actions.sent import sent_of
+from familiar_cli.diffs import unified
 from familiar_cli.errors import BadReplyError
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class Replayed:
         """How the replies differ, as a unified diff; empty when they do not, or one is missing."""
         if self.then is None:
             return ""
-        lines = (self.then.text.splitlines(), self.now.text.splitlines())
-        return "\n".join(difflib.unified_diff(*lines, "then", "now", lineterm=""))
+        before, after = (f"{said.text.rstrip()}\n" for said in (self.then, self.now))
+        return unified(before, after, "then", "now").rstrip("\n")
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""

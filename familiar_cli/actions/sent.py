@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
+from familiar_cli.diffs import unified
 from familiar_cli.errors import NotFoundError
 from familiar_cli.text import harmless
 
@@ -56,17 +56,12 @@ def sent_of(trace: Trace) -> TracedRequest:
 
 def messages_diff(older: Trace, newer: Trace) -> str:
     """Return how the messages of two turns differ, as a unified diff; empty when they do not."""
-    before, after = _lines(older.messages), _lines(newer.messages)
-    names = (f"turn {older.turn}", f"turn {newer.turn}")
-    return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
+    before, after = _text(older.messages), _text(newer.messages)
+    return unified(before, after, f"turn {older.turn}", f"turn {newer.turn}").rstrip("\n")
 
 
-def _lines(messages: Sequence[TracedMessage]) -> list[str]:
-    return [
-        line
-        for message in messages
-        for line in (f"--- {message.role}", *harmless(message.content).splitlines(), "")
-    ]
+def _text(messages: Sequence[TracedMessage]) -> str:
+    return "".join(f"--- {m.role}\n{harmless(m.content)}\n\n" for m in messages)
 
 
 def _why(familiar: Familiar, turn: int) -> str:

@@ -6,7 +6,6 @@ Nothing is written when the result would have a problem that the file did not ha
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from familiar_cli.config.load import build
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
 from familiar_cli.config.toml_text import parse, read_text
+from familiar_cli.diffs import unified
 from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
 
@@ -46,11 +46,7 @@ class Edit:
     @property
     def diff(self) -> str:
         """The change as a unified diff."""
-        name = self.path.name
-        lines = difflib.unified_diff(
-            self.before.splitlines(keepends=True), self.after.splitlines(keepends=True), name, name
-        )
-        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+        return unified(self.before, self.after, self.path.name)
 
 
 def set_value(

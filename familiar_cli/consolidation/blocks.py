@@ -5,14 +5,13 @@ A block is a heading, a list item with everything that continues it, a paragraph
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.markdown import bullet, scan, without_marker
 from familiar_cli.memory.pages.evidence import without_references
-from familiar_cli.text import fold
+from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
     from familiar_cli.markdown import Line
@@ -41,7 +40,7 @@ class Block:
     def mark(self) -> str:
         """What shows that it is still the same block, however its lines are wrapped."""
         words = " ".join(self.text.split())
-        return hashlib.sha256(words.encode(errors="surrogatepass")).hexdigest()[:_MARK_CHARS]
+        return sha256_of(words)[:_MARK_CHARS]
 
     @property
     def key(self) -> str:

@@ -12,7 +12,6 @@ wrote. Other lines of the front matter are a person's and stay.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.markdown import newline_of, split_front_matter, split_lines
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Record:
     def input_hash(self) -> str:
         """One hash of all sources."""
         told = "\n".join(f"{path} {digest}" for path, digest in sorted(self.sources.items()))
-        return hashlib.sha256(told.encode()).hexdigest()[:_DIGEST_CHARS] if told else ""
+        return sha256_of(told)[:_DIGEST_CHARS] if told else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Page:
 def digest_of(body: str) -> str:
     """Return the hash of a text as it may be read everywhere, however its lines end."""
     said = "\n".join(line.rstrip() for line in split_lines(visible_in(body, None))).strip()
-    return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return sha256_of(said)[:_DIGEST_CHARS]
 
 
 def readable(text: str) -> str:

@@ -6,13 +6,13 @@ memory, which can be deleted at any time: then the questions are asked again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
 from familiar_cli.files import read_plain, write_whole
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,5 +80,4 @@ class Replies:
 
 def key_of(*question: str) -> str:
     """Return one hash for everything that a question is made of."""
-    told = json.dumps(question).encode()
-    return hashlib.sha256(told).hexdigest()[:_KEY_CHARS]
+    return sha256_of(json.dumps(question))[:_KEY_CHARS]

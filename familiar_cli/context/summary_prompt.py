@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.text import one_line
+from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,5 +69,5 @@ def _who(turn: Turn) -> str:
 
 def _mark(text: str) -> str:
     """Return a mark that cannot stand in `text`: no text holds the digest of itself."""
-    digest = hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
+    digest = sha256_of(text)
     return f"record-{digest[:12]}"

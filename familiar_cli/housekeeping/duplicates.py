@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from familiar_cli.markdown import bullet, scan, without_marker
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.review.pending import PlannedFile
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ _MARKDOWN: Final = (".md", ".markdown", ".txt")
 def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield what stands in the memory more than once."""
     notes = {note.rel_path: note for note in corpus.notes if _counts(note)}
-    said: dict[bytes, list[str]] = defaultdict(list)
+    said: dict[str, list[str]] = defaultdict(list)
     sketches = Sketches(options.similarity)
     for path, note in notes.items():
         words = words_of(note.folded)
@@ -50,8 +50,8 @@ def _counts(note: Note) -> bool:
     return is_text and note.directory not in (*DERIVED, SELF_DIR)
 
 
-def _digest(words: list[str]) -> bytes:
-    return hashlib.sha256("\n".join(words).encode("utf-8", errors="surrogatepass")).digest()
+def _digest(words: list[str]) -> str:
+    return sha256_of("\n".join(words))
 
 
 def _finding(notes: dict[str, Note], paths: list[str], what: str) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -17,6 +16,7 @@ from familiar_cli.index.embedder import BATCH
 from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.sqlite import transaction
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -240,7 +240,7 @@ class EmbeddingIndex:
         except FamiliarError as error:
             rows.put_problem(connection, rel_path, stamp, str(error))
             return False
-        sha256 = hashlib.sha256(content).hexdigest()
+        sha256 = sha256_of(content)
         if rows.held_sha256(connection, rel_path) == sha256:
             rows.restamp(connection, rel_path, stamp)
             return False

@@ -6,7 +6,6 @@ has one file, `runs/failed/<pass>.json`, which is deleted when the pass succeeds
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError, UnsafePathError
 from familiar_cli.files import check_own, read_plain, write_own
-from familiar_cli.text import one_line
+from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +135,7 @@ def summary_name(scope: str) -> str:
     """Return the name of the pass that makes the summary of a scope; see `history.summaries`."""
     if not scope:
         return SUMMARISING
-    digest = hashlib.sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = sha256_of(scope)
     return f"{SUMMARISING}-{digest[:_KEY_CHARS]}"
 
 

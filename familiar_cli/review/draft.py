@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from familiar_cli.diffs import unified_file
 from familiar_cli.memory.store.types import MISSING
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ class Draft:
     def sha256(self, rel_path: str) -> str:
         """Return the hash of a file as it would be, or `MISSING`."""
         text = self.text(rel_path)
-        return MISSING if text is None else hashlib.sha256(text.encode()).hexdigest()
+        return MISSING if text is None else sha256_of(text)
 
     def put(self, rel_path: str, text: str) -> None:
         """Change a file. What it was when first changed is what it must still be in the end.
@@ -119,19 +120,7 @@ class Draft:
 
     def diff(self) -> str:
         """Return all changes as a unified diff."""
-        return "".join(unified(f.rel_path, f.before, f.after) for f in self)
-
-
-def unified(rel_path: str, before: str | None, after: str) -> str:
-    """Return the change of one file as a unified diff."""
-    old = f"a/{rel_path}" if before is not None else "/dev/null"
-    lines = difflib.unified_diff(
-        _lines(before or ""), _lines(after), old, f"b/{rel_path}", lineterm="\n"
-    )
-    marked = (
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
-    return "".join(marked)
+        return "".join(unified_file(f.rel_path, f.before, f.after) for f in self)
 
 
 def _middle(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
@@ -141,10 +130,3 @@ def _middle(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     rest = least - start
     end = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
     return old[start : len(old) - end], new[start : len(new) - end]
-
-
-def _lines(text: str) -> list[str]:
-    """Split at newlines only; other marks that Python takes for line ends are part of the text."""
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from familiar_cli.diffs import unified_file
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import PENDING_DIR, REJECTED_DIR
@@ -14,7 +15,6 @@ from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review import patch, rejected
-from familiar_cli.review.draft import unified
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class PlannedFile:
     @property
     def diff(self) -> str:
         """The change as a unified diff."""
-        return unified(self.rel_path, self.before, self.after)
+        return unified_file(self.rel_path, self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +9,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.people.alias_section import names_of
-from familiar_cli.text import fold
+from familiar_cli.text import fold, sha256_of
 from familiar_cli.writer.grounds import Shown, seen_of
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def gather(
 def _shown(
     rel_path: str, text: str, private: str | None, room_tokens: int, count: Callable[[str], int]
 ) -> Shown:
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    sha256 = sha256_of(text)
     seen = seen_of(text, private)
     whole = count(seen) + _FRAME_TOKENS <= room_tokens
     if not whole:

@@ -7,7 +7,6 @@ that on another machine, with another history, it means nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
@@ -57,5 +57,4 @@ def _through(store: MemoryStore, history: HistoryStore) -> int:
 def _digest(turn: Turn) -> str:
     who = turn.author.slug if turn.author else ""
     parts = (turn.channel_id, who, iso(turn.at), turn.content)
-    text = "\x00".join(parts).encode("utf-8", errors="surrogatepass")
-    return hashlib.sha256(text).hexdigest()
+    return sha256_of("\x00".join(parts))

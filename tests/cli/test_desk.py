@@ -139,7 +139,7 @@ def test_the_scratchpad_is_opened_in_an_editor(memory, editor) -> None:
         "assert path.name == 'scratch.md'; path.write_bytes(path.read_bytes() + b'two')", "VISUAL"
     )
     result = run("scratch", "edit")
-    assert result.stdout.endswith("@@ -1 +1,2 @@\n one\n+two\n")
+    assert result.stdout.endswith("@@ -1 +1,2 @@\n one\n+two\n\\ No newline at end of file\n")
     assert (memory / "scratch.md").read_bytes() == b"one\ntwo"
     assert run("scratch", "edit", "--dry-run", "--json").exit_code == 0
     assert (memory / "scratch.md").read_bytes() == b"one\ntwo"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UnsafePathError
 from familiar_cli.memory.store import paths
-from familiar_cli.text import fold
+from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,4 +81,4 @@ def _percent(char: str) -> str:
 
 
 def _digest(source: str) -> str:
-    return hashlib.sha256(source.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
+    return sha256_of(source)[:32]

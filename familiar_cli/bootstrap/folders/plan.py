@@ -9,8 +9,8 @@ from familiar_cli.bootstrap import ledger
 from familiar_cli.bootstrap.folders.ledger import ImportedFile, Ledger, load
 from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.memory.store.files import sha256_of
 from familiar_cli.memory.store.types import MISSING
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

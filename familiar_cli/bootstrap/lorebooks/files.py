@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.pages.lore_page import parse
-from familiar_cli.memory.store.files import sha256_of
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.book_settings import BookSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +11,13 @@ from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, BookSetti
 from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import page_of, unmapped
 from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest
+from familiar_cli.diffs import unified
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.lore_page import render
 from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.files import sha256_of
 from familiar_cli.memory.store.types import MISSING
-from familiar_cli.text import fold
+from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
@@ -201,10 +200,10 @@ class _Draft:
             self._write(key, after, text, MISSING)
         elif same:
             self.unchanged.append(file.path)
-        elif sha256_of(text.encode()) in (file.sha256, record.sha256):
+        elif sha256_of(text) in (file.sha256, record.sha256):
             self.unchanged.append(file.path)
             self.changed.append(f"the settings of {file.path}")
-            self.records[key] = replace(after, path=file.path, sha256=sha256_of(text.encode()))
+            self.records[key] = replace(after, path=file.path, sha256=sha256_of(text))
         else:
             self._rewrite(key, replace(after, path=file.path), text, file)
 
@@ -224,7 +223,7 @@ class _Draft:
             path = f"{self.directory}/{name}"
             text = render(page_of(entry, key))
             record = EntryRecord(
-                book_id, entry.shape, place, entry.slot, path, sha256_of(text.encode()), entry.raw
+                book_id, entry.shape, place, entry.slot, path, sha256_of(text), entry.raw
             )
             self._write(key, record, text, MISSING)
 
@@ -237,7 +236,7 @@ class _Draft:
         }
 
     def _write(self, key: str, record: EntryRecord, text: str, expect: str) -> None:
-        self.records[key] = replace(record, sha256=sha256_of(text.encode()))
+        self.records[key] = replace(record, sha256=sha256_of(text))
         self.changes.append((record.path, text.encode(), expect))
 
 
@@ -253,16 +252,11 @@ _EDITS_HINT: Final = (
 
 def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
     """Return which of a person's files stand in the way, and how the source differs from them."""
-    lines = [
-        line.rstrip("\n")
+    diffs = (
+        unified(file.text, text, file.path, f"{file.path} (from the source)")
         for file, text in edited
-        for line in difflib.unified_diff(
-            file.text.splitlines(keepends=True),
-            text.splitlines(keepends=True),
-            file.path,
-            f"{file.path} (from the source)",
-        )
-    ]
+    )
+    lines = "".join(diffs).split("\n")[:-1]
     shown = lines[:_SHOWN_DIFF_LINES]
     if len(lines) > len(shown):
         shown.append(f"… {len(lines) - len(shown)} more lines")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -175,5 +176,4 @@ class Lorebook:
 
 def digest(value: object) -> str:
     """Return the SHA-256 of `value` as JSON; the order of an object's members does not count."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return sha256_of(json.dumps(value, sort_keys=True, separators=(",", ":")))

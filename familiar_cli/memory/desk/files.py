@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.diffs import unified
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk.items import find_item, item_words, items_in, marked, with_item
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
@@ -50,9 +50,7 @@ class Change:
     @property
     def diff(self) -> str:
         """How; unified, empty when nothing changed."""
-        sides = (self.before.splitlines(keepends=True), self.after.splitlines(keepends=True))
-        lines = difflib.unified_diff(*sides, self.rel_path, self.rel_path)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return unified(self.before, self.after, self.rel_path)
 
 
 def read_items(store: MemoryStore, rel_path: str) -> tuple[Item, ...]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from familiar_cli.diffs import unified
 from familiar_cli.memory.journal import trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.memory.journal.repository import Repository
-
-_NO_NEWLINE = "\\ No newline at end of file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +48,10 @@ def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileD
             f"Binary files {names[0]} and {names[1]} differ: {len(old):,} -> {len(new):,} bytes\n"
         )
         return FileDiff(rel_path, kind, text)
-    a, b = names
-    lines = difflib.unified_diff(_lines(old), _lines(new), a, b, lineterm="")
-    return FileDiff(rel_path, kind, "".join(f"{_shown(line)}\n" for line in lines))
+    texts = (content.decode("utf-8", errors="replace") for content in (old, new))
+    return FileDiff(rel_path, kind, unified(*texts, *names))
 
 
 def is_binary(content: bytes) -> bool:
     """Tell whether `content` is no text, as git decides it."""
     return b"\0" in content[:8000]
-
-
-def _lines(content: bytes) -> list[str]:
-    """Return the lines; one without a newline at its end is marked."""
-    lines = content.decode("utf-8", errors="replace").split("\n")
-    if lines[-1]:
-        return [*lines[:-1], lines[-1] + "\n"]
-    return lines[:-1]
-
-
-def _shown(line: str) -> str:
-    return f"{line}{_NO_NEWLINE}" if line.endswith("\n") else line

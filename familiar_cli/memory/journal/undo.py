@@ -11,8 +11,8 @@ from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.journal.merge import merge
-from familiar_cli.memory.store.files import sha256_of
 from familiar_cli.memory.store.types import MISSING, Change
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

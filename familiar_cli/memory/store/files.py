@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from familiar_cli.errors import BadInputError, FamiliarError, FileTooLargeError,
 from familiar_cli.files import read_plain
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MemoryFile, MemoryHead
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,8 +143,3 @@ def signature(path: str) -> Signature | None:
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def sha256_of(content: bytes) -> str:
-    """Return the SHA-256 of `content` in hex, as `expect` wants it."""
-    return hashlib.sha256(content).hexdigest()

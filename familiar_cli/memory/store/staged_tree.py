@@ -19,9 +19,9 @@ from familiar_cli.errors import (
 from familiar_cli.files import read_plain
 from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.files import check_readable, sha256_of, signature
+from familiar_cli.memory.store.files import check_readable, signature
 from familiar_cli.memory.store.types import MISSING, Change
-from familiar_cli.text import fold, fold_all
+from familiar_cli.text import fold, fold_all, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from familiar_cli.memory.store import files
 from familiar_cli.memory.store.types import MISSING, Limits
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -92,7 +93,7 @@ class MemoryStore:
 
     def sha256(self, rel_path: str) -> str | None:
         """Return the SHA-256 of a file's bytes in hex, or None when no file is there."""
-        return files.sha256_of(self._tree.read_bytes(rel_path)) if self.exists(rel_path) else None
+        return sha256_of(self._tree.read_bytes(rel_path)) if self.exists(rel_path) else None
 
     def read(self, rel_path: str) -> MemoryFile:
         """Return a text file with its SHA-256.

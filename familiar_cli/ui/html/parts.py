@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from familiar_cli.text import sha256_of
 from familiar_cli.ui.context_page import origin_of, row_key, state_of
 from familiar_cli.ui.html.elements import Html, el, joined
 from familiar_cli.ui.html.flows import MARKS, flows
@@ -120,7 +120,7 @@ def request(trace: Trace) -> Html:
         "address": sent.url,
         "model": sent.model,
         "size": f"{len(sent.body):,} bytes",
-        "SHA-256": hashlib.sha256(sent.body).hexdigest(),
+        "SHA-256": sha256_of(sent.body),
         "streamed": "yes" if sent.stream else "no",
     }
     rows = [

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
-from familiar_cli.memory.store.files import sha256_of
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.memory.store.types import MISSING, Applied, Change
+from familiar_cli.text import sha256_of
 
 
 def contents(store) -> dict[str, bytes]:

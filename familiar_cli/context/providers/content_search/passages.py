@@ -7,7 +7,6 @@ its macros are expanded; anything else in memory is data.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field
 from datetime import date
@@ -22,7 +21,7 @@ from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.privacy import private_spans
-from familiar_cli.text import fold, one_line
+from familiar_cli.text import fold, one_line, sha256_of
 from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
@@ -300,7 +299,7 @@ class _File:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_of(self.text)
 
     def line_at(self, place: int) -> int:
         return self.text.count("\n", 0, place) + 1
