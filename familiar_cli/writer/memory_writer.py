@@ -10,7 +10,6 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.llm.asking import Asker
-from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import MEMORY_WRITER
@@ -179,7 +178,7 @@ class MemoryWriter:
         report = self.report
         report.spent = self._asker.spent
         report.quarantined = self._asker.quarantined
-        if self._mode == "apply" and any(f.startswith(f"{PEOPLE_DIR}/") for f in report.files):
+        if self._mode == "apply":  # also for an earlier pass, which was killed before it came to it
             try:
                 report.notices += self._aliases.publish()
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
