@@ -24,7 +24,7 @@ _NEARBY: Final = 8  # turns among which the earlier wording of an edited line is
 _MANY: Final = 100  # turns with one identity
 
 
-class Verdict(IntEnum):
+class LineMatch(IntEnum):
     """What a line is to the channel that it is brought into."""
 
     new = 0
@@ -63,15 +63,17 @@ class Matching:
         self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
         self._edited = 0
 
-    def verdict(self, line: Incoming) -> Verdict:
+    def verdict(self, line: Incoming) -> LineMatch:
         """Return what the next line is to the channel; `inserted` is not told from `new`."""
         identity = identity_of(self._channel_id, line.fingerprint)
         found = self._ahead(identity, line.raw) or self._behind(identity, line.raw)
         if found:
             return (
-                Verdict.there if found[1] or _same(found[2], line.raw) else Verdict.details_changed
+                LineMatch.there
+                if found[1] or _same(found[2], line.raw)
+                else LineMatch.details_changed
             )
-        return Verdict.edited if self._is_edit(line) else Verdict.new
+        return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
     def _ahead(self, identity: bytes, raw: str) -> tuple[int, int, str | bytes] | None:
         sql = (

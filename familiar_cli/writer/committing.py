@@ -23,7 +23,7 @@ _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgedBatch:
     """One batch whose reply is in: what may be written, what may not, and by what it was judged."""
 
     grounds: Grounds
@@ -32,7 +32,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Applied:
+class StepOutcome:
     """What a step comes to.
 
     Args:
@@ -48,9 +48,9 @@ class Applied:
     has_held: bool = False
 
 
-def applied_to(draft: Draft, verdicts: Sequence[Verdict], max_file_bytes: int) -> Applied:
+def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: int) -> StepOutcome:
     """Put what was judged into `draft`."""
-    applied = Applied(draft, draft)
+    applied = StepOutcome(draft, draft)
     held: list[Operation] = []
     for verdict in verdicts:
         work = Applying(draft, verdict.grounds, max_file_bytes)
@@ -64,11 +64,11 @@ def applied_to(draft: Draft, verdicts: Sequence[Verdict], max_file_bytes: int) -
 
 def commit(
     store: MemoryStore,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[JudgedBatch],
     message: str,
     run: str,
-    also: Callable[[Transaction, Applied], None],
-) -> Applied:
+    also: Callable[[Transaction, StepOutcome], None],
+) -> StepOutcome:
     """Write a step's changes in one transaction, and what `also` stages beside them.
 
     Whatever a person changed in the meantime stays: then the step is worked out again.
@@ -93,7 +93,7 @@ def commit(
     raise AssertionError("unreachable")
 
 
-def _taken_by(store: MemoryStore, verdicts: Sequence[Verdict]) -> Applied:
+def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcome:
     """Put what was judged into a draft, without each file that the memory would not take.
 
     Such a file stops no other, and none links to it: all is worked out again as if nobody had
@@ -113,7 +113,7 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[Verdict]) -> Applied:
     return applied
 
 
-def _without(verdict: Verdict, rel_paths: Container[str]) -> Verdict:
+def _without(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
     kept = tuple(o for o in verdict.operations if o.rel_path not in rel_paths)
     return replace(verdict, operations=kept)
 

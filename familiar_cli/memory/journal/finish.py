@@ -48,12 +48,12 @@ def finish(
         _set_aside(repository, mark, tell)
         return True
     from familiar_cli.memory.store.apply import apply
-    from familiar_cli.memory.store.plan import Plan
+    from familiar_cli.memory.store.plan import WritePlan
 
     changes, edited = _left_to_do(repository, memory.real, mark)
     if head != mark.commit:
         repository.set_head(mark.commit)
-    plan = Plan(
+    plan = WritePlan(
         changes=tuple(changes),
         result=Applied(),
         seen={c.rel_path: signature(_real(memory.real, c.rel_path)) for c in changes},
