@@ -1,19 +1,6 @@
-"""`familiar`, also as `python -m familiar_cli`."""
+"""`python -m familiar_cli`, the same as `familiar`."""
 
-from __future__ import annotations
-
-import sys
-
-
-def main() -> None:
-    """Run the command line. Ctrl-C ends it with 130, also while it is still being loaded."""
-    try:
-        from familiar_cli.cli import main as run  # noqa: PLC0415  # half of the start
-
-        run()
-    except KeyboardInterrupt:
-        sys.exit(130)
-
+from familiar_cli.cli import main
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,6 +63,8 @@ COMMAND_NAMES = ("familiar", "familiar-memory")
 """What the program is installed as; the second is for where another one is called `familiar`."""
 
 _MODULES = {name: entry for section in CONTENTS.values() for name, entry in section.items()}
+_COMPLETION = {"--install-completion", "--show-completion"}  # Typer's; it only guesses the shell
+_SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _USAGE_ERROR: Any = typer.BadParameter.__base__
 _WORDS = {
     "is not a valid int range": "is not a whole number",
@@ -108,21 +111,37 @@ class Contents(FamiliarGroup):
         given = list(sys.argv[1:] if args is None else args)
         standalone = settings.pop("standalone_mode", True)
         try:
-            code = super().main(given, standalone_mode=False, **settings)
+            code = self._run(given, settings)
             sys.stdout.flush()
         except BrokenPipeError:
             code = _close_quietly()
         except OSError as error:
             code = _unwritten(error)
-        except typer.Abort:
-            code = 130
-        except FamiliarError as error:
-            code = _report(error, given)
-        except _USAGE_ERROR as error:
-            code = _report_usage(error, given)
         if standalone:
             sys.exit(code if isinstance(code, int) else 0)
         return code
+
+    def _run(self, given: list[str], settings: dict[str, Any]) -> Any:
+        """Run the command line; errors of ours and of the command line are told here."""
+        try:
+            return super().main(given, standalone_mode=False, **settings)
+        except typer.Abort:
+            return 130
+        except FamiliarError as error:
+            return _report(error, given)
+        except _USAGE_ERROR as error:
+            return _report_usage(error, given)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the command; a shell may be named after those of completion."""
+        for option, word in pairwise(args):
+            if option in _COMPLETION and not word.startswith("-"):
+                if word not in _SHELLS:
+                    known = ", ".join(_SHELLS)
+                    raise UsageError(f"No completion for {word!r}", hint=f"There is: {known}.")
+                param = next(p for p in self.params if option in p.opts)
+                param.callback(ctx, param, word)  # type: ignore[misc]  # ends the program
+        return super().parse_args(ctx, args)
 
 
 def _report_usage(error: Any, args: list[str]) -> int:
@@ -158,10 +177,8 @@ def _report(error: FamiliarError, args: list[str]) -> int:
     from familiar_cli.ui import emit
 
     if "--json" in args:
-        # An error that comes with results of its own has them in `data`.
-        data = getattr(error, "data", None)
         status = "partial" if error.exit_code == 7 else "error"  # noqa: PLR2004
-        emit.write_json(emit.envelope(_command_in(args), status, data, [error]))
+        emit.write_json(emit.envelope(_command_in(args), status, error.data or {}, [error]))
     else:
         emit.print_error(error)
     return error.exit_code
@@ -212,11 +229,12 @@ app._add_completion = True  # noqa: SLF001  # only the root installs shell compl
 app.info.cls = Contents
 
 
-def _version(value: bool) -> None:  # noqa: FBT001
+def _version(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001
     if value:
         from familiar_cli import __version__
+        from familiar_cli.commands._base import output
 
-        typer.echo(f"familiar {__version__}")
+        output(ctx).answer({"version": __version__}, f"familiar {__version__}")
         raise typer.Exit
 
 
@@ -225,7 +243,7 @@ def _root(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option("--version", callback=_version, help="Print the version."),
     ] = False,
 ) -> None:
     """Tend the memory of an AI companion: plain Markdown, and every step can be looked at."""

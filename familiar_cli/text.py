@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _HARMFUL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that are drawn as nothing
 _NOT_SLUG = re.compile(r"[\W_]+")
 
 
@@ -31,6 +32,12 @@ def one_line(text: str, width: int = 80) -> str:
     """Return `text` as one harmless line of at most `width` characters."""
     line = " ".join(harmless(text).split())
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a reader sees anything of `text`; a lone combining mark counts as nothing."""
+    unseen = {"Cc", "Cf", "Cs", "Zl", "Zp", "Zs", "Mc", "Me", "Mn"}
+    return any(c not in _BLANK and unicodedata.category(c) not in unseen for c in text)
 
 
 def slugify(title: str, *, max_chars: int = 60) -> str:

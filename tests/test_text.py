@@ -12,6 +12,7 @@ from familiar_cli.text import (
     fold,
     fold_all,
     harmless,
+    is_visible,
     nearest,
     one_line,
     sha256_of,
@@ -31,6 +32,18 @@ def test_harmless_text_holds_no_control_but_tab_and_newline(text) -> None:
 @given(anything)
 def test_harmless_text_stays_as_it_is(text) -> None:
     assert harmless(harmless(text)) == harmless(text)
+
+
+@pytest.mark.parametrize("text", ["a", "3", "!", "❤️", "日本", "\u200bZoë", "\U0001fae9"])
+def test_a_text_with_one_sign_to_see_is_visible(text) -> None:
+    assert is_visible(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n", "\u200b\u200d", "\u2800", "\u3164", "\u202e", "\u0301"]
+)
+def test_a_text_of_signs_that_nobody_sees_is_not_visible(text) -> None:
+    assert not is_visible(text)
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"])))

@@ -34,7 +34,7 @@ _ID_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FindingWithPlan:
+class Found:
     """One finding, the plan that would mend it, and what a model made of it.
 
     Args:
@@ -81,7 +81,7 @@ class Tidied:
         problem: Why the model said nothing, or not of all.
     """
 
-    found: tuple[FindingWithPlan, ...]
+    found: tuple[Found, ...]
     checks: tuple[str, ...]
     files: int
     proposed: tuple[str, ...]
@@ -224,13 +224,11 @@ def _found(
     waiting: Collection[str],
     plans: Plans,
     judgement: Judgement | None,
-) -> FindingWithPlan:
+) -> Found:
     if repair is None:
-        return FindingWithPlan(finding, judgement=judgement)
+        return Found(finding, judgement=judgement)
     plan_id = repair.id if repair.id in waiting else None
-    return FindingWithPlan(
-        finding, plan_id, plans.is_rejected(repair.id, repair.grounds), judgement
-    )
+    return Found(finding, plan_id, plans.is_rejected(repair.id, repair.grounds), judgement)
 
 
 async def _judged(

@@ -66,6 +66,7 @@ def _global_options() -> list[TyperOption]:
             "as_json",
             type=bool,
             is_flag=True,
+            is_eager=True,  # what ends the program early, as --version, knows of it
             default=False,
             help="Print one JSON object.",
         ),

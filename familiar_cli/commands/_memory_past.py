@@ -47,7 +47,8 @@ def log(
 
     \b
     familiar memory log
-    familiar memory log people/alice.md --source memory_writer --since 7d
+    familiar memory log people/alice.md --since 7d
+    familiar memory log --source memory_writer
     """
     from familiar_cli.ui import journal_page as page
     from familiar_cli.ui.terminal import print_page

@@ -27,6 +27,23 @@ def most(what: str) -> Any:  # noqa: ANN401  # as above
     return typer.Option("--k", "-k", min=1, metavar="N", help=f"Show at most N {what}.")
 
 
+def name(help_text: str) -> Any:  # noqa: ANN401  # as above
+    """Return the option `--name`, whose value a reader must be able to see."""
+    return typer.Option("--name", metavar="NAME", callback=_check_visible, help=help_text)
+
+
+def _check_visible(name: str | None) -> str | None:
+    from familiar_cli.errors import UsageError
+    from familiar_cli.text import is_visible
+
+    if name and not is_visible(name):
+        raise UsageError(
+            f"{name!r} can be no name: there is nothing to see in it; nothing was kept",
+            hint="Leave `--name` out where somebody has no name of their own.",
+        )
+    return name
+
+
 DryRun = Annotated[bool, dry_run()]
 DryRunUnasked = Annotated[bool, dry_run("no model is asked")]
 DryRunAsked = Annotated[bool, dry_run("the model is asked")]

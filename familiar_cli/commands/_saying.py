@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from familiar_cli.commands._base import run_async
+from familiar_cli.commands._options import name as name_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,7 @@ As = Annotated[
     str | None,
     typer.Option("--as", metavar="PLATFORM:ID", help="Who speaks; default: cli:<your login>."),
 ]
-Name = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="What the speaker is called.")
-]
+Name = Annotated[str | None, name_option("What the speaker is called.")]
 Channel = Annotated[str, typer.Option("--channel", metavar="ID", help="In which conversation.")]
 How = Annotated[Literal["text", "voice"], typer.Option("--modality", help="How it is said.")]
 Greeting = Annotated[

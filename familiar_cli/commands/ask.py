@@ -63,7 +63,7 @@ def ask(
 
     \b
     familiar ask "Do you remember the harbour?"
-    familiar ask "Hello" --as discord:1234 --name Anna --channel harbour
+    familiar ask "Hello" --as=discord:1234 --name=Anna
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """

@@ -8,6 +8,7 @@ import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
 from familiar_cli.commands._options import DryRun
+from familiar_cli.commands._options import name as name_option
 
 if TYPE_CHECKING:
     from familiar_cli.config.edit import Edit
@@ -79,7 +80,7 @@ def set_(
         str | None,
         typer.Option(metavar="MODE", help="full_rp, text_conversation_rp or imitate_voice."),
     ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="What people call it.")] = None,
+    name: Annotated[str | None, name_option("What people call it.")] = None,
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="text, thread, voice, dm, group_dm, …")
     ] = None,
@@ -97,9 +98,10 @@ def set_(
     """Change settings of a channel in its file channels/ID.toml; comments and order stay.
 
     \b
-    familiar channel set harbour --mode full_rp --name "the harbour"
+    familiar channel set harbour --mode full_rp
+    familiar channel set harbour --name="the harbour"
     familiar channel set 4711 --kind dm
-    familiar channel set harbour author_note.text "It is night, and it rains."
+    familiar channel set harbour author_note.text "It rains."
     familiar channel set harbour --unset author_note.text
     """
     from familiar_cli.errors import UsageError

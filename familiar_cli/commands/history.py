@@ -18,7 +18,7 @@ from familiar_cli.commands._options import (
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.selection import Kept, TurnFilter
+    from familiar_cli.history.selection import Kept, Span
 
 app = group("Read, search, count and export what was said.")
 
@@ -66,7 +66,7 @@ def show(
 
     \b
     familiar history show --channel cli --last 50
-    familiar history show --since 2026-01-31 --until 2026-02-01
+    familiar history show --since 7d --until yesterday
     familiar history show 1204
     """
     from familiar_cli.ui.history_page import transcript_data, transcript_page
@@ -180,15 +180,13 @@ def export(
             exact_lines(lines)
 
 
-def _span(
-    familiar: Familiar, channel: str | None, since: str | None, until: str | None
-) -> TurnFilter:
-    from familiar_cli.history.selection import TurnFilter
+def _span(familiar: Familiar, channel: str | None, since: str | None, until: str | None) -> Span:
+    from familiar_cli.history.selection import Span
 
-    return TurnFilter(channel, moment_of(familiar, since), moment_of(familiar, until))
+    return Span(channel, moment_of(familiar, since), moment_of(familiar, until))
 
 
-def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
+def _newest(familiar: Familiar, span: Span, last: int | None) -> list[Kept]:
     """Return the turns that are meant; of the last conversation when none is named."""
     from dataclasses import replace
 

@@ -38,13 +38,13 @@ def import_chat(
     already is not added again, so the same command takes what was said since.
 
     \b
-    familiar import-chat "Yuzu - 2023-6-19 @14h 20m 05s 123ms.jsonl" --as discord:1234
+    familiar import-chat yuzu.jsonl --as discord:1234
     familiar import-chat chats/ --dry-run
     familiar import-chat conversations.json --json
     """
     from pathlib import Path
 
-    from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
+    from familiar_cli.bootstrap.chats.bringing import Wish
     from familiar_cli.bootstrap.import_chat import import_chats
     from familiar_cli.ui.import_chat_page import answer_data, imported_page
     from familiar_cli.ui.progress import counting
@@ -55,9 +55,7 @@ def import_chat(
     path = None if file == "-" else Path(file).expanduser()
     try:
         with familiar, counting(out, "reading") as report:
-            done = import_chats(
-                familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
-            )
+            done = import_chats(familiar.history, path, Wish(reading, channel, dry_run), report)
     except KeyboardInterrupt:
         out.note("Interrupted. What was imported stays; the same command goes on from there.")
         raise

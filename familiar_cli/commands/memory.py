@@ -154,7 +154,7 @@ def write(
     """Make a text the whole of a file.
 
     \b
-    familiar memory write notes.md "Ask Bob about the concert."
+    familiar memory write notes.md "Ask Bob about it."
     familiar memory write people/alice.md - < alice.md
     """
     content = text_or_stdin(text)

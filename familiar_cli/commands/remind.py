@@ -24,7 +24,7 @@ def add(
 
     \b
     familiar remind add "Call Anna" --at "tomorrow 9:00"
-    familiar remind add "Water the plants" --at friday --dry-run
+    familiar remind add "Water it" --at friday --dry-run
     """
     from familiar_cli.actions.desk import add_reminder
     from familiar_cli.commands._base import text_or_stdin

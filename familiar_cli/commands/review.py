@@ -88,7 +88,7 @@ def apply(
     \b
     familiar review apply
     familiar review apply --all
-    familiar review apply 20260407T180000-a1b2c3 --hunk 1 --hunk 3
+    familiar review apply 20260407T180000-a1b2c3 --hunk 1
     """
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.review_prompt import ask_pieces, can_ask

@@ -44,8 +44,8 @@ def search(
 
     \b
     familiar search "what does Alice like to drink?"
-    familiar search "the trip to Rome" --in sessions --since 2026-01-01
-    familiar search tea --explain
+    familiar search "the trip to Rome" --since 2026-01-01
+    familiar search tea --in sessions --explain
     """
     from familiar_cli.index.types import options_from
     from familiar_cli.ui.progress import steps

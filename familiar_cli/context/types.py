@@ -78,7 +78,7 @@ class Fit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ExampleLine:
+class Line:
     """One message of an example dialogue."""
 
     role: Role
@@ -231,7 +231,7 @@ class Contribution:
     role: Role = "system"
     depth: int = 0
     fit: Fit = Fit.cut
-    dialogue: tuple[ExampleLine, ...] = ()
+    dialogue: tuple[Line, ...] = ()
     estimated_tokens: int = 0
     lines: tuple[int, int] | None = None
     sha256: str = ""
@@ -275,19 +275,11 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class LayerUse:
-    """How much of its budget a layer used.
-
-    Args:
-        name: The layer's.
-        budget_tokens: What it could have: its share, and what was left to it of the prompt.
-        used_tokens: What it had.
-        share_tokens: What it is guaranteed; 0 in records older than this key.
-    """
+    """How much of its budget a layer used."""
 
     name: str
     budget_tokens: int
     used_tokens: int
-    share_tokens: int = 0
 
 
 Verdict = Literal["answered", "late", "failed"]

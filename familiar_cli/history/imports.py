@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
+from familiar_cli.history.matching import Incoming, Matching, Verdict, identity_of
 from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row, unpack
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def channel_of(
 
 
 def survey(history: HistoryStore, channel_id: str, lines: Iterable[Incoming]) -> bytearray:
-    """Return a `LineMatch` for each line, in one byte each.
+    """Return a `Verdict` for each line, in one byte each.
 
     A line that stands before one which is here already cannot be added at its place: `inserted`.
     """
@@ -80,8 +80,8 @@ def survey(history: HistoryStore, channel_id: str, lines: Iterable[Incoming]) ->
             return bytearray()
         matching = Matching(connection, channel_id)
         verdicts = bytearray(matching.verdict(line) for line in lines)
-    known = len(verdicts.rstrip(bytes([LineMatch.new])))
-    verdicts[:known] = verdicts[:known].replace(bytes([LineMatch.new]), bytes([LineMatch.inserted]))
+    known = len(verdicts.rstrip(bytes([Verdict.new])))
+    verdicts[:known] = verdicts[:known].replace(bytes([Verdict.new]), bytes([Verdict.inserted]))
     return verdicts
 
 

@@ -24,7 +24,7 @@ _NEARBY: Final = 8  # turns among which the earlier wording of an edited line is
 _MANY: Final = 100  # turns with one identity
 
 
-class LineMatch(IntEnum):
+class Verdict(IntEnum):
     """What a line is to the channel that it is brought into."""
 
     new = 0
@@ -63,17 +63,15 @@ class Matching:
         self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
         self._edited = 0
 
-    def verdict(self, line: Incoming) -> LineMatch:
+    def verdict(self, line: Incoming) -> Verdict:
         """Return what the next line is to the channel; `inserted` is not told from `new`."""
         identity = identity_of(self._channel_id, line.fingerprint)
         found = self._ahead(identity, line.raw) or self._behind(identity, line.raw)
         if found:
             return (
-                LineMatch.there
-                if found[1] or _same(found[2], line.raw)
-                else LineMatch.details_changed
+                Verdict.there if found[1] or _same(found[2], line.raw) else Verdict.details_changed
             )
-        return LineMatch.edited if self._is_edit(line) else LineMatch.new
+        return Verdict.edited if self._is_edit(line) else Verdict.new
 
     def _ahead(self, identity: bytes, raw: str) -> tuple[int, int, str | bytes] | None:
         sql = (

@@ -24,7 +24,7 @@ _KEPT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFilter:
+class Span:
     """Which turns are meant.
 
     Args:
@@ -81,7 +81,7 @@ class ImportedFrom:
     head: str
 
 
-def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
+def select(history: HistoryStore, span: Span) -> Iterator[Kept]:
     """Yield the turns that are meant, oldest first, in bounded memory."""
     after = 0
     where, values = span.where()
@@ -92,7 +92,7 @@ def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
 
 
 def newest(
-    history: HistoryStore, span: TurnFilter, limit: int, before_id: int | None = None
+    history: HistoryStore, span: Span, limit: int, before_id: int | None = None
 ) -> list[Kept]:
     """Return the newest `limit` of the turns that are meant, oldest first."""
     where, values = span.where()
@@ -103,7 +103,7 @@ def newest(
 
 def around(history: HistoryStore, turn: Turn, before: int, after: int) -> list[Kept]:
     """Return a turn with its neighbours in the channel, oldest first."""
-    above = newest(history, TurnFilter(turn.channel_id), before + 1, turn.id + 1)
+    above = newest(history, Span(turn.channel_id), before + 1, turn.id + 1)
     sql = f"{_KEPT} WHERE turns.channel_id = ? AND turns.id > ? ORDER BY turns.id LIMIT ?"
     below = _rows(history, sql, (pack(turn.channel_id), turn.id, max(after, 0)))
     return [*above, *map(_kept, below)]

@@ -66,16 +66,16 @@ class Judgement:
 
 
 @dataclass(slots=True)
-class FindingJudgements:
+class Judged:
     """The judgements by the number of the finding, from 0, and why some are missing."""
 
     judgements: dict[int, Judgement] = field(default_factory=dict)
     problem: FamiliarError | None = None
 
 
-async def judge(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
+async def judge(asker: Asker, findings: Sequence[Finding]) -> Judged:
     """Return what a model makes of each finding. A failure ends the asking and is told."""
-    judged = FindingJudgements()
+    judged = Judged()
     for batch in _batches(asker, findings):
         try:
             judged.judgements |= await _ask(asker, batch, findings)

@@ -82,7 +82,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexProblem:
+class Problem:
     """A file that cannot be searched, and why."""
 
     rel_path: str
@@ -102,7 +102,7 @@ class IndexStatus:
     waiting: int = 0
     model: str = ""
     size_bytes: int = 0
-    problems: tuple[IndexProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 class EmbeddingIndex:
@@ -293,8 +293,8 @@ class EmbeddingIndex:
             model=schema.meta(connection, "model"),
             size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
             problems=(
-                *(IndexProblem(closed.rel_path, closed.reason) for closed in seen.closed),
-                *(IndexProblem(*row) for row in problems),
+                *(Problem(closed.rel_path, closed.reason) for closed in seen.closed),
+                *(Problem(*row) for row in problems),
             ),
         )
 

@@ -179,7 +179,7 @@ def receipt(directory: Path) -> dict[str, File]:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedModel:
+class Listed:
     """One model of the catalog.
 
     Args:
@@ -205,10 +205,10 @@ class ListedModel:
     broken: tuple[str, ...]
 
 
-def listing(cache_dir: Path, *, check: bool = False) -> list[ListedModel]:
+def listing(cache_dir: Path, *, check: bool = False) -> list[Listed]:
     """Return all models; with `check` every byte on disk is read and held against its checksum."""
     return [
-        ListedModel(
+        Listed(
             name,
             model.kind,
             model.size_bytes,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from familiar_cli import cli
+from familiar_cli import __version__, cli
 from tests.support.world import live, run
 
 ROOT = typer.main.get_command(cli.app)
@@ -44,6 +45,18 @@ def test_every_command_explains_itself(path) -> None:
     )
 
 
+def test_every_help_fits_sixty_columns() -> None:
+    everything = {path[:length] for path in LEAVES for length in range(len(path) + 1)}
+    wide = []
+    for path in everything:
+        command = leaf(path)
+        context = command.make_context(" ".join(("familiar", *path)), [], resilient_parsing=True)
+        context.terminal_width = context.max_content_width = 60
+        wide += [line for line in command.get_help(context).splitlines() if len(line) > 60]
+    assert len(everything) > 80
+    assert wide == []
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_every_command_shows_an_example(path) -> None:
     result = CliRunner().invoke(cli.app, [*path, "--help"])
@@ -73,6 +86,30 @@ def test_the_contents_name_every_command_module() -> None:
     folder = __import__("pathlib").Path(cli.__file__).parent / "commands"
     there = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert listed == there
+
+
+@pytest.mark.parametrize("program", cli.COMMAND_NAMES)
+@pytest.mark.parametrize(
+    ("shell", "its_own"),
+    [
+        ("bash", "complete -o default -F _{}_completion {}"),
+        ("zsh", "#compdef {1}\n\n_{0}_completion()"),
+        ("fish", "complete --command {1} --no-files"),
+        ("powershell", "Register-ArgumentCompleter -Native -CommandName {1}"),
+    ],
+)
+def test_each_shell_gets_the_completion_that_it_reads(program, shell, its_own) -> None:
+    result = CliRunner().invoke(cli.app, ["--show-completion", shell], prog_name=program)
+    assert result.exit_code == 0
+    assert its_own.format(program.replace("-", "_"), program) in result.stdout
+
+
+def test_a_shell_without_completion_is_a_usage_error() -> None:
+    result = run("--show-completion", "tcsh")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: No completion for 'tcsh'\nhint: There is: bash, zsh, fish, powershell, pwsh.\n",
+    )
 
 
 def test_ctrl_c_ends_with_130(monkeypatch) -> None:
@@ -133,3 +170,35 @@ def test_a_dry_run_is_explained_in_the_same_words_everywhere() -> None:
     assert len(helps) > 30
     wording = "Show what would be done, and change nothing"
     assert {path: text for path, text in helps.items() if not text.startswith(wording)} == {}
+
+
+@pytest.mark.parametrize("name", ["\u200b", " ", "\u3164\u2800", "\u202e\u200d"])
+@pytest.mark.parametrize(
+    "argv",
+    [("ask", "Hi", "--name"), ("channel", "set", "pier", "--name"), ("people", "alias", "cli:me")],
+)
+def test_a_name_with_nothing_to_see_is_a_usage_error(argv, name) -> None:
+    live("ada")
+    result = run(*argv, name)
+    assert (result.exit_code, "can be no name" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("argv", [("--json", "--version"), ("--version", "--json")])
+def test_the_version_comes_in_an_envelope_too(argv) -> None:
+    told = json.loads(run(*argv).stdout)
+    assert (told["status"], told["data"]) == ("ok", {"version": __version__})
+
+
+def test_a_chat_in_which_nothing_is_said_prints_nothing(serve) -> None:
+    serve()
+    live("ada")
+    result = run("chat", "--json", stdin="")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_a_value_that_begins_with_a_dash_reaches_its_option() -> None:
+    live("ada")
+    for name in ("-x", "--json", "-3 degrees", "- Anna -"):
+        prompt = run("ask", "Hi", "--dry-run", f"--name={name}", "--json")
+        assert prompt.exit_code == 0, prompt.output
+        assert name.strip("- ") in json.dumps(json.loads(prompt.stdout)["data"]["messages"])

@@ -58,7 +58,8 @@ def test_the_boundary_turns_an_error_into_text_and_its_exit_code(
     assert result.exit_code == kind.exit_code
     if as_json:
         error = {"code": kind.code, "message": "it broke", "hint": "mend it"}
-        assert json.loads(result.stdout)["errors"] == [error]
+        told = json.loads(result.stdout)
+        assert (told["data"], told["errors"]) == ({}, [error])
     else:
         assert (result.stdout, result.stderr) == ("", "error: it broke\nhint: mend it\n")
 

@@ -10,6 +10,7 @@ import pytest
 
 from familiar_cli.context.trace import TracedMessage
 from familiar_cli.context.trace_files import write_trace
+from tests.support.terminals import into_closed_pipe
 from tests.support.traces import trace
 from tests.support.world import live, spawn
 
@@ -43,6 +44,28 @@ def test_a_reader_that_leaves_early_is_no_error(root, argv) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_error_that_nobody_reads_is_no_traceback(more) -> None:
+    code, stderr = into_closed_pipe("nosuch", *more)
+    assert "Traceback" not in stderr
+    assert code in {0, 2}
+
+
+@posix_only
+@pytest.mark.parametrize("argv", [("nosuch", "--json"), ("--version",), ("--json", "list")])
+def test_an_answer_that_fits_nowhere_is_one_error(argv) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "familiar_cli", *argv],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("error: The answer could not be written: ")
+    assert b"Traceback" not in done.stderr
 
 
 def test_raw_bytes_do_not_depend_on_the_code_page(root) -> None:

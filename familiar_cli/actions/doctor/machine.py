@@ -48,8 +48,6 @@ def sqlite(patient: Patient) -> Iterator[Result]:
 
 def home(patient: Patient) -> Iterator[Result]:
     """Look at the directory where familiars live."""
-    from familiar_cli.bootstrap.staging import remove_abandoned
-
     where = f"{patient.home} ({patient.home_reason})"
     problem = _unwritable(patient.home)
     if problem:
@@ -59,8 +57,7 @@ def home(patient: Patient) -> Iterator[Result]:
         mend = "Make a familiar: `familiar init --from-card CARD.png`, or watch `familiar demo`."
         yield warn(f"{where} does not exist yet", mend)
     else:
-        gone = ", ".join(remove_abandoned(patient.home))
-        yield ok(f"{where}; removed what an `init` that was killed left: {gone}" if gone else where)
+        yield ok(where)
 
 
 def cache(patient: Patient) -> Iterator[Result]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPerson:
+class Known:
     """One person.
 
     Args:
@@ -46,12 +46,12 @@ class KnownPerson:
 class People:
     """Everyone a familiar knows, who spoke last first, and the names that several share."""
 
-    people: tuple[KnownPerson, ...]
+    people: tuple[Known, ...]
     collisions: tuple[Named, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PersonPage:
+class Shown:
     """One person's file, word for word, with what they are called and what they share."""
 
     slug: str
@@ -78,7 +78,7 @@ def people_of(familiar: Familiar) -> People:
         person, speaker = files.get(slug), said.get(slug)
         label = speaker.author.label if speaker else slug
         known.append(
-            KnownPerson(
+            Known(
                 slug=slug,
                 name=one_line(person.names[0] if person and person.names else label),
                 aliases=len(person.names) if person else 0,
@@ -91,7 +91,7 @@ def people_of(familiar: Familiar) -> People:
     return People(tuple(known), collisions)
 
 
-def show_person(familiar: Familiar, person: str) -> PersonPage:
+def show_person(familiar: Familiar, person: str) -> Shown:
     """Return one person's file; `person` is a slug, `platform:id` or any name.
 
     Raises:
@@ -109,7 +109,7 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
             hint=f"Begin one: `familiar memory write {rel_path} TEXT`.",
         )
     file, speaker = familiar.memory.read(rel_path), speakers_of(familiar).get(slug)
-    return PersonPage(
+    return Shown(
         slug=slug,
         rel_path=rel_path,
         text=file.text,

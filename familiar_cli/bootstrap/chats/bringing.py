@@ -11,13 +11,13 @@ from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import Message, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history.imports import SOURCE, Appender, Origin, channel_of, survey
-from familiar_cli.history.matching import Incoming, LineMatch
+from familiar_cli.history.matching import Incoming, Verdict
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.bootstrap.chats.sources import ChatFile
+    from familiar_cli.bootstrap.chats.sources import Source
     from familiar_cli.bootstrap.chats.types import Chat
     from familiar_cli.history.store import HistoryStore
 
@@ -30,10 +30,10 @@ _BATCH: Final = 5_000  # turns that are written in one transaction
 _BATCH_CHARS: Final = 8_000_000
 _SAMPLE: Final = 50  # first lines by which a chat is known again
 _REASONS: Final = {
-    LineMatch.edited: "it was changed since it was imported; the words of then stay",
-    LineMatch.inserted: "it came in between lines that were imported before; turns are only added "
+    Verdict.edited: "it was changed since it was imported; the words of then stay",
+    Verdict.inserted: "it came in between lines that were imported before; turns are only added "
     "at the end",
-    LineMatch.details_changed: "its swipes or details have changed since it was imported; those of "
+    Verdict.details_changed: "its swipes or details have changed since it was imported; those of "
     "then stay",
 }
 
@@ -72,7 +72,7 @@ class ImportedChat:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatImportOptions:
+class Wish:
     """How chats are to be imported.
 
     Args:
@@ -100,9 +100,9 @@ class Bringing:
     def __init__(
         self,
         history: HistoryStore,
-        source: ChatFile,
+        source: Source,
         chat: Chat,
-        wish: ChatImportOptions,
+        wish: Wish,
         on_progress: OnProgress,
     ) -> None:
         self.imported = 0
@@ -130,8 +130,8 @@ class Bringing:
                 self._skip(found)
                 continue
             number += 1
-            verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
-            self._take(found, LineMatch(verdict))
+            verdict = self._verdicts[number] if number < len(self._verdicts) else Verdict.new
+            self._take(found, Verdict(verdict))
             if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
                 self._write(appender)
             if number % _BATCH == 0:
@@ -180,10 +180,10 @@ class Bringing:
             if isinstance(found, Message):
                 yield _incoming(found, self._channel)
 
-    def _take(self, message: Message, verdict: LineMatch) -> None:
-        if verdict in {LineMatch.there, LineMatch.details_changed}:
+    def _take(self, message: Message, verdict: Verdict) -> None:
+        if verdict in {Verdict.there, Verdict.details_changed}:
             self._counts["there"] += 1
-        if verdict is LineMatch.new:
+        if verdict is Verdict.new:
             self._waiting.append(_incoming(message, self._channel))
             self._waiting_chars += len(message.raw)
             self._counts["estimated"] += message.estimated

@@ -35,7 +35,7 @@ _BLOCK_BYTES: Final = MIB
 
 
 @dataclass(frozen=True, slots=True)
-class ChatFile:
+class Source:
     """A file in UTF-8.
 
     Args:
@@ -94,7 +94,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def as_source(file: Path | None) -> Iterator[ChatFile]:
+def as_source(file: Path | None) -> Iterator[Source]:
     """Lend a file, or all of standard input when it is None, as a source.
 
     Raises:
@@ -102,9 +102,7 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
     """
     with ExitStack() as stack:
         plain = (
-            ChatFile(file, str(file))
-            if file
-            else ChatFile(stack.enter_context(_spooled()), "stdin")
+            Source(file, str(file)) if file else Source(stack.enter_context(_spooled()), "stdin")
         )
         with plain.open() as stream:
             start = stream.read(4)
@@ -112,7 +110,7 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
         if wide:
             narrow = stack.enter_context(_scratch()) / "utf-8"
             _transcode(plain, narrow, wide)
-            plain = ChatFile(narrow, plain.name)
+            plain = Source(narrow, plain.name)
         yield plain
 
 
@@ -130,7 +128,7 @@ def _spooled() -> Iterator[Path]:
         yield directory / "stdin"
 
 
-def _transcode(source: ChatFile, target: Path, encoding: str) -> None:
+def _transcode(source: Source, target: Path, encoding: str) -> None:
     decoder = codecs.getincrementaldecoder(encoding)(errors="surrogatepass")
     with source.open() as stream, target.open("wb") as out:
         try:
@@ -143,7 +141,7 @@ def _transcode(source: ChatFile, target: Path, encoding: str) -> None:
             ) from error
 
 
-def json_lines(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
+def json_lines(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
     """Yield number, text and value of each line that holds an object; blank lines are passed over.
 
     Every other line is a `Skip`.

@@ -24,7 +24,7 @@ _MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedChange:
+class Change:
     """One commit, and what it changed.
 
     Args:
@@ -60,7 +60,7 @@ class History:
         source: str | None = None,
         since: datetime | None = None,
         limit: int | None = None,
-    ) -> Iterator[LoggedChange]:
+    ) -> Iterator[Change]:
         """Yield the changes of a file or directory (or of everything), newest first.
 
         A file is followed through its renames.
@@ -132,18 +132,18 @@ class History:
             yield at
             _, at = commits.tree_and_parent(self._repository.objects.read(at))
 
-    def _of_all(self) -> Iterator[LoggedChange]:
+    def _of_all(self) -> Iterator[Change]:
         for commit in self.commits():
-            yield LoggedChange(commit, self.touched(commit))
+            yield Change(commit, self.touched(commit))
 
-    def _of_path(self, rel_path: str) -> Iterator[LoggedChange]:
+    def _of_path(self, rel_path: str) -> Iterator[Change]:
         at = rel_path
         for commit in self.commits():
             kind = self._how(commit, at)
             if kind is None:
                 continue
             touched = self.touched(commit)
-            yield LoggedChange(commit, touched, at)
+            yield Change(commit, touched, at)
             if kind == "added" and any(t.kind == "deleted" for t in touched):
                 from familiar_cli.memory.journal.renames import former_path
 

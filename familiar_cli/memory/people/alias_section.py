@@ -13,7 +13,7 @@ from familiar_cli.errors import UsageError
 from familiar_cli.markdown import bullet, newline_of, sections, title_of, without_marker
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.people.mentions import MOST_NAME_CHARS, MOST_WORDS, key_of
-from familiar_cli.text import harmless
+from familiar_cli.text import harmless, is_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,7 @@ def checked(name: str) -> str:
         UsageError: It can be no name.
     """
     shown = " ".join(harmless(name).split())
-    if not key_of(shown):
+    if not key_of(shown) or not is_visible(shown):
         raise UsageError(
             f"{shown[:MOST_NAME_CHARS]!r} can be no name: one has a letter, a digit or a sign, at "
             f"most {MOST_WORDS} words and {MOST_NAME_CHARS} characters",

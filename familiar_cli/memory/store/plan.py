@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from familiar_cli.memory.store.files import Signature, Tree
-    from familiar_cli.memory.store.transactions import StagedStep
+    from familiar_cli.memory.store.transactions import Step
     from familiar_cli.memory.store.types import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlan:
+class Plan:
     """What a transaction comes to: the changes of files, sorted by path, and their summary.
 
     Args:
@@ -33,7 +33,7 @@ class WritePlan:
     leftovers: tuple[str, ...]
 
 
-def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WritePlan:
+def make_plan(tree: Tree, limits: Limits, steps: Iterable[Step]) -> Plan:
     """Follow `steps` on staged.
 
     Raises:
@@ -53,4 +53,4 @@ def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WriteP
     if result.written or result.deleted:
         staged.ignore_index()
     changes = tuple(change for change in staged.changes() if change.before != change.after)
-    return WritePlan(changes, result, staged.seen, tuple(staged.leftovers))
+    return Plan(changes, result, staged.seen, tuple(staged.leftovers))

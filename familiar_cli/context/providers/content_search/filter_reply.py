@@ -28,7 +28,7 @@ _WRAPPING: Final = " \t\r\n.()[]<>*_`\"'-–—"
 
 
 @dataclass(frozen=True, slots=True)
-class FilterChoice:
+class Reply:
     """What a reply means.
 
     Args:
@@ -44,7 +44,7 @@ class FilterChoice:
     is_cut: bool = False
 
 
-def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> FilterChoice:
+def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Reply:
     """Return what a reply means.
 
     Args:
@@ -56,11 +56,11 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
     said = "".join("\n" if line.is_fence else line.text for line in lines)
     parts = _parts(said)
     if not parts:
-        return FilterChoice("malformed", "its reply has neither ANSWER nor ESCALATE")
+        return Reply("malformed", "its reply has neither ANSWER nor ESCALATE")
     if "answer" in parts and (parts["answer"] or "escalate" not in parts or forced):
         return _answer(parts["answer"], is_cut=is_cut)
     if forced:
-        return FilterChoice("malformed", "it asked for a second search")
+        return Reply("malformed", "it asked for a second search")
     return _escalation(parts["escalate"])
 
 
@@ -80,21 +80,21 @@ def _told(text: str) -> str:
     return "" if text.strip(_WRAPPING).lower() in _NOTHING else text.strip()
 
 
-def _answer(text: str, *, is_cut: bool) -> FilterChoice:
+def _answer(text: str, *, is_cut: bool) -> Reply:
     if not text:
-        return FilterChoice("nothing")
+        return Reply("nothing")
     if not is_cut:
-        return FilterChoice("answer", text)
+        return Reply("answer", text)
     ends = list(sentence_ends(text))
-    return FilterChoice("answer", text[: ends[-1]].strip() if ends else text, is_cut=True)
+    return Reply("answer", text[: ends[-1]].strip() if ends else text, is_cut=True)
 
 
-def _escalation(said: str) -> FilterChoice:
+def _escalation(said: str) -> Reply:
     found = _GREP.search(said)
     pattern = _pattern(said[found.end() :]) if found else ""
     if not found or not pattern:
-        return FilterChoice("malformed", "it wants to search, and does not say for what")
-    return FilterChoice("escalate", said[: found.start()].strip(" ;\n"), pattern)
+        return Reply("malformed", "it wants to search, and does not say for what")
+    return Reply("escalate", said[: found.start()].strip(" ;\n"), pattern)
 
 
 def _pattern(said: str) -> str:
