@@ -119,6 +119,8 @@ def _line(kept: Kept, channel_id: str) -> dict[str, Any]:
         return dict(json.loads(kept.raw)) | where
     turn = kept.turn
     line: dict[str, Any] = {"role": turn.role, "content": turn.content, "at": iso(turn.at)}
+    if kept.message_id:
+        line["id"] = kept.message_id
     if turn.author is not None:
         line["author"] = _author(turn.author)
     if turn.hidden or turn.role == "system":

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.bringing import Bringing, ImportedChat, Wish
 from familiar_cli.bootstrap.chats.detect import SUFFIXES, read_chats
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.chats.sources import Source
     from familiar_cli.bootstrap.chats.types import Reading, Skip
     from familiar_cli.history.store import HistoryStore
+
+
+_MEND: Final = "Mend those and run the same command again: what is there is not added twice."
+_NEVER_REWRITTEN: Final = (
+    "Turns are never rewritten. `familiar hear --at TIME` adds a message at its time."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +63,17 @@ class Imported:
         if self.failed and not self.chats:
             return self.failed[0].error
         damaged = sum(chat.damaged for chat in self.chats)
+        changed = sum(chat.changed for chat in self.chats)
+        inserted = sum(chat.inserted for chat in self.chats)
         what = [f"{len(self.failed)} not imported"] if self.failed else []
-        what += [f"{damaged} damaged line{'s' if damaged > 1 else ''} left out"] if damaged else []
+        what += [f"{_lines(damaged, 'damaged ')} left out"] if damaged else []
+        what += [f"{_lines(changed, 'changed ')} left as imported before"] if changed else []
+        what += [f"{_lines(inserted)} between imported ones left out"] if inserted else []
         if not what:
             return None
         return PartialError(
             f"Not everything was imported: {', '.join(what)}",
-            hint="Mend those and run the same command again: what is there is not added twice.",
+            hint=_MEND if self.failed or damaged else _NEVER_REWRITTEN,
         )
 
 
@@ -166,6 +176,10 @@ def _find(
         except FamiliarError as error:
             failed.append(NotImported(name, error))
     return chats, failed
+
+
+def _lines(count: int, kind: str = "") -> str:
+    return f"{count} {kind}line{'s' if count > 1 else ''}"
 
 
 def _bad_part(name: str, part: Skip) -> FamiliarError:

@@ -34,7 +34,6 @@ WATERMARK: Final = f"fulltext-{VERSION}"
 MOST_RANKED: Final = 10_000
 """A word that stands in more turns than this is common."""
 
-_COLUMNS: Final = ", ".join(f"turns.{name}" for name in SELECTED.split(", "))
 _PAGE: Final = 5000  # turns that are added in one transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
@@ -167,13 +166,13 @@ def _ranked(
     wanted, oldest = affordable(connection, wanted)
     where, values = span.where()
     sql = (
-        f"SELECT {_COLUMNS}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
+        f"SELECT {SELECTED}, rank FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
         f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY rank LIMIT ?"
     )
     if where:
         return connection.execute(sql, (wanted, oldest, *values, limit)).fetchall()
     sql = (  # ranked before turns are read: a turn is a hundred times larger than its rank
-        f"SELECT {_COLUMNS}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
+        f"SELECT {SELECTED}, score FROM (SELECT rowid AS found, rank AS score FROM turns_fts "  # noqa: S608
         "WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?) "
         "JOIN turns ON turns.id = found ORDER BY score, turns.id DESC"
     )

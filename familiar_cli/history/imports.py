@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.history.matching import Incoming, Matching, Verdict, identity_of
+from familiar_cli.history.messages import find, note_id
 from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row, unpack
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
 
 KIND: Final = "import"
 """The kind of a chat that was brought in from a file."""
@@ -100,8 +102,10 @@ class Appender:
         self._origin = origin
         self._tail: int | None = None
 
-    def add(self, batch: Sequence[Incoming]) -> None:
-        """Write `batch` down: all of it, or nothing.
+    def add(self, batch: Sequence[Incoming]) -> list[Verdict]:
+        """Write down what is new in `batch`: all of it, or nothing. Return a verdict for each line.
+
+        A line is not new if a message with its id is there by now, from this chat or elsewhere.
 
         Raises:
             RefusedError: The channel goes on after the first of the lines was said.
@@ -112,7 +116,10 @@ class Appender:
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             chat_id = _chat_id(connection, self._channel_id, self._origin)
             self._check_end(connection, chat_id, batch[0])
-            self._tail = _insert(connection, chat_id, batch)
+            verdicts = _by_id(connection, batch)
+            fresh = [line for line, known in zip(batch, verdicts, strict=True) if not known]
+            self._tail = _insert(connection, chat_id, fresh) if fresh else self._tail
+            return verdicts
 
     def note_head(self) -> None:
         """Keep what the source says of the chat as a whole, though it has no new line."""
@@ -172,6 +179,20 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: Origin) ->
     return int(connection.execute(sql, tuple(map(pack, texts))).fetchone()[0])
 
 
+def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[Verdict]:
+    """Return for each line whether a message with its id is new, there, or there in other words."""
+    seen: dict[str, Turn] = {}
+    verdicts = []
+    for line in batch:
+        turn, key = line.turn, line.message_id
+        known = find(connection, turn.channel_id, key)
+        earlier = known or seen.get(key)
+        if key:
+            seen.setdefault(key, turn)
+        verdicts.append(Verdict.of_known(earlier, turn) if earlier else Verdict.new)
+    return verdicts
+
+
 def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incoming]) -> int:
     """Write turns and what belongs to them; return the last turn's id."""
     sql = (
@@ -184,6 +205,8 @@ def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incomi
         _TURNS, [(number, *to_row(line.turn), int(line.turn.hidden)) for number, line in numbered]
     )
     connection.executemany(_EXTRAS, [_extras(number, chat_id, line) for number, line in numbered])
+    for number, line in numbered:
+        note_id(connection, line.turn.channel_id, line.message_id, number)
     return first + len(batch) - 1
 
 

@@ -1,7 +1,7 @@
 """Which turn a line of a chat is: the same, an earlier wording of it, or none.
 
-A line is known by its identity: a digest of its channel, and of who said what when in the words of
-the source.
+A line is known by the id that the source gives the message; where there is none, by its identity:
+a digest of its channel, and of who said what when in the words of the source.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.history.messages import find
 from familiar_cli.history.rows import in_ms, pack, unpack
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Mapping
 
     from familiar_cli.history.types import Turn
 
 _NEARBY: Final = 8  # turns among which the earlier wording of an edited line is looked for
 _MANY: Final = 100  # turns with one identity
+_KNOWN: Final = (
+    "SELECT turn_id, author_platform, author_user_id, raw FROM turn_extras "
+    "JOIN turns ON id = turn_id WHERE identity = ?"
+)
 
 
 class Verdict(IntEnum):
@@ -32,6 +38,13 @@ class Verdict(IntEnum):
     details_changed = 2
     edited = 3
     inserted = 4
+
+    @classmethod
+    def of_known(cls, stored: Turn, said: Turn) -> Verdict:
+        """Return what a message is whose id is there already."""
+        same = (stored.role, stored.content) == (said.role, said.content)
+        by_one = not (stored.author and said.author) or _person(stored) == _person(said)
+        return cls.there if same and by_one else cls.edited
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,8 @@ class Incoming:
         estimated: The source had no time that could be read; the turn's was guessed.
         raw: The line as it came, in JSON.
         others: Other wordings that the source keeps of it.
+        message_id: The source's id of the message; empty: it gives none.
+        names_speaker: The source says who it was; else only the turn's author does.
     """
 
     turn: Turn
@@ -51,6 +66,8 @@ class Incoming:
     estimated: bool
     raw: str
     others: tuple[str, ...] = ()
+    message_id: str = ""
+    names_speaker: bool = True
 
 
 class Matching:
@@ -65,36 +82,63 @@ class Matching:
 
     def verdict(self, line: Incoming) -> Verdict:
         """Return what the next line is to the channel; `inserted` is not told from `new`."""
+        named = find(self._connection, self._channel_id, line.message_id)
+        if named:
+            self._pass_to(named.id)
+            return Verdict.of_known(named, line.turn)
         identity = identity_of(self._channel_id, line.fingerprint)
-        found = self._ahead(identity, line.raw) or self._behind(identity, line.raw)
-        if found:
-            return (
-                Verdict.there if found[1] or _same(found[2], line.raw) else Verdict.details_changed
-            )
+        raw = self._ahead(identity, line) or self._behind(identity, line)
+        if raw is not None:
+            return Verdict.there if _same(raw, line.raw) else Verdict.details_changed
         return Verdict.edited if self._is_edit(line) else Verdict.new
 
-    def _ahead(self, identity: bytes, raw: str) -> tuple[int, int, str | bytes] | None:
-        sql = (
-            "SELECT turn_id, raw = ?, raw FROM turn_extras WHERE identity = ? AND turn_id > ? "
-            "ORDER BY turn_id LIMIT 1"
-        )
-        found = self._connection.execute(sql, (pack(raw), identity, self._cursor)).fetchone()
-        if found is None:
-            return None
-        if found[0] > self._cursor + 1:
-            self._passed.append((self._cursor + 1, found[0]))
-        self._cursor = found[0]
-        return tuple(found)
+    def _ahead(self, identity: bytes, line: Incoming) -> str | None:
+        """Return what the source said of the next turn that is the line; None: there is none."""
+        sql = f"{_KNOWN} AND turn_id > ? ORDER BY turn_id LIMIT ?"
+        rows = self._connection.execute(sql, (identity, self._cursor, _MANY))
+        for turn_id, platform, user_id, raw in rows:
+            if self._may_be(turn_id, (platform, user_id), unpack(raw), line):
+                self._pass_to(turn_id)
+                return unpack(raw)
+        return None
 
-    def _behind(self, identity: bytes, raw: str) -> tuple[int, int, str | bytes] | None:
+    def _behind(self, identity: bytes, line: Incoming) -> str | None:
+        """Return what the source said of an earlier turn that no other line is; or None."""
         if not self._passed:
             return None
-        sql = (
-            "SELECT turn_id, raw = ?, raw FROM turn_extras WHERE identity = ? AND turn_id < ? "
-            "ORDER BY turn_id DESC LIMIT ?"
-        )
-        rows = self._connection.execute(sql, (pack(raw), identity, self._cursor, _MANY))
-        return next((row for row in rows if self._take(row[0])), None)
+        sql = f"{_KNOWN} AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
+        rows = self._connection.execute(sql, (identity, self._cursor, _MANY))
+        for turn_id, platform, user_id, raw in rows:
+            fits = self._may_be(turn_id, (platform, user_id), unpack(raw), line)
+            if fits and self._take(turn_id):
+                return unpack(raw)
+        return None
+
+    def _may_be(
+        self, turn_id: int, author: tuple[object, object], raw: str, line: Incoming
+    ) -> bool:
+        """Tell whether a turn with the identity of a line may be the line."""
+        if not line.names_speaker and not _is_by(author, line.turn):
+            return False
+        if not line.message_id:
+            return True
+        other = self._message_id(turn_id, raw)
+        return other == line.message_id if other else not line.estimated
+
+    def _message_id(self, turn_id: int, raw: str) -> str:
+        """Return the id of an imported message; one imported long ago has it in its line only."""
+        sql = "SELECT message_id FROM message_ids WHERE turn_id = ?"
+        found = self._connection.execute(sql, (turn_id,)).fetchone()
+        return unpack(found[0]) if found else stated_id(json.loads(raw))
+
+    def _pass_to(self, turn_id: int) -> None:
+        """Go on after a turn; if it stands behind, only note that a line was matched with it."""
+        if turn_id <= self._cursor:
+            self._take(turn_id)
+            return
+        if turn_id > self._cursor + 1:
+            self._passed.append((self._cursor + 1, turn_id))
+        self._cursor = turn_id
 
     def _take(self, turn_id: int) -> bool:
         place = bisect_right(self._passed, (turn_id, 2**63)) - 1
@@ -108,32 +152,57 @@ class Matching:
     def _is_edit(self, line: Incoming) -> bool:
         """Tell whether one of the next turns is an earlier wording of the line."""
         sql = (
-            "SELECT id, role, at_ms, content, estimated FROM turns "
-            "JOIN turn_extras ON id = turn_id WHERE channel_id = ? AND id > ? ORDER BY id LIMIT ?"
+            "SELECT id, raw, author_platform, author_user_id, role, at_ms, content, estimated "
+            "FROM turns JOIN turn_extras ON id = turn_id "
+            "WHERE channel_id = ? AND id > ? ORDER BY id LIMIT ?"
         )
         start = max(self._cursor, self._edited)
         values = (pack(self._channel_id), start, _NEARBY)
         for place, row in enumerate(self._connection.execute(sql, values).fetchall()):
-            if _is_wording(row, line, first=not place):
+            if self._is_wording(row, line, follows=bool(self._cursor) and not place):
                 self._edited = row[0]
                 return True
         return False
 
+    def _is_wording(self, row: tuple[Any, ...], line: Incoming, *, follows: bool) -> bool:
+        """Tell whether a turn is an earlier wording of a line.
 
-def _is_wording(row: tuple[Any, ...], line: Incoming, *, first: bool) -> bool:
-    _, role, at_ms, content, estimated = row
-    if unpack(role) != line.turn.role:
-        return False
-    if unpack(content) in line.others:
-        return True
-    if line.estimated or estimated:  # without a time, only the place is left
-        return bool(line.estimated and estimated and first)
-    return bool(at_ms == in_ms(line.turn.at))
+        Args:
+            row: The turn.
+            line: The line.
+            follows: The turn is the next one after a known line.
+        """
+        turn_id, raw, platform, user_id, role, at_ms, content, estimated = row
+        if unpack(role) != line.turn.role or not _is_by((platform, user_id), line.turn):
+            return False
+        if unpack(content) in line.others:
+            return True
+        if line.message_id:
+            return self._message_id(turn_id, unpack(raw)) == line.message_id
+        if line.estimated or estimated:  # without a time, only the place is left
+            return bool(line.estimated and estimated and follows)
+        return bool(at_ms == in_ms(line.turn.at))
 
 
-def _same(stored: str | bytes, raw: str) -> bool:
+def stated_id(value: Mapping[str, Any]) -> str:
+    """Return the id that a plain line gives its message; empty: none."""
+    given = value.get("id")
+    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
+
+
+def _is_by(author: tuple[object, object], turn: Turn) -> bool:
+    """Tell whether a stored platform and user id are those of a turn's author."""
+    return author == tuple(map(pack, _person(turn)))
+
+
+def _person(turn: Turn) -> tuple[str | None, str | None]:
+    who = turn.author
+    return (who.platform, who.user_id) if who else (None, None)
+
+
+def _same(stored: str, raw: str) -> bool:
     """Tell whether two lines of JSON mean the same."""
-    return bool(json.loads(stored) == json.loads(raw))
+    return stored == raw or bool(json.loads(stored) == json.loads(raw))
 
 
 def identity_of(channel_id: str, fingerprint: bytes) -> bytes:

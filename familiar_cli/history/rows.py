@@ -23,8 +23,14 @@ COLUMNS: Final = (
     "source",
     "partial",
 )
-SELECTED: Final = f"id, {', '.join(COLUMNS)}, hidden"
-"""What `to_turn` reads."""
+SELECTED: Final = (
+    f"{', '.join(f'turns.{name}' for name in ('id', *COLUMNS, 'hidden'))}, "  # noqa: S608
+    "(SELECT reply_to FROM replies WHERE replies.turn_id = turns.id)"
+)
+"""What `to_turn` reads from `turns`."""
+
+INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
+"""Writes a turn down, given what `to_row` returns."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Row = tuple[Any, ...]
@@ -52,13 +58,14 @@ def to_row(turn: Turn) -> Row:
 
 
 def to_turn(row: Row) -> Turn:
-    """Return the turn that the values of `SELECTED` stand for; `hidden` may be missing.
+    """Return the turn that the values of `SELECTED` stand for, or those of id and `COLUMNS`.
 
     Raises:
         DamagedRowError: They stand for none.
     """
     turn_id, channel_id, platform, user_id, username, display_name, role, content, *rest = row
-    at_ms, modality, source, partial, *hidden = rest
+    at_ms, modality, source, partial, *more = rest
+    hidden, reply_to = more or (0, None)
     author = None
     if platform is not None:
         author = to_author((platform, user_id, username, display_name))
@@ -72,7 +79,8 @@ def to_turn(row: Row) -> Turn:
         modality=unpack(modality),
         source=unpack(source),
         partial=bool(partial),
-        hidden=any(hidden),
+        hidden=bool(hidden),
+        reply_to=None if reply_to is None else to_number(reply_to),
     )
 
 

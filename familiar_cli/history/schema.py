@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import extras, legacy, speakers, summaries
+from familiar_cli.history import extras, legacy, messages, speakers, summaries
 from familiar_cli.history.rows import DamagedRowError
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
@@ -82,6 +82,9 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     connection = connect(path, busy_timeout_s)
     try:
         _bring_up_to_date(connection, path)
+        if not messages.are_there(connection):
+            with transaction(connection):
+                messages.add(connection)
         connection.execute("PRAGMA journal_mode = WAL")
     except BaseException:
         connection.close()
@@ -104,6 +107,8 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
     try:
         if _checked_version(connection, path) == len(MIGRATIONS):
+            if not messages.are_there(connection):
+                messages.add_empty(connection)
             return connection
     except BaseException:
         connection.close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.history.arranging import by_time
 from familiar_cli.history.rows import SELECTED, in_ms, pack, to_turn, unpack
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 _PAGE: Final = 1000  # turns that are read at once
 _BITS: Final = 63
 _KEPT: Final = (
-    f"SELECT {', '.join(f'turns.{name}' for name in SELECTED.split(', '))}, "  # noqa: S608
-    "format, estimated, raw FROM turns "
-    "LEFT JOIN turn_extras ON turn_id = turns.id LEFT JOIN chats ON chats.id = chat_id"
+    f"SELECT {SELECTED}, message_id, format, estimated, raw FROM turns "  # noqa: S608
+    "LEFT JOIN turn_extras ON turn_extras.turn_id = turns.id "
+    "LEFT JOIN chats ON chats.id = chat_id "
+    "LEFT JOIN message_ids ON message_ids.turn_id = turns.id"
 )
 
 
@@ -58,12 +60,14 @@ class Kept:
         format: The format of the chat that it was imported from; empty: it was said here.
         estimated: Its time is a guess.
         raw: What the source said, in JSON; empty: nothing.
+        message_id: What its platform calls it; empty: nobody said.
     """
 
     turn: Turn
     format: str = ""
     estimated: bool = False
     raw: str = ""
+    message_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,15 @@ def select(history: HistoryStore, span: Span) -> Iterator[Kept]:
 def newest(
     history: HistoryStore, span: Span, limit: int, before_id: int | None = None
 ) -> list[Kept]:
-    """Return the newest `limit` of the turns that are meant, oldest first."""
+    """Return the newest `limit` of the turns that are meant, oldest first.
+
+    What was heard later than it was said stands where it was said.
+    """
     where, values = span.where()
     end = 2**_BITS - 1 if before_id is None else before_id
     sql = f"{_KEPT} WHERE turns.id < ?{where} ORDER BY turns.id DESC LIMIT ?"
-    return [_kept(row) for row in _rows(history, sql, (end, *values, max(limit, 0)))][::-1]
+    found = [_kept(row) for row in _rows(history, sql, (end, *values, max(limit, 0)))]
+    return by_time(found[::-1], _turn)
 
 
 def around(history: HistoryStore, turn: Turn, before: int, after: int) -> list[Kept]:
@@ -106,7 +114,7 @@ def around(history: HistoryStore, turn: Turn, before: int, after: int) -> list[K
     above = newest(history, Span(turn.channel_id), before + 1, turn.id + 1)
     sql = f"{_KEPT} WHERE turns.channel_id = ? AND turns.id > ? ORDER BY turns.id LIMIT ?"
     below = _rows(history, sql, (pack(turn.channel_id), turn.id, max(after, 0)))
-    return [*above, *map(_kept, below)]
+    return by_time([*above, *map(_kept, below)], _turn)
 
 
 def imported_from(history: HistoryStore, channel_id: str) -> list[ImportedFrom]:
@@ -121,8 +129,13 @@ def _rows(history: HistoryStore, sql: str, values: tuple[Any, ...]) -> list[tupl
         return connection.execute(sql, values).fetchall() if connection else []
 
 
+def _turn(kept: Kept) -> Turn:
+    return kept.turn
+
+
 def _kept(row: tuple[Any, ...]) -> Kept:
-    *turn, source, estimated, raw = row
+    *turn, stated_id, source, estimated, raw = row
+    kept = Kept(to_turn(tuple(turn)), message_id="" if stated_id is None else unpack(stated_id))
     if source is None:
-        return Kept(to_turn(tuple(turn)))
-    return Kept(to_turn(tuple(turn)), unpack(source), bool(estimated), unpack(raw))
+        return kept
+    return replace(kept, format=unpack(source), estimated=bool(estimated), raw=unpack(raw))

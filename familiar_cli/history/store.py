@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
+from familiar_cli.history.messages import insert
 from familiar_cli.history.rows import (
-    COLUMNS,
+    INSERT,
     SELECTED,
     from_ms,
     in_ms,
@@ -40,7 +41,6 @@ WRITER: Final = "memory_writer"
 GREETING: Final = "greeting"
 """The source of a turn with which the familiar opened a channel."""
 
-_INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
 _BITS: Final = 63  # of an id, without its sign
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 
@@ -72,10 +72,25 @@ class HistoryStore:
         modality: str = "text",
         source: str = "cli",
         partial: bool = False,
+        message_id: str = "",
+        reply_to: int | None = None,
     ) -> Turn:
         """Write a turn down, and return it once it is durable.
 
+        Args:
+            channel_id: Where it was said.
+            role: As what a model is shown it.
+            content: The words.
+            author: Who said it; None is the familiar.
+            at: When; None: now.
+            modality: `text` or `voice`.
+            source: What writes it down.
+            partial: It broke off before its end.
+            message_id: What the platform calls it; no two turns of a channel share an id.
+            reply_to: The turn that it replies to.
+
         Raises:
+            ConflictError: The channel has a turn with that message id.
             LockedError: Another process kept writing for too long.
             BadInputError: The file is no history.
             RefusedError: A newer version of this program wrote the file.
@@ -83,8 +98,8 @@ class HistoryStore:
         """
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
-        with self.use(create=True) as connection:
-            return replace(turn, id=connection.execute(_INSERT, to_row(turn)).lastrowid)
+        with self.change() as connection:
+            return insert(connection, replace(turn, reply_to=reply_to), message_id)
 
     def begin(
         self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"
@@ -101,7 +116,7 @@ class HistoryStore:
         turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
         unless = " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?)"
         with self.use(create=True) as connection:
-            cursor = connection.execute(_INSERT + unless, (*to_row(turn), pack(channel_id)))
+            cursor = connection.execute(INSERT + unless, (*to_row(turn), pack(channel_id)))
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
     def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:

@@ -28,6 +28,7 @@ class Turn:
         source: What wrote it down, e.g. `cli`, `greeting`, `legacy`.
         partial: It broke off before its end.
         hidden: It is kept, and no model is shown it.
+        reply_to: The turn that it replies to; None: it replies to none, or nobody wrote it down.
     """
 
     id: int
@@ -40,6 +41,7 @@ class Turn:
     source: str
     partial: bool
     hidden: bool = False
+    reply_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,6 +204,8 @@ def _turn_data(kept: Kept) -> dict[str, Any]:
         "source": turn.source,
         "partial": turn.partial,
         "hidden": turn.hidden,
+        "reply_to": turn.reply_to,
+        "message_id": kept.message_id or None,
     }
 
 

@@ -52,6 +52,8 @@ class ImportedChat:
         skipped: Lines that were left out; at most `MAX_NAMED`.
         skipped_count: How many were left out.
         damaged: How many of them are no messages.
+        changed: How many of them are there in other words.
+        inserted: How many of them came in between turns that are there.
         estimated_times: How many added turns have a time that is a guess.
         hidden: How many added turns no model is shown.
         aside: How many messages of other branches are kept beside the turns.
@@ -66,6 +68,8 @@ class ImportedChat:
     skipped: tuple[Skip, ...]
     skipped_count: int
     damaged: int
+    changed: int
+    inserted: int
     estimated_times: int
     hidden: int
     aside: int
@@ -113,7 +117,7 @@ class Bringing:
         self._on_progress = on_progress
         self._channel = wish.channel
         self._verdicts = bytearray()
-        self._waiting: list[Incoming] = []
+        self._waiting: list[Message] = []
         self._waiting_chars = 0
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skip] = []
@@ -149,10 +153,13 @@ class Bringing:
             format=self._chat.format,
             channel=self._channel,
             imported=self.imported,
-            already_there=self._counts["there"],
+            already_there=self._counts[Verdict.there.name]
+            + self._counts[Verdict.details_changed.name],
             skipped=tuple(self._skipped),
             skipped_count=self._counts["skipped"],
             damaged=self._counts["damaged"],
+            changed=self._counts[Verdict.edited.name],
+            inserted=self._counts[Verdict.inserted.name],
             estimated_times=self._counts["estimated"],
             hidden=self._counts["hidden"],
             aside=self._chat.aside,
@@ -181,11 +188,16 @@ class Bringing:
                 yield _incoming(found, self._channel)
 
     def _take(self, message: Message, verdict: Verdict) -> None:
-        if verdict in {Verdict.there, Verdict.details_changed}:
-            self._counts["there"] += 1
         if verdict is Verdict.new:
-            self._waiting.append(_incoming(message, self._channel))
+            self._waiting.append(message)
             self._waiting_chars += len(message.raw)
+        else:
+            self._count(message, verdict)
+
+    def _count(self, message: Message, verdict: Verdict) -> None:
+        self._counts[verdict.name] += 1
+        if verdict is Verdict.new:
+            self.imported += 1
             self._counts["estimated"] += message.estimated
             self._counts["hidden"] += message.hidden
         elif verdict in _REASONS:
@@ -198,9 +210,11 @@ class Bringing:
             self._skipped.append(skip)
 
     def _write(self, appender: Appender) -> None:
+        verdicts = [Verdict.new] * len(self._waiting)
         if self._waiting and not self._wish.dry_run:
-            appender.add(self._waiting)
-        self.imported += len(self._waiting)
+            verdicts = appender.add([_incoming(m, self._channel) for m in self._waiting])
+        for message, verdict in zip(self._waiting, verdicts, strict=True):
+            self._count(message, verdict)
         self._waiting, self._waiting_chars = [], 0
 
     def _check_any(self, messages: int) -> None:
@@ -227,4 +241,12 @@ def _incoming(message: Message, channel_id: str) -> Incoming:
         partial=message.partial,
         hidden=message.hidden,
     )
-    return Incoming(turn, message.fingerprint, message.estimated, message.raw, message.others)
+    return Incoming(
+        turn,
+        message.fingerprint,
+        message.estimated,
+        message.raw,
+        message.others,
+        message.message_id,
+        names_speaker=bool(message.speaker) or message.role != "user",
+    )

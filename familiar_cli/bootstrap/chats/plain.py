@@ -15,6 +15,7 @@ from familiar_cli.bootstrap.chats.sources import json_lines, read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import PLAIN, Chat, Message, Skip
 from familiar_cli.errors import UsageError
+from familiar_cli.history.matching import stated_id
 from familiar_cli.identity import Author, parse_author
 from familiar_cli.text import str_or_empty
 
@@ -132,6 +133,7 @@ class _Reader:
             others=tuple(t for t in _listed(value.get("alternatives")) if t),
             modality="voice" if value.get("modality") == "voice" else "text",
             partial=bool(value.get("partial")),
+            message_id=stated_id(value),
         )
 
     def _author(self, value: Mapping[str, Any]) -> Author:

@@ -43,6 +43,7 @@ class Message:
         modality: `text` or `voice`.
         partial: It broke off before its end.
         estimated: `at` is a guess.
+        message_id: What the source calls the message; empty: nothing.
     """
 
     line: int
@@ -58,6 +59,7 @@ class Message:
     modality: str = "text"
     partial: bool = False
     estimated: bool = False
+    message_id: str = ""
 
     @property
     def fingerprint(self) -> bytes:

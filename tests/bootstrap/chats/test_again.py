@@ -157,8 +157,9 @@ def test_somebody_who_speaks_meanwhile_stops_the_import(store, tmp_path, monkeyp
     add = Appender.add
 
     def interrupted(self, batch):
-        add(self, batch)
+        verdicts = add(self, batch)
         store.append("c", "user", "Me too!")
+        return verdicts
 
     monkeypatch.setattr(Appender, "add", interrupted)
     done = bring(store, save(tmp_path / "c.jsonl", *talk(6)))
@@ -185,7 +186,8 @@ def test_a_killed_import_is_taken_up_by_the_next(tmp_path) -> None:
         "bringing._BATCH = 100\n"
         "add = Appender.add\n"
         "def slow(self, batch):\n"
-        "    add(self, batch); print('batch', flush=True); time.sleep(0.2)\n"
+        "    found = add(self, batch); print('batch', flush=True); time.sleep(0.2)\n"
+        "    return found\n"
         "Appender.add = slow\n"
         "from tests.support.chats import bring\n"
         "from familiar_cli.history import HistoryStore\n"

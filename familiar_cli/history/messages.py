@@ -1,0 +1,137 @@
+"""What is known of a turn besides its words: its id on a platform, and which turn it replies to.
+
+Both stand in tables beside the turns. An older history gets them when it is opened, and an older
+program passes them over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import ConflictError
+from familiar_cli.history.rows import INSERT, SELECTED, pack, to_row, to_turn
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+
+HEARD: Final = "hear"
+"""The source of a turn that was kept without a reply, perhaps later than it was said."""
+
+NAMES: Final = ("message_ids", "replies")
+TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS message_ids (
+        channel_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        turn_id INTEGER NOT NULL UNIQUE,
+        PRIMARY KEY (channel_id, message_id)
+    )""",
+    """CREATE TABLE IF NOT EXISTS replies (
+        turn_id INTEGER PRIMARY KEY,
+        reply_to INTEGER NOT NULL
+    )""",
+)
+_INDEX: Final = "CREATE INDEX IF NOT EXISTS replies_by_question ON replies (reply_to)"
+_TRIGGER: Final = """CREATE TRIGGER IF NOT EXISTS {table}_are_never_{done} BEFORE {change}
+    ON {table} BEGIN SELECT RAISE(ABORT, 'what a turn is to others is never {done}'); END"""
+_OF_ID: Final = (
+    f"SELECT {SELECTED} FROM turns JOIN message_ids ON message_ids.turn_id = turns.id "  # noqa: S608
+    "WHERE message_ids.channel_id = ? AND message_id = ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message that is kept; `is_new` unless it was kept before, under the same id."""
+
+    turn: Turn
+    is_new: bool
+
+
+def are_there(connection: sqlite3.Connection) -> bool:
+    """Tell whether a history has the tables."""
+    marks = ", ".join("?" * len(NAMES))
+    sql = f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ({marks})"  # noqa: S608
+    return bool(connection.execute(sql, NAMES).fetchone()[0] == len(NAMES))
+
+
+def add(connection: sqlite3.Connection) -> None:
+    """Make the tables of a history that has none."""
+    for statement in (*TABLES, _INDEX):
+        connection.execute(statement)
+    for table in NAMES:
+        for change, done in (("UPDATE", "changed"), ("DELETE", "deleted")):
+            connection.execute(_TRIGGER.format(table=table, change=change, done=done))
+
+
+def add_empty(connection: sqlite3.Connection) -> None:
+    """Make tables that hold nothing and go with the connection; the file cannot be written to."""
+    for statement in TABLES:
+        connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+
+
+def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
+    """Write a turn down with what is known of it, and return it with its number.
+
+    Raises:
+        ConflictError: The channel has another turn with that message id.
+    """
+    known = find(connection, turn.channel_id, message_id)
+    if known:
+        raise ConflictError(
+            f"Message {message_id!r} of channel {turn.channel_id!r} is already kept as turn "
+            f"{known.id}; nothing was added"
+        )
+    turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
+    note_id(connection, turn.channel_id, message_id, turn.id)
+    if turn.reply_to is not None:
+        connection.execute("INSERT INTO replies VALUES (?, ?)", (turn.id, turn.reply_to))
+    return turn
+
+
+def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:
+    """Write down which message a turn is; an empty id is none."""
+    if message_id:
+        values = (pack(channel_id), pack(message_id), turn_id)
+        connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
+
+
+def find(connection: sqlite3.Connection, channel_id: str, message_id: str) -> Turn | None:
+    """Return the turn of a channel with a message id; None: there is none."""
+    if not message_id:
+        return None
+    row = connection.execute(_OF_ID, (pack(channel_id), pack(message_id))).fetchone()
+    return to_turn(row) if row else None
+
+
+def of_id(history: HistoryStore, channel_id: str, message_id: str) -> Turn | None:
+    """Return the turn of a channel with a message id; None: there is none."""
+    with history.use(create=False) as connection:
+        return find(connection, channel_id, message_id) if connection else None
+
+
+def hear(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
+    """Keep a message that wants no reply; one whose id is there already is not added again.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        known = find(connection, turn.channel_id, message_id)
+        if known:
+            return Heard(known, is_new=False)
+        return Heard(insert(connection, turn, message_id), is_new=True)
+
+
+def whole_reply(history: HistoryStore, turn_id: int) -> Turn | None:
+    """Return the reply to a turn that did not break off; None: there is none."""
+    sql = (
+        f"SELECT {SELECTED} FROM turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
+        "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC LIMIT 1"
+    )
+    with history.use(create=False) as connection:
+        row = connection.execute(sql, (turn_id,)).fetchone() if connection else None
+    return to_turn(row) if row else None
