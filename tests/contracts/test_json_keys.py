@@ -111,7 +111,7 @@ def test_a_failure_prints_the_same_envelope(root, argv, code, exit_code) -> None
     result = run(*argv, "--json")
     printed = json.loads(result.stdout)
     assert set(printed) == ENVELOPE
-    assert (printed["status"], printed["data"], result.exit_code) == ("error", None, exit_code)
+    assert (printed["status"], printed["data"], result.exit_code) == ("error", {}, exit_code)
     (error,) = printed["errors"]
     assert set(error) == {"code", "message", "hint"}
     assert error["code"] == code
