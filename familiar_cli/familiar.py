@@ -140,6 +140,11 @@ class Familiar:
             channel_id, self.channels.read(channel_id), self._written, modality
         )
 
+    @property
+    def kept_private(self) -> frozenset[str]:
+        """The channels whose words and names are told nowhere else."""
+        return frozenset() if self.config.memory_writer.dm == "share" else self.channels.private()
+
     def channel_label(self, channel_id: str) -> str:
         """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
         from familiar_cli.config.channel_kinds import ChannelContext

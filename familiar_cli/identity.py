@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from familiar_cli.errors import UsageError
-from familiar_cli.text import slugify
+from familiar_cli.text import one_line, slugify
 
 _PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
@@ -59,6 +59,12 @@ class Who:
     name: str
     voice: str = ""
     texts: tuple[str, ...] = ()
+
+
+def handle_of(slug: str) -> str:
+    """Return an account as a text names it, by the slug: `discord 42`."""
+    platform, dash, user_id = slug.partition("-")
+    return one_line(f"{platform} {unquote(user_id)}" if dash else slug)
 
 
 def parse_author(text: str, *, display_name: str | None = None) -> Author:

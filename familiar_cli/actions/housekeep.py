@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
+from familiar_cli.housekeeping.reading import quotes_private
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.housekeeping.types import Options
 from familiar_cli.jobs import in_thread
@@ -234,10 +235,14 @@ def _found(
 async def _judged(
     familiar: Familiar, findings: Sequence[Finding], run: str, on_wait: Callable[[str], None]
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
-    """Return what the model makes of the findings. Its failure takes none of them away."""
+    """Return what the model makes of the findings. Its failure takes none of them away.
+
+    Findings that quote what was said in private are not shown to it.
+    """
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.slots import check_usable
 
+    store = familiar.memory
     try:
         check_usable(familiar.slot(SLOT))
         model = familiar.model(SLOT, on_wait=on_wait)
@@ -251,7 +256,9 @@ async def _judged(
             structured=familiar.config.consolidation.structured,
             unchanged="the findings stand as they are",
         )
-        told = await judge(asker, findings)
+        shares = familiar.config.memory_writer.dm == "share"
+        shown = [n for n, f in enumerate(findings) if shares or not quotes_private(store, f)]
+        told = await judge(asker, [findings[n] for n in shown])
     except FamiliarError as error:
         return {}, error
-    return told.judgements, told.problem
+    return {shown[n]: judgement for n, judgement in told.judgements.items()}, told.problem

@@ -137,7 +137,7 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
-        found = statistics(familiar.history, familiar.counter.count, channel)
+        found = statistics(familiar.history, familiar.counter.count, channel, familiar.kept_private)
         name, zone = familiar.name, familiar.zone
     out = output(ctx)
     out.answer(found, lambda: print_page(stats_page(found, name, zone)) if found.turns else None)

@@ -40,10 +40,14 @@ RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
         SELECT last_id FROM speakers WHERE channel_id = ? ORDER BY last_id DESC LIMIT ?
     ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
 
-ALL: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")}, counted, at_ms FROM (
-        SELECT sum(turns) AS counted, max(last_id) AS last FROM speakers
+# `is_private` is a function of the connection. Who spoke in private alone has no names.
+ALL: Final = """SELECT person.author_platform, person.author_user_id, named.author_username,
+        named.author_display_name, counted, latest.at_ms FROM (
+        SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
+            max(CASE WHEN NOT is_private(channel_id) THEN last_id END) AS last_public FROM speakers
         GROUP BY author_platform, author_user_id
-    ) JOIN turns ON turns.id = last ORDER BY last DESC"""  # noqa: S608
+    ) AS person JOIN turns AS latest ON latest.id = last
+    LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
 
 SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.rows import from_ms, pack, to_author, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from familiar_cli.history.store import HistoryStore
@@ -87,7 +87,10 @@ def channel_counts(history: HistoryStore) -> tuple[ChannelCount, ...]:
 
 
 def statistics(
-    history: HistoryStore, count_tokens: Callable[[str], int], channel_id: str | None = None
+    history: HistoryStore,
+    count_tokens: Callable[[str], int],
+    channel_id: str | None = None,
+    private: Collection[str] = (),
 ) -> Statistics:
     """Return how much was said, in one channel or in all.
 
@@ -95,6 +98,7 @@ def statistics(
         history: The history.
         count_tokens: Counts the tokens of a text; used on a sample of the turns.
         channel_id: The channel.
+        private: Channels whose names stay there; see `HistoryStore.speakers`.
     """
     where = "" if channel_id is None else " WHERE channel_id = ?"
     values = () if channel_id is None else (pack(channel_id),)
@@ -105,20 +109,29 @@ def statistics(
         turns=turns,
         tokens=_tokens(history, count_tokens, (turns, chars or 0), where, values),
         channels=tuple(c for c in channels if channel_id in (None, c.channel)),
-        authors=_authors(history, where, values),
+        authors=_authors(history, where, values, private if channel_id is None else ()),
         months=_months(history, where, values),
     )
 
 
-def _authors(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple[AuthorCount, ...]:
+def _authors(
+    history: HistoryStore, where: str, values: tuple[Any, ...], private: Collection[str]
+) -> tuple[AuthorCount, ...]:
     sql = (
         "SELECT author_platform, author_user_id, author_username, author_display_name, count(*), "  # noqa: S608
         f"max(id) FROM turns{where}{' AND' if where else ' WHERE'} role != 'system' "
         "GROUP BY 1, 2 ORDER BY 5 DESC, 1, 2"
     )
-    return tuple(
+    counts = [
         AuthorCount(None if row[0] is None else to_author(row[:4]), row[4])
         for row in _rows(history, sql, values)
+    ]
+    if not private:
+        return tuple(counts)
+    named = {speaker.author.slug: speaker.author for speaker in history.speakers(private)}
+    return tuple(
+        replace(count, author=named.get(count.author.slug, count.author)) if count.author else count
+        for count in counts
     )
 
 

@@ -27,7 +27,7 @@ from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime
 
     from familiar_cli.history.rows import Row
@@ -197,9 +197,20 @@ class HistoryStore:
         """Return how many turns people, whoever they are, have said in a channel."""
         return self._number(SAID, (pack(channel_id),))
 
-    def speakers(self) -> list[Speaker]:
-        """Return everyone who ever spoke, in whatever channel, the latest first."""
-        return self._rows(ALL, (), lambda r: Speaker(to_author(r[:4]), r[4], from_ms(r[5])))
+    def speakers(self, private: Collection[str] = ()) -> list[Speaker]:
+        """Return everyone who ever spoke, in whatever channel, the latest first.
+
+        Args:
+            private: Channels whose names are told nowhere else: everyone is called what they were
+                called when they last spoke in another one, and nothing if they never did.
+        """
+        hidden = {pack(channel_id) for channel_id in private}
+        with self.use(create=False) as connection:
+            if connection is None:
+                return []
+            connection.create_function("is_private", 1, hidden.__contains__, deterministic=True)
+            rows = connection.execute(ALL)
+            return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
 
     def unsummarised_count(self) -> int:
         """Return how many turns the memory writer has not read yet."""

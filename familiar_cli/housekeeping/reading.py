@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.types import Corpus, Note
 from familiar_cli.housekeeping.wording import known_in
+from familiar_cli.markdown import scan
 from familiar_cli.memory.layout import PENDING_DIR
+from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.store.types import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from familiar_cli.housekeeping.types import Finding
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryEntry
 
@@ -59,6 +62,20 @@ def read_corpus(
         paths=frozenset(f.rel_path for f in walk.files if not _is_hidden(f.rel_path)),
         skipped=tuple(skipped),
     )
+
+
+def quotes_private(store: MemoryStore, finding: Finding) -> bool:
+    """Return whether a finding quotes what was said in private; in doubt it does."""
+    for rel_path in {quote.rel_path for quote in finding.evidence}:
+        try:
+            text = store.read_file(rel_path)
+        except FamiliarError:
+            return True
+        starts = {start for start, _ in private_spans(text, None)}
+        private = {line.number for line in scan(text) if line.start in starts}
+        if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
+            return True
+    return False
 
 
 def _is_wanted(entry: MemoryEntry) -> bool:

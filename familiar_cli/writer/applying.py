@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.identity import handle_of
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.people.alias_section import with_alias
@@ -105,7 +106,7 @@ class Applying:
         """Return the beginning of a new file: its H1, and a person's names."""
         person = self.grounds.roster.at(operation.rel_path)
         text = sections.new_file(self._title(operation))
-        for name in person.seen if person else ():
+        for name in person.given if person else ():
             text = with_alias(text, name)
         return text
 
@@ -117,7 +118,7 @@ class Applying:
         directory, _, name = operation.rel_path.partition("/")
         person = self.grounds.roster.at(operation.rel_path)
         if person:
-            return person.label
+            return person.title
         if directory == SESSIONS_DIR:
             return session_title(operation.rel_path)
         stem = name.removesuffix(".md").replace("-", " ")
@@ -154,14 +155,21 @@ class Applying:
             self._follow_up(rel_path, sections.with_bullets(text, heading, items))
 
     def _name(self) -> None:
-        """Write the names that the platform gave into the files of people who have one."""
+        """Write the names that the platform gave into the files of people who have one.
+
+        What somebody is called in private stays there.
+        """
+        if self.grounds.batch.private is not None:
+            return
         for person in self.grounds.roster.people:
             try:
                 text = self.draft.text(person.rel_path)
                 if text is None:
                     continue
                 after = text
-                for name in person.seen:
+                if person.given and title_of(text) == handle_of(person.slug):
+                    after = sections.with_title(text, title_of(text), person.title)
+                for name in person.given:
                     after = with_alias(after, name)
             except (UsageError, FamiliarError):
                 continue

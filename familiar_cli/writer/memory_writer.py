@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
+from familiar_cli.identity import Author
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.people.aliases import Aliases
@@ -98,7 +99,9 @@ class MemoryWriter:
             zone,
             channel_context_lookup,
             self._aliases.called,
+            self._publicly,
         )
+        self._public: dict[str, Author] | None = None
         self._mode: Mode = "apply"
         self._draft = Draft(store)
         self._first_id = 0
@@ -170,6 +173,7 @@ class MemoryWriter:
         self._mode = mode
         self._draft = Draft(self._store)
         self._first_id, self._may_move = 0, True
+        self._public = None
         self.report = Report(new_run_id())
         self._asker = self._new_asker()
         _ = self._questions.caps  # a model that is too small is told of before anything is asked
@@ -261,6 +265,13 @@ class MemoryWriter:
         """Return the batches of a step. What is hidden is covered, and shown to nobody."""
         private = frozenset() if self._settings.share_private else self._private()
         return by_privacy([turn for turn in piece if not turn.hidden], private.__contains__)
+
+    def _publicly(self, author: Author) -> Author:
+        """Return an author with the names that they have outside private channels."""
+        if self._public is None:
+            speakers = self._history.speakers(self._private())
+            self._public = {speaker.author.slug: speaker.author for speaker in speakers}
+        return self._public.get(author.slug) or Author(author.platform, author.user_id)
 
     async def _ask(self, batch: Batch) -> Verdict:
         asked = self._questions.about(batch, self._draft)

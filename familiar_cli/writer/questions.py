@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
-    from familiar_cli.identity import Who
+    from familiar_cli.identity import Author, Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.draft import Draft
@@ -78,6 +78,7 @@ class Questions:
         zone: The familiar's timezone; None: the system's.
         label: Gives what a channel is called; None: unknown.
         called: Gives the slugs of everyone who is known by a name.
+        public: Gives an author with the names that everybody may know.
     """
 
     store: MemoryStore
@@ -88,6 +89,7 @@ class Questions:
     zone: tzinfo | None
     label: Callable[[str], str | None]
     called: Callable[[str], tuple[str, ...]]
+    public: Callable[[Author], Author]
 
     @cached_property
     def caps(self) -> Caps:
@@ -115,7 +117,10 @@ class Questions:
         """Return the question about a batch, with memory as `draft` would have it."""
         turns, private = batch.turns, batch.private
         roster = roster_of(
-            turns, lambda path: names_in(draft, path), lambda slug: main_slug(self.store, slug)
+            turns,
+            lambda path: names_in(draft, path),
+            lambda slug: main_slug(self.store, slug),
+            self.public if private is not None else lambda author: author,
         )
         sessions = {} if private is not None else session_files(turns, self.zone)
         labels = self._labels(turns)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.identity import handle_of
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import key_of
@@ -26,14 +27,16 @@ class Person:
     Args:
         slug: Who.
         label: The best name there is.
-        seen: The names that the platform gave, in this batch.
-        names: These, and the names in their file.
+        title: The H1 of their file, if it is new.
+        given: The names that the platform gave, as far as everybody may know them.
+        names: What they are called here, and in their file.
         turns: The ids of what they said.
     """
 
     slug: str
     label: str
-    seen: tuple[str, ...]
+    title: str
+    given: tuple[str, ...]
     names: tuple[str, ...]
     turns: frozenset[int]
 
@@ -63,6 +66,7 @@ def roster_of(
     turns: Iterable[Turn],
     names_in: Callable[[str], tuple[str, ...]],
     main_slug: Callable[[str], str] = lambda slug: slug,
+    public: Callable[[Author], Author] = lambda author: author,
 ) -> Roster:
     """Return who wrote `turns`.
 
@@ -70,6 +74,7 @@ def roster_of(
         turns: A batch.
         names_in: Gives the names in a person's file, by its path.
         main_slug: Gives whose file an account belongs to.
+        public: Gives an author with the names that everybody may know.
     """
     authors: dict[str, list[Author]] = {}
     said: dict[str, set[int]] = {}
@@ -80,18 +85,27 @@ def roster_of(
             mains[turn.author.slug] = slug
             authors.setdefault(slug, []).append(turn.author)
             said.setdefault(slug, set()).add(turn.id)
-    found = [_person(slug, authors[slug], said[slug], names_in) for slug in authors]
+    found = [_person(slug, authors[slug], said[slug], names_in, public) for slug in authors]
     return Roster(tuple(sorted(found, key=lambda p: -len(p.turns))))
 
 
 def _person(
-    slug: str, seen: list[Author], said: set[int], names_in: Callable[[str], tuple[str, ...]]
+    slug: str,
+    seen: list[Author],
+    said: set[int],
+    names_in: Callable[[str], tuple[str, ...]],
+    public: Callable[[Author], Author],
 ) -> Person:
-    given = [name for a in reversed(seen) for name in (a.display_name, a.username) if name]
-    names = _distinct(given)
+    names, given = _names_of(seen), _names_of([public(author) for author in seen])
     label = names[0] if names else seen[-1].label
+    title = given[0] if given else handle_of(slug)
     every = _distinct([label, *names, *names_in(people_path(slug))])
-    return Person(slug, label, names, every, frozenset(said))
+    return Person(slug, label, title, given, every, frozenset(said))
+
+
+def _names_of(authors: list[Author]) -> tuple[str, ...]:
+    """Return the names of one person, the latest first."""
+    return _distinct(n for a in reversed(authors) for n in (a.display_name, a.username) if n)
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.markdown import bullet, newline_of, sections
+from familiar_cli.markdown import bullet, newline_of, scan, sections
 from familiar_cli.memory.pages.privacy import private_channel
 from familiar_cli.text import fold
 
@@ -31,6 +31,15 @@ def section_of(text: str, heading: str) -> str | None:
 def new_file(title: str) -> str:
     """Return a file that holds nothing but its H1."""
     return f"# {title}\n"
+
+
+def with_title(text: str, old: str, new: str) -> str:
+    """Return `text` with another H1, be it one with a line below it."""
+    said = [line for line in scan(text) if not line.in_code and old in line.text]
+    for line in sorted(said, key=lambda line: line.level != 1):
+        if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
+            return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
+    return text
 
 
 def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:

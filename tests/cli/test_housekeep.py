@@ -54,6 +54,18 @@ def test_json_has_the_keys_of_the_contract(root) -> None:
     assert finding["plan_id"] is None
 
 
+def test_a_model_judges_nothing_that_was_said_in_private(serve) -> None:
+    private = "# Notes\n\n## In private: Anna <!-- private dm -->\n\n"
+    live("ada", open=PAGE, notes=private + BEES.replace("bees", "gold bars") * 2)
+    server = serve(Say(json.dumps({"judgements": [NOT]})))
+    found = data("housekeep", "duplicates", "--judge")["findings"]
+    assert {one["paths"][0]: one["judgement"] is None for one in found} == {
+        "notes.md": True,
+        "open.md": False,
+    }
+    assert "gold" not in str(server.requests[0].json()["messages"])
+
+
 def test_proposals_are_plans_for_review_and_wait_only_once(root) -> None:
     found = data("housekeep", "duplicates", "orders", "--propose")
     plans = [one["plan_id"] for one in found["findings"]]

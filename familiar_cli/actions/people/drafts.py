@@ -165,7 +165,7 @@ def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
     title = title_of(text)
     label = None
     if key_of(title) == key_of(old):
-        after = _retitled(after, title, new)
+        after = sections.with_title(after, title, new)
         label = new
     draft.put(people_path(slug), after)
     if label is not None:
@@ -262,15 +262,6 @@ def _without(text: str, name: str) -> str:
         return without_alias(text, name)
     except UsageError as error:
         raise RefusedError(str(error), hint=error.hint) from error
-
-
-def _retitled(text: str, old: str, new: str) -> str:
-    """Return `text` with another H1, be it one with a line below it."""
-    said = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
-    for line in sorted(said, key=lambda line: line.level != 1):
-        if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
-            return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
-    return text
 
 
 def _rests_on(line: str, slug: str, said_by: Callable[[int], str | None]) -> bool:

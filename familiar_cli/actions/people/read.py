@@ -25,7 +25,8 @@ class Known:
 
     Args:
         slug: The stem of their file.
-        name: What they are called: the H1 of the file, else their name where they last spoke.
+        name: What they are called: the H1 of the file, else their name where they last spoke in
+            public.
         aliases: How many names they have.
         turns: How many turns they said.
         last_seen: When they last spoke, or None.
@@ -162,7 +163,7 @@ def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
 
 def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     """Return everyone who ever spoke, by slug; who spoke last comes first."""
-    return {speaker.author.slug: speaker for speaker in familiar.history.speakers()}
+    return {s.author.slug: s for s in familiar.history.speakers(familiar.kept_private)}
 
 
 def _sizes(familiar: Familiar) -> dict[str, int]:

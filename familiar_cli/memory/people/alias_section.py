@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
 from familiar_cli.markdown import bullet, newline_of, sections, title_of, without_marker
-from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.pages.privacy import private_spans, visible_in
 from familiar_cli.memory.people.mentions import MOST_NAME_CHARS, MOST_WORDS, key_of
 from familiar_cli.text import harmless, is_visible
 
@@ -35,7 +35,7 @@ def names_of(markdown: str) -> tuple[str, ...]:
 
     An H1 such as `Anna (the baker)` also gives `Anna`.
     """
-    title = harmless(title_of(markdown))
+    title = harmless(title_of(visible_in(markdown, None)))
     given = [title, _bare(title), *aliases_of(markdown)]
     by_key: dict[str, str] = {}
     for name in given:
