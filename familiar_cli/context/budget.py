@@ -1,7 +1,8 @@
 """`Budgeter`: what goes into a prompt when not everything fits.
 
 Pieces are served by priority, equals in the order given. A piece that finds too little room is cut
-or left out, and then nothing less important takes the room that it did not get.
+or left out, and then nothing less important takes the room that it did not get. A layer's share is
+what it is guaranteed: what the whole prompt leaves free goes to the layers that lack room.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from familiar_cli.errors import LimitError
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.context.types import Contribution
     from familiar_cli.tokens import TokenCounter
@@ -28,16 +29,27 @@ PROMPT_TOKENS: Final = 3
 JOINT_TOKENS: Final = 1  # the line break between pieces of one message
 EXAMPLE_MARK: Final = "[Example Chat]"
 _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
+_VOLATILE: Final = (Layer.content, Layer.author_note, Layer.depth_inject)
+_EARLY: Final = (Layer.core, Layer.character, Layer.digest)
+_STEPS: Final = 16  # of the whole prompt, in which room is given to what lacks more than there is
+_EARLY_STEPS: Final = 4  # where all that follows would change
 START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What fits: a fragment for each contribution, in the order given, and each layer's use."""
+    """What fits: a fragment for each contribution, in the order given, and each layer's use.
+
+    Args:
+        fragments: What became of each contribution.
+        layers: The use of each layer.
+        taken: Tokens of all of it, with what its messages cost, and what is held for next turns.
+    """
 
     fragments: tuple[Fragment, ...]
     layers: tuple[LayerUse, ...]
+    taken: int = 0
 
 
 class Budgeter:
@@ -60,14 +72,36 @@ class Budgeter:
 
         Args:
             contributions: What was offered.
-            layer_tokens: Most tokens of each layer; one that is missing has no limit of its own.
+            layer_tokens: What each layer is guaranteed; one that is missing has no limit of its
+                own.
             total_tokens: Most tokens of the prompt, with all that its messages cost.
 
         Raises:
             LimitError: A required piece does not fit.
         """
         costs = [self.cost(offered) for offered in contributions]
-        room = _Room(total_tokens, self._frame(contributions), dict(layer_tokens))
+        limits = dict(layer_tokens)
+        made = self._filled(contributions, costs, limits, total_tokens)
+        widened: set[Layer] = set()
+        if Layer.digest in limits:  # it has left room to the chat, and stays as it is
+            limits[Layer.digest] = _used(made, Layer.digest)
+        while grant := _grant(made, limits, total_tokens, widened):
+            layer, limits[layer] = grant
+            widened.add(layer)
+            made = self._filled(contributions, costs, limits, total_tokens, widened)
+        return Filled(made.fragments, _shares(made.layers, layer_tokens), made.taken)
+
+    def _filled(
+        self,
+        contributions: Sequence[Contribution],
+        costs: Sequence[int],
+        limits: Mapping[Layer, int],
+        total_tokens: int,
+        widened: Collection[Layer] = (),
+    ) -> Filled:
+        """Fill the prompt once, with these limits."""
+        frame = self._frame(contributions)
+        room = _Room(total_tokens, frame, dict(limits), leaves_growth=not widened)
         fragments: dict[int, Fragment] = {}
         for index in sorted(range(len(contributions)), key=_rank(contributions)):
             offered = contributions[index]
@@ -75,7 +109,8 @@ class Budgeter:
             full = room.take(fragment)
             if full:
                 _step(fragments, fragment, room)
-        return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses())
+        taken = frame + sum(room.used.values()) + room.held
+        return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses(), taken)
 
     def cost(self, offered: Contribution, text: str | None = None) -> int:
         """Return what a contribution costs, as if it became a message of its own."""
@@ -118,6 +153,7 @@ class _Room:
     total: int
     frame: int
     limits: dict[Layer, int]
+    leaves_growth: bool = True
     used: dict[Layer, int] = field(default_factory=lambda: dict.fromkeys(Layer, 0))
     closed_below: dict[Layer | None, float] = field(default_factory=dict)
     has_run: bool = False
@@ -152,7 +188,10 @@ class _Room:
         full = False
         if fragment.offered_tokens > fragment.tokens:
             # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
-            own = offered.layer is Layer.digest or self._layer_is_tighter(offered.layer)
+            # Nor is a piece that its own layer could not hold.
+            too_large = fragment.offered_tokens - fragment.tokens > self._layer_left(offered.layer)
+            tighter = too_large or self._layer_is_tighter(offered.layer)
+            own = offered.layer is Layer.digest or tighter
             scope = offered.layer if own else None
             self.closed_below.setdefault(scope, offered.priority)
             if offered.fit in _QUEUES:
@@ -196,7 +235,7 @@ class _Room:
         A digest stands above the chat. Were it cut shorter with every turn that the chat grows by,
         no prompt would begin like the one before.
         """
-        if Layer.recent_history not in self.limits:
+        if Layer.recent_history not in self.limits or not self.leaves_growth:
             return 0
         return max(min(self._layer_left(Layer.recent_history), self._left()) - self.held, 0)
 
@@ -208,6 +247,48 @@ class _Room:
 
     def _left(self) -> int:
         return self.total - self.frame - sum(self.used.values()) - self.held
+
+
+def _used(made: Filled, layer: Layer) -> int:
+    return next(use.used_tokens for use in made.layers if use.name == layer)
+
+
+def _grant(
+    made: Filled, shares: Mapping[Layer, int], total: int, widened: Collection[Layer]
+) -> tuple[Layer, int] | None:
+    """Return the layer that gets more of what the prompt leaves free, and its new limit; or None.
+
+    A layer that lacks more than is free gets whole steps of it, and leaves their shares to those at
+    the end of a prompt, which change from turn to turn. So the beginning stays as it is while the
+    conversation goes on.
+    """
+    lacking: dict[Layer, int] = {}
+    for fragment in sorted(made.fragments, key=lambda f: -f.offered.priority):
+        missing = fragment.offered_tokens - fragment.tokens
+        if missing > 0 and fragment.offered.layer in shares:
+            lacking[fragment.offered.layer] = lacking.get(fragment.offered.layer, 0) + missing
+    used = {Layer(use.name): use.used_tokens for use in made.layers}
+    waiting = sum(max(shares.get(layer, 0) - used[layer], 0) for layer in _VOLATILE)
+    for layer, missing in lacking.items():
+        free = total - made.taken
+        step = max(total // (_STEPS if layer not in _EARLY else _EARLY_STEPS), 1)
+        spare = free if layer in _VOLATILE else max(free - waiting, 0)
+        extra = missing if missing <= free else spare // step * step
+        if layer not in widened and used[layer] + extra > shares[layer]:
+            return layer, used[layer] + extra
+    return None
+
+
+def _shares(uses: Iterable[LayerUse], shares: Mapping[Layer, int]) -> tuple[LayerUse, ...]:
+    """Return the uses, each with what its layer is guaranteed."""
+    return tuple(
+        replace(
+            use,
+            share_tokens=shares.get(Layer(use.name), use.budget_tokens),
+            budget_tokens=max(shares.get(Layer(use.name), 0), use.budget_tokens),
+        )
+        for use in uses
+    )
 
 
 def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:

@@ -275,11 +275,19 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class LayerUse:
-    """How much of its budget a layer used."""
+    """How much of its budget a layer used.
+
+    Args:
+        name: The layer's.
+        budget_tokens: What it could have: its share, and what was left to it of the prompt.
+        used_tokens: What it had.
+        share_tokens: What it is guaranteed; 0 in records older than this key.
+    """
 
     name: str
     budget_tokens: int
     used_tokens: int
+    share_tokens: int = 0
 
 
 Verdict = Literal["answered", "late", "failed"]

@@ -30,6 +30,11 @@ def fill(pieces, total=10_000, **layers):
     return BUDGETER.fill(pieces, limits, total)
 
 
+def tight(pieces, tokens):
+    """Fill a prompt that has no room beside these tokens."""
+    return BUDGETER.fill(pieces, {Layer.content: tokens}, tokens + PROMPT_TOKENS)
+
+
 def kept(filled) -> list[str]:
     return [fragment.text for fragment in filled.fragments if fragment.kept]
 
@@ -53,7 +58,7 @@ def test_no_budget_is_ever_exceeded(offered, total, layer) -> None:
     filled = fill(offered, total, content=layer, character=layer)
 
     assert all(use.used_tokens <= use.budget_tokens for use in filled.layers)
-    assert {u.budget_tokens for u in filled.layers if u.name in {"content", "character"}} == {layer}
+    assert all(u.share_tokens == layer for u in filled.layers if u.name in {"content", "character"})
     messages = render(filled.fragments)
     cost = sum(COUNTER.count(m["content"]) + MESSAGE_TOKENS for m in messages) + PROMPT_TOKENS
     assert cost <= total
@@ -79,7 +84,68 @@ def test_no_mode_s_budget_is_ever_exceeded(mode, preset, sizes) -> None:
 
     assert sum(use.used_tokens for use in filled.layers) <= given_tokens.total
     for use in filled.layers:
-        assert use.used_tokens <= use.budget_tokens == given_tokens.layers[Layer(use.name)]
+        assert use.used_tokens <= use.budget_tokens
+        assert use.share_tokens == given_tokens.layers[Layer(use.name)]
+
+
+cuttable = st.lists(
+    st.tuples(st.sampled_from(list(Layer)), st.integers(1, 400), st.integers(0, 3)), max_size=10
+)
+
+
+@settings(max_examples=150)
+@given(cuttable, st.integers(60, 2000), st.integers(1, 40))
+def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None:
+    shares = dict.fromkeys(Layer, total * percent // 100)
+    offered = [piece("word " * n, layer=layer, priority=p) for layer, n, p in sizes]
+
+    filled = BUDGETER.fill(offered, shares, total)
+
+    missing: dict[str, int] = {}
+    for f in filled.fragments:
+        missing[f.offered.layer] = missing.get(f.offered.layer, 0) + f.offered_tokens - f.tokens
+    if sum(BUDGETER.cost(one) for one in offered) + PROMPT_TOKENS <= total:
+        assert not any(missing.values())
+    # What is too long gets whole steps, and leaves its share to what comes and goes.
+    waiting = sum(
+        max(use.share_tokens - use.used_tokens, 0)
+        for use in filled.layers
+        if use.name in {"content", "author_note", "depth_inject"}
+    )
+    spare = total - filled.taken - waiting - total // 16
+    assert all(not lost or lost > spare for lost in missing.values())
+
+
+@settings(max_examples=150)
+@given(cuttable, st.integers(60, 2000), st.integers(1, 11))
+def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
+    shares = dict.fromkeys(Layer, total * percent // 100)  # together no more than there is
+    offered = [piece("word " * n, layer=layer, priority=p) for layer, n, p in sizes]
+    alone = {
+        layer: BUDGETER.fill(
+            [o for o in offered if o.layer is layer],
+            {layer: shares[layer]},
+            shares[layer] + PROMPT_TOKENS,
+        )
+        for layer in Layer
+    }
+
+    filled = BUDGETER.fill(offered, shares, total)
+
+    for use in filled.layers:
+        if use.name == "digest":  # it leaves room to the chat
+            continue
+        by_itself = sum(f.tokens for f in alone[Layer(use.name)].fragments)
+        assert use.used_tokens >= by_itself - PROMPT_TOKENS
+
+
+def test_a_card_larger_than_its_share_is_whole_while_half_of_the_prompt_is_free() -> None:
+    card = piece(SENTENCE * 200, layer=Layer.character, priority=90)
+    filled = BUDGETER.fill([card], {Layer.character: 1000, Layer.content: 300}, 6000)
+    (fragment,) = filled.fragments
+    assert fragment.text == card.text
+    use = next(u for u in filled.layers if u.name == "character")
+    assert use.budget_tokens > use.share_tokens == 1000
 
 
 @settings(max_examples=150)
@@ -125,7 +191,7 @@ def test_everything_that_is_not_whole_has_a_reason(offered, total) -> None:
 def test_the_newest_turns_are_kept_and_the_oldest_go() -> None:
     turns = [piece(f"turn {n} " + "word " * 20, fit=Fit.run) for n in range(6)]
 
-    filled = fill(turns, content=3 * BUDGETER.cost(turns[0]))
+    filled = tight(turns, 3 * BUDGETER.cost(turns[0]))
 
     assert [text[:6] for text in kept(filled)] == ["turn 3", "turn 4", "turn 5"]
 
@@ -134,14 +200,14 @@ def test_history_has_no_gap() -> None:
     turns = [piece(f"{n}", fit=Fit.run) for n in range(4)]
     turns[1] = piece("a long one " * 50, fit=Fit.run)
 
-    filled = fill(turns, content=30)
+    filled = tight(turns, 30)
 
     assert kept(filled) == ["2", "3"]
     assert filled.fragments[0].reason.endswith("a newer turn did not fit")
 
 
 def test_the_newest_turn_is_cut_rather_than_lost() -> None:
-    filled = fill([piece("old", fit=Fit.run), piece(SENTENCE * 20, fit=Fit.run)], content=60)
+    filled = tight([piece("old", fit=Fit.run), piece(SENTENCE * 20, fit=Fit.run)], 60)
 
     (text,) = kept(filled)
     assert text.endswith("bay.")
@@ -153,7 +219,11 @@ def test_example_blocks_go_whole() -> None:
         for n in (5, 500, 5)
     ]
 
-    assert [f.kept for f in fill(blocks, content=100).fragments] == [True, False, True]
+    assert [f.kept for f in BUDGETER.fill(blocks, {Layer.content: 100}, 120).fragments] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_examples_go_before_turns_of_the_chat() -> None:
@@ -168,7 +238,7 @@ def test_examples_go_before_turns_of_the_chat() -> None:
 
 
 def test_a_cut_says_how_much_and_why() -> None:
-    (fragment,) = fill([piece(SENTENCE * 20)], content=60).fragments
+    (fragment,) = tight([piece(SENTENCE * 20)], 60).fragments
 
     assert fragment.kept
     assert fragment.reason == (

@@ -57,7 +57,7 @@ def test_no_more_turns_than_the_settings_say(store) -> None:
 def test_the_newest_turns_were_not_cut_instead_of_the_oldest(store) -> None:
     talk(store, 9)
 
-    shown = messages(store, layer_tokens={Layer.recent_history: 40})
+    shown = messages(store, layer_tokens={Layer.recent_history: 40}, budget_tokens=43)
 
     assert shown[-2:] == ["a:answer 8", "u:now"]
     assert "u:question 0" not in shown

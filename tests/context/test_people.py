@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.budget import MESSAGE_TOKENS, Budgeter
+from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.content_search.people import FILE_TOKENS, MOST_NAMED
@@ -207,9 +207,9 @@ def test_it_says_why_a_file_is_not_there(world) -> None:
 
 
 def fill(world, budget, **more):
-    pipeline = ContextPipeline([world.provider], COUNTER)
-    asked = request("hi", budget_tokens=100_000, layer_tokens={Layer.content: budget}, **more)
-    return asyncio.run(pipeline.assemble(asked)).fragments
+    """Fill a prompt that has no room beside these tokens."""
+    pieces = asyncio.run(world.provider.contribute(request("hi", **more)))
+    return Budgeter(COUNTER).fill(pieces, {Layer.content: budget}, budget + PROMPT_TOKENS).fragments
 
 
 @settings(max_examples=25, deadline=None)

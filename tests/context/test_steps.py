@@ -93,7 +93,7 @@ def test_a_turn_that_went_with_others_says_so() -> None:
     budgeter = Budgeter(tokens.heuristic())
     offered = [turn(n) for n in range(1, 60)]
 
-    filled = budgeter.fill(offered, {Layer.recent_history: 600}, 5000)
+    filled = budgeter.fill(offered, {Layer.recent_history: 600}, 620)
 
     reasons = {f.reason.partition(": ")[2] for f in filled.fragments if not f.kept}
     assert reasons == {
