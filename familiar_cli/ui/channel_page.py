@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.text import one_line
 from familiar_cli.ui.settings_page import written
 from familiar_cli.ui.terminal import columns, local, plain
+from familiar_cli.ui.widgets import Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +22,9 @@ _VALUE_CHARS = 60
 
 def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> RenderableType:
     """Return the channels as a table."""
-    body = [
+    body: list[list[RenderableType]] = [
         [
-            plain(row.id, "bold"),
+            Name(row.id, "bold"),
             plain(row.label),
             plain("?" if row.problem else row.mode),
             plain("private" if row.private else ""),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.ui.memory_page import size_text
 from familiar_cli.ui.terminal import columns, local, plain
+from familiar_cli.ui.widgets import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,7 @@ def shared_line(named: Named) -> str:
 def _row(person: Known, zone: tzinfo | None) -> list[RenderableType]:
     size = "none" if person.size_bytes is None else size_text(person.size_bytes)
     return [
-        plain(person.slug, "bold"),
+        Name(person.slug, "bold"),
         plain(person.name),
         plain(person.aliases),
         plain(person.turns),
