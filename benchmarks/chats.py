@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.bootstrap.chats.bringing import Wish
+from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.history import HistoryStore
@@ -108,9 +108,9 @@ def measure(directory: Path, turns: int) -> dict[str, Any]:
     path = directory / "history.db"
     with closing(HistoryStore(path)) as store:
         before_mb = peak_mb()
-        first_s = seconds(lambda: import_chats(store, chat, Wish(READING)))
+        first_s = seconds(lambda: import_chats(store, chat, ChatImportOptions(READING)))
         peak = peak_mb()
-        again_s = seconds(lambda: import_chats(store, chat, Wish(READING)))
+        again_s = seconds(lambda: import_chats(store, chat, ChatImportOptions(READING)))
         index_s = seconds(lambda: search(store, "nothing"))
         searches = {
             name: median_ms(lambda q=query: search(store, q)) for name, query in QUERIES.items()
@@ -154,7 +154,7 @@ def memorybank(file: Path, directory: Path) -> dict[str, Any]:
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (chats / f"{name.strip()}.jsonl").write_text(text, "utf-8")
     with closing(HistoryStore(directory / "memorybank.db")) as store:
-        took_s = seconds(lambda: import_chats(store, chats, Wish(READING)))
+        took_s = seconds(lambda: import_chats(store, chats, ChatImportOptions(READING)))
         hits = search(store, "Which painters did you recommend to me?", limit=3)
         return {
             "channels": [c.channel_id for c in store.channels()],

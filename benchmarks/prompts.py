@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.locomo import MODELS, Conversation, conversation, turn_id, when
 from familiar_cli.actions.talk import assemble
-from familiar_cli.bootstrap.chats.bringing import Wish
+from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.config.home import cache_dir
 from familiar_cli.context.types import Layer, Said
@@ -116,7 +116,7 @@ def write_chat(root: Path, familiar: Familiar, sample: dict[str, Any]) -> None:
     ]
     source = root / "chat.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    import_chats(familiar.history, source, Wish(familiar.chat_reading(), "past"))
+    import_chats(familiar.history, source, ChatImportOptions(familiar.chat_reading(), "past"))
 
 
 def measure(sample: dict[str, Any], options: argparse.Namespace, tokens: int) -> list[Row]:

@@ -1,6 +1,19 @@
-"""`python -m familiar_cli`, the same as `familiar`."""
+"""`familiar`, also as `python -m familiar_cli`."""
 
-from familiar_cli.cli import main
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it with 130, also while it is still being loaded."""
+    try:
+        from familiar_cli.cli import main as run  # noqa: PLC0415  # half of the start
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

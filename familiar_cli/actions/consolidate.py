@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from familiar_cli.config.schema import DistillSettings
-    from familiar_cli.consolidation.calendar import Report
+    from familiar_cli.consolidation.calendar import ConsolidationReport
     from familiar_cli.consolidation.digests import Distilled, Name
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
@@ -82,8 +82,8 @@ class Consolidating:
         tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
         again: bool = False,
-        on_step: Callable[[Report], None] = lambda _: None,
-    ) -> Report:
+        on_step: Callable[[ConsolidationReport], None] = lambda _: None,
+    ) -> ConsolidationReport:
         """Make the days, weeks, months and years that are due; see `Consolidator.run`.
 
         Args:
@@ -98,7 +98,7 @@ class Consolidating:
             FamiliarError: The memory or the history cannot be read.
         """
 
-        async def run() -> Report:
+        async def run() -> ConsolidationReport:
             states = self._states(only, everything=again and only is None)
             if again:
                 named = [only] if only else [p for tier in tiers for p in states.periods(tier)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.writer.types import Report
+    from familiar_cli.writer.types import WriterReport
 
 LOOK_S: Final = 60.0
 """How often it is looked whether a period or a digest is due."""
@@ -42,7 +42,7 @@ class Daemon:
         self,
         familiar: Familiar,
         stop: asyncio.Event,
-        on_report: Callable[[Report], None],
+        on_report: Callable[[WriterReport], None],
         on_event: Callable[[Event], None],
     ) -> None:
         self._familiar = familiar

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.desk import Change, Item, Mark
+    from familiar_cli.memory.desk import Item, ListChange, Mark
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedItem:
     """One item of a list.
 
     Args:
@@ -45,11 +45,11 @@ class Desk:
     """A list, with the items that are done."""
 
     rel_path: str
-    items: tuple[Listed, ...]
+    items: tuple[ListedItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ItemChange:
     """What became of an item, or would.
 
     Args:
@@ -61,7 +61,7 @@ class Done:
     """
 
     rel_path: str
-    item: Listed
+    item: ListedItem
     changed: bool
     diff: str
     dry_run: bool
@@ -81,7 +81,7 @@ def tasks_of(familiar: Familiar) -> Desk:
     return _desk(familiar, TASKS)
 
 
-def add_reminder(familiar: Familiar, text: str, at: str, *, dry_run: bool = False) -> Done:
+def add_reminder(familiar: Familiar, text: str, at: str, *, dry_run: bool = False) -> ItemChange:
     """Write a reminder down.
 
     Raises:
@@ -91,14 +91,16 @@ def add_reminder(familiar: Familiar, text: str, at: str, *, dry_run: bool = Fals
     return _add(familiar, REMINDERS, text, at, dry_run=dry_run)
 
 
-def add_task(familiar: Familiar, text: str, due: str | None, *, dry_run: bool = False) -> Done:
+def add_task(
+    familiar: Familiar, text: str, due: str | None, *, dry_run: bool = False
+) -> ItemChange:
     """Write a task down. Raises as `add_reminder` does."""
     return _add(familiar, TASKS, text, due, dry_run=dry_run)
 
 
 def tick_off(
     familiar: Familiar, rel_path: str, number: int, mark: Mark, *, dry_run: bool = False
-) -> Done:
+) -> ItemChange:
     """Put another mark on an item.
 
     Raises:
@@ -108,15 +110,17 @@ def tick_off(
     return _done(familiar, mark_item(familiar.memory, rel_path, number, mark, dry_run=dry_run))
 
 
-def _add(familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> Done:
+def _add(
+    familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool
+) -> ItemChange:
     due = parse_due(when, now(), familiar.zone) if when is not None else None
     return _done(familiar, add_item(familiar.memory, rel_path, text, due, dry_run=dry_run))
 
 
-def _done(familiar: Familiar, change: Change) -> Done:
+def _done(familiar: Familiar, change: ListChange) -> ItemChange:
     assert change.item is not None
     item = _listed((change.item,), change.rel_path, now(), familiar.zone)[0]
-    return Done(change.rel_path, item, change.changed, change.diff, change.dry_run)
+    return ItemChange(change.rel_path, item, change.changed, change.diff, change.dry_run)
 
 
 def _desk(familiar: Familiar, rel_path: str) -> Desk:
@@ -126,16 +130,16 @@ def _desk(familiar: Familiar, rel_path: str) -> Desk:
 
 def _listed(
     items: tuple[Item, ...], rel_path: str, moment: datetime, zone: tzinfo | None
-) -> tuple[Listed, ...]:
+) -> tuple[ListedItem, ...]:
     # A reminder that names no time is due at any; a task without one is never late.
     timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
     due = {item.number for item in due_items(timed, moment, zone)}
     return tuple(_one(item, zone, is_due=item.number in due) for item in items)
 
 
-def _one(item: Item, zone: tzinfo | None, *, is_due: bool) -> Listed:
+def _one(item: Item, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
     at = item.due.at(zone) if item.due else None
-    return Listed(
+    return ListedItem(
         number=item.number,
         text=item.text,
         mark=item.mark.name,

@@ -35,7 +35,7 @@ _ID_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FindingWithPlan:
     """One finding, the plan that would mend it, and what a model made of it.
 
     Args:
@@ -82,7 +82,7 @@ class Tidied:
         problem: Why the model said nothing, or not of all.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[FindingWithPlan, ...]
     checks: tuple[str, ...]
     files: int
     proposed: tuple[str, ...]
@@ -225,11 +225,13 @@ def _found(
     waiting: Collection[str],
     plans: Plans,
     judgement: Judgement | None,
-) -> Found:
+) -> FindingWithPlan:
     if repair is None:
-        return Found(finding, judgement=judgement)
+        return FindingWithPlan(finding, judgement=judgement)
     plan_id = repair.id if repair.id in waiting else None
-    return Found(finding, plan_id, plans.is_rejected(repair.id, repair.grounds), judgement)
+    return FindingWithPlan(
+        finding, plan_id, plans.is_rejected(repair.id, repair.grounds), judgement
+    )
 
 
 async def _judged(

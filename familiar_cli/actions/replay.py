@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ReplayedReply:
     """A reply, and what it took.
 
     Args:
@@ -59,8 +59,8 @@ class Replayed:
     sent_model: str
     model_then: str
     url_then: str
-    then: Reply | None
-    now: Reply
+    then: ReplayedReply | None
+    now: ReplayedReply
     error_then: str
 
     @property
@@ -155,10 +155,10 @@ async def _send(
         await model.aclose()
 
 
-def _now(request: PreparedRequest, completion: Completion, elapsed_ms: float) -> Reply:
+def _now(request: PreparedRequest, completion: Completion, elapsed_ms: float) -> ReplayedReply:
     from familiar_cli.context.trace import traced_usage
 
-    return Reply(
+    return ReplayedReply(
         request.url,
         completion.model,
         completion.text,
@@ -168,10 +168,10 @@ def _now(request: PreparedRequest, completion: Completion, elapsed_ms: float) ->
     )
 
 
-def _then(familiar: Familiar, trace: Trace, sent: TracedRequest) -> Reply | None:
+def _then(familiar: Familiar, trace: Trace, sent: TracedRequest) -> ReplayedReply | None:
     turn = familiar.history.turn(trace.reply_turn) if trace.reply_turn is not None else None
     if turn is None:
         return None
-    return Reply(
+    return ReplayedReply(
         sent.url, trace.model, turn.content, trace.reply_ms, trace.finish_reason, trace.usage
     )

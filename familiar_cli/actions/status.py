@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.passes.failures import Failure
+    from familiar_cli.passes.failures import PassFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class DeskStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class FamiliarStatus:
     """How one familiar is.
 
     Args:
@@ -118,13 +118,13 @@ class Status:
     unindexed_files: int
     last_turn: LastTurn | None
     written: WrittenStatus = WrittenStatus()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[PassFailure, ...] = ()
     summary: SummaryStatus = SummaryStatus()
     desk: DeskStatus = DeskStatus()
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFamiliar:
     """One familiar in the list of all; `problem` says why its numbers may be missing."""
 
     id: str
@@ -135,7 +135,7 @@ class Listed:
     problem: str = ""
 
 
-def status_of(familiar: Familiar) -> Status:
+def status_of(familiar: Familiar) -> FamiliarStatus:
     """Return how `familiar` is.
 
     Raises:
@@ -145,7 +145,7 @@ def status_of(familiar: Familiar) -> Status:
 
     slot, walk = resolve(familiar.config.llm), walk_of(familiar.memory)
     past = _history_of(familiar.paths.history)
-    return Status(
+    return FamiliarStatus(
         familiar=familiar.paths.id,
         name=familiar.config.name,
         root=str(familiar.paths.root),
@@ -198,20 +198,20 @@ def walk_of(store: MemoryStore) -> Walk:
         return Walk((), ())
 
 
-def list_of(home: Path) -> list[Listed]:
+def list_of(home: Path) -> list[ListedFamiliar]:
     """Return every familiar in `home`, sorted by id; a broken one is listed with its problem."""
     chosen = chosen_familiar(home)
     return [_listed(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)]
 
 
-def _listed(paths: FamiliarPaths, chosen: bool) -> Listed:  # noqa: FBT001
+def _listed(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noqa: FBT001
     familiar = Familiar(paths)
     try:
         turns = _history_of(paths.history).turns
         files = len(walk_of(familiar.memory).files)
-        return Listed(paths.id, familiar.config.name, turns, files, chosen)
+        return ListedFamiliar(paths.id, familiar.config.name, turns, files, chosen)
     except FamiliarError as error:
-        return Listed(paths.id, "", 0, 0, chosen, str(error))
+        return ListedFamiliar(paths.id, "", 0, 0, chosen, str(error))
 
 
 @dataclass(frozen=True, slots=True)

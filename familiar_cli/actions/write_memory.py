@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.writer.memory_writer import Mode
-    from familiar_cli.writer.types import Report
+    from familiar_cli.writer.types import WriterReport
 
 WRITER_SLOT: Final = "memory_writer"
 _PLAN_TOKENS: Final = 4096  # of a reply that says what to remember
@@ -67,9 +67,9 @@ async def write_memory(
     *,
     wait_s: float = PATIENCE_S,
     on_wait: Callable[[str], None] = lambda _: None,
-    on_interrupt: Callable[[Report], None] = lambda _: None,
+    on_interrupt: Callable[[WriterReport], None] = lambda _: None,
     **which: Any,  # noqa: ANN401  # as `MemoryWriter.run` takes it
-) -> Report:
+) -> WriterReport:
     """Make one pass while no other process does, and return what came of it.
 
     Cancelling it ends it between two steps. A failure of the model stands in the report.
@@ -88,7 +88,7 @@ async def write_memory(
         FamiliarError: The history, the memory or the record cannot be used.
     """
 
-    async def work() -> Report:
+    async def work() -> WriterReport:
         try:
             return await writer.run(mode, **which)
         except asyncio.CancelledError:

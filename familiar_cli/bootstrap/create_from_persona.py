@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.bootstrap.folders.plan import Wish, plan_folder
+from familiar_cli.bootstrap.folders.plan import FolderImportOptions, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
 from familiar_cli.bootstrap.persona_templates import NAMES, template_folder
 from familiar_cli.bootstrap.personas import LEDGER, PersonaDir, map_persona
@@ -119,7 +119,7 @@ def create_from_persona(
         RefusedError: The familiar has other text, or the folder has changed.
         FamiliarError: The disk refused; what was there before is as it was.
     """
-    wish = Wish(update, overwrite, force_hint=_OVERWRITE)
+    wish = FolderImportOptions(update, overwrite, force_hint=_OVERWRITE)
     return build(
         FamiliarPaths(home / persona.id),
         open_store,
@@ -130,7 +130,7 @@ def create_from_persona(
     )
 
 
-def _plan(store: MemoryStore, persona: Persona, wish: Wish) -> FolderPlan:
+def _plan(store: MemoryStore, persona: Persona, wish: FolderImportOptions) -> FolderPlan:
     files = persona.folder.files
     mapped = map_persona(files, persona.user, persona.user_name)
     return plan_folder(

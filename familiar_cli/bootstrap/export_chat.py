@@ -14,7 +14,7 @@ from familiar_cli.bootstrap.chats.types import PLAIN, SILLY_TAVERN
 from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.history.selection import Span, imported_from, select
+from familiar_cli.history.selection import TurnFilter, imported_from, select
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str) -> Iterator
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
         yield heads[0] if heads else dump_json(_head(history, channel_id, name), indent=None)
-    for kept in select(history, Span(channel_id)):
+    for kept in select(history, TurnFilter(channel_id)):
         if kept.format == SILLY_TAVERN:
             yield kept.raw
         else:
@@ -76,7 +76,7 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str) -> Iterator
 
 def _head(history: HistoryStore, channel_id: str, name: str) -> ChatHead:
     people = history.recent_distinct_authors(channel_id, 1)
-    first = next(select(history, Span(channel_id)), None)
+    first = next(select(history, TurnFilter(channel_id)), None)
     return {
         "user_name": people[0].label if people else "User",
         "character_name": name,
@@ -109,7 +109,7 @@ def _plain(history: HistoryStore, channels: list[str]) -> Iterator[str]:
     about = json.loads(heads[0]) if one and heads else {}
     yield dump_json({HEAD: VERSION} | about | where, indent=None)
     for channel_id in channels:
-        for kept in select(history, Span(channel_id)):
+        for kept in select(history, TurnFilter(channel_id)):
             yield dump_json(_line(kept, "" if one else channel_id), indent=None)
 
 

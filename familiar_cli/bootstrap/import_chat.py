@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.bringing import Bringing, ImportedChat, Wish
+from familiar_cli.bootstrap.chats.bringing import Bringing, ChatImportOptions, ImportedChat
 from familiar_cli.bootstrap.chats.detect import SUFFIXES, read_chats
 from familiar_cli.bootstrap.chats.sources import as_source
 from familiar_cli.bootstrap.chats.types import Chat
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.bootstrap.chats.bringing import OnProgress
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Reading, Skip
     from familiar_cli.history.store import HistoryStore
 
@@ -46,7 +46,7 @@ class NotImported:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedChats:
     """What an import did.
 
     Args:
@@ -80,9 +80,9 @@ class Imported:
 def import_chats(
     history: HistoryStore,
     path: Path | None,
-    wish: Wish,
+    wish: ChatImportOptions,
     on_progress: OnProgress = lambda _name, _lines: None,
-) -> Imported:
+) -> ImportedChats:
     """Bring the chats of a file or of all files below a directory into the history.
 
     What is there already is not added again, so an import that was broken off is run again.
@@ -117,11 +117,11 @@ def import_chats(
 
 def _bring_in(
     history: HistoryStore,
-    chats: list[tuple[Source, Chat]],
+    chats: list[tuple[ChatFile, Chat]],
     failed: list[NotImported],
-    wish: Wish,
+    wish: ChatImportOptions,
     on_progress: OnProgress,
-) -> Imported:
+) -> ImportedChats:
     """Import `chats` in the order in which they began; one that fails does not stop the others."""
     done: list[ImportedChat] = []
     for source, chat in sorted(chats, key=_began):
@@ -136,7 +136,7 @@ def _bring_in(
                 break
         else:
             done.append(bringing.result())
-    return Imported(tuple(done), tuple(failed))
+    return ImportedChats(tuple(done), tuple(failed))
 
 
 def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
@@ -160,9 +160,9 @@ def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
 
 def _find(
     files: Iterable[Path | None], reading: Reading, stack: ExitStack
-) -> tuple[list[tuple[Source, Chat]], list[NotImported]]:
+) -> tuple[list[tuple[ChatFile, Chat]], list[NotImported]]:
     """Return the chats in all files, and which files or parts of files have none."""
-    chats: list[tuple[Source, Chat]] = []
+    chats: list[tuple[ChatFile, Chat]] = []
     failed: list[NotImported] = []
     for file in files:
         name = "stdin" if file is None else str(file)
@@ -186,6 +186,6 @@ def _bad_part(name: str, part: Skip) -> FamiliarError:
     return BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
 
 
-def _began(found: tuple[Source, Chat]) -> tuple[datetime, str]:
+def _began(found: tuple[ChatFile, Chat]) -> tuple[datetime, str]:
     source, chat = found
     return chat.began or datetime.max.replace(tzinfo=UTC), source.name

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.bootstrap.folders.plan import Wish
+    from familiar_cli.bootstrap.folders.plan import FolderImportOptions
     from familiar_cli.bootstrap.folders.reading import Folder
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryEntry
@@ -69,7 +69,7 @@ class ImportedMemories(ImportReport):
 
 
 def import_memories(
-    store: MemoryStore, folder: Folder, wish: Wish, *, dry_run: bool = False
+    store: MemoryStore, folder: Folder, wish: FolderImportOptions, *, dry_run: bool = False
 ) -> ImportedMemories:
     """Take a tree of memories into `store`, in one transaction.
 

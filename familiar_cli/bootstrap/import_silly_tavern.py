@@ -22,7 +22,7 @@ __all__ = [
     "IMPORTED_LORE_DIR",
     "MAX_ENTRIES",
     "ImportPlan",
-    "Imported",
+    "ImportedLorebook",
     "LoreEntry",
     "Lorebook",
     "import_lorebook",
@@ -36,7 +36,7 @@ _OPENERS: Final = ("{", "[")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedLorebook:
     """What an import did, or would do. See `ImportPlan` for the lists.
 
     Args:
@@ -62,14 +62,14 @@ def import_lorebook(
     update: bool = False,
     force: bool = False,
     dry_run: bool = False,
-) -> Imported:
+) -> ImportedLorebook:
     """Import `book` in one transaction. Arguments and errors are those of `plan_import`."""
     plan = plan_import(book, store, into=into, update=update, force=force)
     with store.transaction(
         SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
     ) as tx:
         plan.stage(tx)
-    return Imported(
+    return ImportedLorebook(
         book.name,
         book.source,
         len(book.entries),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.bootstrap.import_report import FamiliarReport
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.config.machine import is_alive
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import is_directory, patiently
 from familiar_cli.memory.run_ids import new_run_id, noting
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.import_report import ImportReport
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
+
+_STAGING: Final = re.compile(r"\.new-.+-([0-9]{1,10})")
 
 
 class MemoryPlan(Protocol):
@@ -112,6 +116,7 @@ def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
         return
     home = paths.root.parent
     made = _make_home(home)
+    remove_abandoned(home)
     staging = home / f".new-{paths.id}-{os.getpid()}"
     try:
         _make_directory(staging)
@@ -122,6 +127,19 @@ def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
         for directory in made:
             _remove_empty(directory)
         raise
+
+
+def remove_abandoned(home: Path) -> list[str]:
+    """Delete what killed processes were building in `home`; return the names."""
+    try:
+        found = [entry.name for entry in home.iterdir()]
+    except OSError:
+        return []
+    named = [(name, match) for name in found if (match := _STAGING.fullmatch(name))]
+    gone = [name for name, match in named if not is_alive(int(match[1]))]
+    for name in gone:
+        shutil.rmtree(home / name, ignore_errors=True)
+    return sorted(name for name in gone if not os.path.lexists(home / name))
 
 
 def _make_home(home: Path) -> list[Path]:

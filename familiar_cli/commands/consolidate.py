@@ -10,7 +10,7 @@ from familiar_cli.commands._base import App, familiar_of, output, run_async, wit
 from familiar_cli.commands._options import DryRunUnasked, Redo, Review
 
 if TYPE_CHECKING:
-    from familiar_cli.consolidation.calendar import Report
+    from familiar_cli.consolidation.calendar import ConsolidationReport
     from familiar_cli.ui.emit import Output
 
 app = App()
@@ -66,7 +66,7 @@ def consolidate(
     _answer(out, report, named="" if due or only is None else only.name, dry_run=dry_run)
 
 
-def _answer(out: Output, report: Report, *, named: str, dry_run: bool) -> None:
+def _answer(out: Output, report: ConsolidationReport, *, named: str, dry_run: bool) -> None:
     from familiar_cli.errors import RefusedError
     from familiar_cli.ui.consolidation_page import report_text, told_after
     from familiar_cli.ui.emit import exact

@@ -18,7 +18,7 @@ from familiar_cli.commands._options import (
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.selection import Kept, Span
+    from familiar_cli.history.selection import Kept, TurnFilter
 
 app = group("Read, search, count and export what was said.")
 
@@ -180,13 +180,15 @@ def export(
             exact_lines(lines)
 
 
-def _span(familiar: Familiar, channel: str | None, since: str | None, until: str | None) -> Span:
-    from familiar_cli.history.selection import Span
+def _span(
+    familiar: Familiar, channel: str | None, since: str | None, until: str | None
+) -> TurnFilter:
+    from familiar_cli.history.selection import TurnFilter
 
-    return Span(channel, moment_of(familiar, since), moment_of(familiar, until))
+    return TurnFilter(channel, moment_of(familiar, since), moment_of(familiar, until))
 
 
-def _newest(familiar: Familiar, span: Span, last: int | None) -> list[Kept]:
+def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
     """Return the turns that are meant; of the last conversation when none is named."""
     from dataclasses import replace
 

@@ -44,7 +44,7 @@ def import_chat(
     """
     from pathlib import Path
 
-    from familiar_cli.bootstrap.chats.bringing import Wish
+    from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
     from familiar_cli.bootstrap.import_chat import import_chats
     from familiar_cli.ui.import_chat_page import answer_data, imported_page
     from familiar_cli.ui.progress import counting
@@ -55,7 +55,9 @@ def import_chat(
     path = None if file == "-" else Path(file).expanduser()
     try:
         with familiar, counting(out, "reading") as report:
-            done = import_chats(familiar.history, path, Wish(reading, channel, dry_run), report)
+            done = import_chats(
+                familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
+            )
     except KeyboardInterrupt:
         out.note("Interrupted. What was imported stays; the same command goes on from there.")
         raise

@@ -35,7 +35,7 @@ def import_memories(
     from pathlib import Path
 
     from familiar_cli.bootstrap import import_memories as importing
-    from familiar_cli.bootstrap.folders.plan import Wish
+    from familiar_cli.bootstrap.folders.plan import FolderImportOptions
     from familiar_cli.ui.folder_page import memories_page
     from familiar_cli.ui.terminal import print_page
 
@@ -43,7 +43,9 @@ def import_memories(
     folder = importing.read_tree(Path(directory).expanduser())
     if len(folder.files) > _MANY:
         out.note(f"Importing {len(folder.files):,} files, which takes a while …")
-    done = importing.import_memories(memory, folder, Wish(update, force), dry_run=dry_run)
+    done = importing.import_memories(
+        memory, folder, FolderImportOptions(update, force), dry_run=dry_run
+    )
     for warning in done.warnings:
         out.warn(warning)
     data = asdict(done) | {"dry_run": dry_run}

@@ -12,7 +12,7 @@ from familiar_cli.commands._options import DryRunAsked, Review, SinceTurns
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
     from familiar_cli.writer.memory_writer import Mode
-    from familiar_cli.writer.types import Report
+    from familiar_cli.writer.types import WriterReport
 
 app = App()
 
@@ -61,7 +61,7 @@ def write_memory(
             told = memory_writer(familiar).estimate(since=moment, again=again)
             return out.answer(told, page.estimate_text(told))
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
-        interrupted: list[Report] = []
+        interrupted: list[WriterReport] = []
         with page.progress(out) as on_step:
             writing = write_memory(
                 familiar,
@@ -82,7 +82,7 @@ def write_memory(
     return _answer(out, report, dry_run=dry_run)
 
 
-def _answer(out: Output, report: Report, *, dry_run: bool) -> None:
+def _answer(out: Output, report: WriterReport, *, dry_run: bool) -> None:
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.emit import exact
     from familiar_cli.ui.writer_page import report_text, told_after

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from familiar_cli.config.load import Problem
+    from familiar_cli.config.load import ConfigProblem
 
 _LOCK_WAIT_S = 10.0
 
@@ -205,7 +205,7 @@ def _changed(text: str, path: Path, change: Callable[[Any], None]) -> str:
     return changed
 
 
-def _check(edit: Edit, had: list[Problem], root: type[Any]) -> None:
+def _check(edit: Edit, had: list[ConfigProblem], root: type[Any]) -> None:
     """Refuse an edit whose result has a problem that was not there before."""
     found = build(tomllib.loads(edit.after), root)[1]
     fresh = [problem for problem in found if problem not in had]

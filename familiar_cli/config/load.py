@@ -22,7 +22,7 @@ _UNKNOWN_SETTING = "is no known setting"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """One thing wrong in the file: at which key, and what."""
 
     key: tuple[str, ...]
@@ -70,15 +70,15 @@ def load_written(path: Path, root: type[T]) -> Written[T]:
     raise _error(path, text, problems)
 
 
-def build(data: dict[str, Any], root: type[T]) -> tuple[T, list[Problem]]:
+def build(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigProblem]]:
     """Return the settings that `data` gives, and what is wrong in it; wrong values are left out."""
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     values = _values(root, data, (), problems)
     return root(**values), [_with_guess(problem, root) for problem in problems]
 
 
 def _values(
-    section: type[Any], data: dict[str, Any], at: tuple[str, ...], problems: list[Problem]
+    section: type[Any], data: dict[str, Any], at: tuple[str, ...], problems: list[ConfigProblem]
 ) -> dict[str, Any]:
     known = {entry.name: entry for entry in fields(section)}
     problems += [_unknown((*at, name), data[name]) for name in data if name not in known]
@@ -89,7 +89,7 @@ def _values(
         if entry.default is not MISSING:
             _add_scalar(entry, data[name], (*at, name), given, problems)
         elif not isinstance(data[name], dict):
-            problems.append(Problem((*at, name), "is a table, written as [" + name + "]"))
+            problems.append(ConfigProblem((*at, name), "is a table, written as [" + name + "]"))
         elif "each" in entry.metadata:
             given[name] = _each(entry, data[name], (*at, name), given, problems)
         else:
@@ -103,7 +103,7 @@ def _add_scalar(
     value: object,
     at: tuple[str, ...],
     given: dict[str, Any],
-    problems: list[Problem],
+    problems: list[ConfigProblem],
 ) -> None:
     setting = setting_of(entry, "".join(f"{part}." for part in at[:-1]))
     complaint = wrong(setting, value)
@@ -113,7 +113,7 @@ def _add_scalar(
         return
     example = setting.choices[0] if setting.choices else "VALUE"
     hint = f"Mend it: `familiar config set {setting.key} {example}`, or `unset` it for the default."
-    problems.append(Problem(at, complaint, hint))
+    problems.append(ConfigProblem(at, complaint, hint))
 
 
 def _each(
@@ -121,7 +121,7 @@ def _each(
     data: dict[str, Any],
     at: tuple[str, ...],
     parent: dict[str, Any],
-    problems: list[Problem],
+    problems: list[ConfigProblem],
 ) -> dict[str, Any]:
     """Return the named tables of one kind; each takes from `parent` what it does not set."""
     names, kind = entry.metadata["names"], entry.metadata["each"]
@@ -129,12 +129,14 @@ def _each(
     for name, table in data.items():
         if not names and not is_name(name):
             what = "is no name: up to 60 letters a-z, digits, '_' and '-'"
-            problems.append(Problem((*at, name), what))
+            problems.append(ConfigProblem((*at, name), what))
         elif names and name not in names:
             guess = nearest(name, names) or ", ".join(names)
-            problems.append(Problem((*at, name), f"is unknown; did you mean {guess!r}?"))
+            problems.append(ConfigProblem((*at, name), f"is unknown; did you mean {guess!r}?"))
         elif not isinstance(table, dict):
-            problems.append(Problem((*at, name), f"is a table, written as [{'.'.join(at)}.{name}]"))
+            problems.append(
+                ConfigProblem((*at, name), f"is a table, written as [{'.'.join(at)}.{name}]")
+            )
         else:
             own = _values(kind, table, (*at, name), problems)
             made[name] = kind(**_inherited(kind, own, parent), **own)
@@ -148,7 +150,7 @@ def _inherited(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> 
     return {name: value for name, value in parent.items() if name in names}
 
 
-def _unknown(at: tuple[str, ...], value: object) -> Problem:
+def _unknown(at: tuple[str, ...], value: object) -> ConfigProblem:
     # The value is never quoted: it may be an API key under a name of the user's own.
     what = _UNKNOWN_TABLE if isinstance(value, dict) else _UNKNOWN_SETTING
     hint = HINT
@@ -157,16 +159,16 @@ def _unknown(at: tuple[str, ...], value: object) -> Problem:
             "Keys stay out of this file: put it in an environment variable and set "
             "`familiar config set llm.api_key_env NAME`."
         )
-    return Problem(at, what, hint)
+    return ConfigProblem(at, what, hint)
 
 
-def _with_guess(problem: Problem, root: type[Any]) -> Problem:
+def _with_guess(problem: ConfigProblem, root: type[Any]) -> ConfigProblem:
     if problem.message not in {_UNKNOWN_TABLE, _UNKNOWN_SETTING}:
         return problem
     return replace(problem, message=problem.message + did_you_mean(".".join(problem.key), root))
 
 
-def _error(path: Path, text: str, problems: list[Problem]) -> ConfigError:
+def _error(path: Path, text: str, problems: list[ConfigProblem]) -> ConfigError:
     first = problems[0]
     line = line_of(text, first.key)
     where = f"{str(path)!r}, line {line}" if line else repr(str(path))

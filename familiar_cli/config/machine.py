@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import platform
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,19 @@ def _login() -> str:
         return getpass.getuser().strip() or "user"
     except (OSError, KeyError, ImportError):  # a container's user may have no name
         return "user"
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process of that number runs here; where that cannot be told, it does."""
+    if os.name == "nt":  # there, asking with a signal would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 _NAMELESS: Final = "here"

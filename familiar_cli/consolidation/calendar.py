@@ -13,7 +13,7 @@ from familiar_cli.consolidation.coverage import coverage
 from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.naming import period_in
 from familiar_cli.consolidation.pages import (
-    Page,
+    MadePage,
     Record,
     below_title,
     page_text,
@@ -56,7 +56,7 @@ _OF_ONE_PERIOD: Final = (UnusableReplyError, CutOffError, PromptTooLongError)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class MadeFile:
     """A file that was made, or would be.
 
     Args:
@@ -79,7 +79,7 @@ class Done:
 
 
 @dataclass(slots=True)
-class Report:
+class ConsolidationReport:
     """What a run did. It grows while the run goes on.
 
     Attributes:
@@ -93,7 +93,7 @@ class Report:
         failed: The model's failures.
     """
 
-    done: list[Done] = field(default_factory=list)
+    done: list[MadeFile] = field(default_factory=list)
     waiting: dict[str, str] = field(default_factory=dict)
     stale: list[str] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
@@ -158,9 +158,11 @@ class Consolidator:
         self._only = only
         self._stopped = ""
         self._drafts: dict[str, str] = {}  # of a dry run
-        self.report = Report()
+        self.report = ConsolidationReport()
 
-    async def run(self, on_step: Callable[[Report], None] = lambda _: None) -> Report:
+    async def run(
+        self, on_step: Callable[[ConsolidationReport], None] = lambda _: None
+    ) -> ConsolidationReport:
         """Make all that is due, days first, and return what came of it.
 
         What one period comes to grief over stops no other. A failure of the model is not raised but
@@ -239,7 +241,7 @@ class Consolidator:
         again = period_state.state == "stale"
         sources = tuple(sorted(wanted.sources))
         self.report.done.append(
-            Done(wanted.name, wanted.rel_path, sources, again, changed, before, after)
+            MadeFile(wanted.name, wanted.rel_path, sources, again, changed, before, after)
         )
         text = after if after is not None else _stand_in(wanted)
         if self._engine.dry_run:
@@ -309,7 +311,7 @@ class Consolidator:
 
 def _stand_in(wanted: Wanted) -> str:
     """Return a text for what a model would write, so that a dry run goes on to what is above it."""
-    return page_text(Page(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
+    return page_text(MadePage(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
 
 
 def _is_of(rel_path: str, part: Period) -> bool:

@@ -11,9 +11,9 @@ from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.folding import folded, folded_as_one, in_parts
 from familiar_cli.consolidation.rails import judge, read_reply, within
 from familiar_cli.consolidation.replies import key_of
-from familiar_cli.consolidation.types import Item, Plan
+from familiar_cli.consolidation.types import DraftedSummary, Item
 from familiar_cli.errors import ConfigError, UnusableReplyError
-from familiar_cli.memory.pages.similarity import Known, scripts_in
+from familiar_cli.memory.pages.similarity import KnownTexts, scripts_in
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Composer:
     part_tokens: int
     replies: Replies | None = None
 
-    async def compose(self, wanted: Wanted, kept: Sequence[str] = ()) -> Plan:
+    async def compose(self, wanted: Wanted, kept: Sequence[str] = ()) -> DraftedSummary:
         """Return what of the items of `wanted` is to be remembered.
 
         Args:
@@ -110,15 +110,15 @@ class Composer:
         items: Sequence[Item],
         kept: Sequence[str],
         scripts: frozenset[str],
-    ) -> Plan:
+    ) -> DraftedSummary:
         user = prompts.question(items, voice=self._voice, kept=kept)
-        known = Known([prompts.INSTRUCTIONS, system, *self.who.texts, self.who.voice])
+        known = KnownTexts([prompts.INSTRUCTIONS, system, *self.who.texts, self.who.voice])
 
-        def judged(text: str) -> Plan:
+        def judged(text: str) -> DraftedSummary:
             plan = read_reply(text, items, strict=self._is_simple)
             return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
 
-        def judged_and_kept(completion: Completion) -> Plan:
+        def judged_and_kept(completion: Completion) -> DraftedSummary:
             plan = judged(completion.text)
             if self.replies:
                 self.replies.keep(name, key, completion.text)
@@ -199,7 +199,7 @@ def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[Item, ...]:
     return tuple(Item(label, text) for label, text in labelled if text.strip())
 
 
-def told(plan: Plan) -> str:
+def told(plan: DraftedSummary) -> str:
     """Return a plan as the body of a file, below its H1."""
     points = "".join(
         f"- {point.text} <!-- from {_quiet(', '.join(point.sources))} -->\n"

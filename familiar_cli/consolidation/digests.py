@@ -11,7 +11,7 @@ from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.pages import (
-    Page,
+    MadePage,
     Record,
     below_title,
     digest_of,
@@ -71,7 +71,7 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class DigestStatus:
     """How one digest stands.
 
     Args:
@@ -191,7 +191,7 @@ class Distiller:
         self._name = name
         self._plans = plans or Plans()
 
-    def status(self) -> list[Status]:
+    def status(self) -> list[DigestStatus]:
         """Return how each digest stands."""
         return [self._status(name) for name in NAMES]
 
@@ -242,21 +242,21 @@ class Distiller:
             made.refused,
         )
 
-    def _status(self, name: Name) -> Status:
+    def _status(self, name: Name) -> DigestStatus:
         digest = self._digests[name]
         try:
             page = self._page(digest.rel_path)
             wanted = self._wanted(name)
         except FamiliarError as error:
             budget, on = digest.budget_tokens, digest.switched_on
-            return Status(name, 0, budget, None, None, False, False, on, str(error))  # noqa: FBT003
+            return DigestStatus(name, 0, budget, None, None, False, False, on, str(error))  # noqa: FBT003
         fresh = self._is_fresh(page, wanted)
         record = page.record
         made_at = record.made_at if record else ""
         waits = plan_id(name) in self._plans.waiting
         rejected = not fresh and self._is_rejected(wanted)
         wants = digest.switched_on and not (fresh or waits or rejected) and bool(wanted.items)
-        return Status(
+        return DigestStatus(
             name,
             self._count(readable(page.body)),
             digest.budget_tokens,
@@ -279,7 +279,7 @@ class Distiller:
             return True
         return last < self._digests[name].schedule.last_before(self._today.now, self._today.zone)
 
-    def _is_fresh(self, page: Page, wanted: Wanted) -> bool:
+    def _is_fresh(self, page: MadePage, wanted: Wanted) -> bool:
         wants = Record(wanted.sources).input_hash
         return page.record is not None and page.record.input_hash == wants
 
@@ -287,9 +287,9 @@ class Distiller:
         """Return whether a person rejected what was made of just these sources."""
         return self._plans.is_rejected(plan_id(wanted.name), Record(wanted.sources).input_hash)
 
-    def _page(self, rel_path: str) -> Page:
+    def _page(self, rel_path: str) -> MadePage:
         there = self._store.exists(rel_path)
-        return read_page(self._store.read_file(rel_path)) if there else Page("")
+        return read_page(self._store.read_file(rel_path)) if there else MadePage("")
 
     def _wanted(self, name: Name) -> Wanted:
         digest = self._digests[name]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.consolidation.composing import told
 from familiar_cli.consolidation.keeping import hand_in, made_again
-from familiar_cli.consolidation.pages import Page, Record, page_text, read_page
+from familiar_cli.consolidation.pages import MadePage, Record, page_text, read_page
 from familiar_cli.consolidation.plans import made_from, plan_for, plan_id
 from familiar_cli.consolidation.types import Made
 from familiar_cli.errors import ConflictError
@@ -86,11 +86,11 @@ class Engine:
         if "\r\n" in page.body:
             text = text.replace("\n", "\r\n")
         record = Record(wanted.sources, marks, wanted.made_at)
-        after = page_text(Page(text, record, page.front))
+        after = page_text(MadePage(text, record, page.front))
         file = PlannedFile(wanted.rel_path, before, after, has_record=True)
         return Made(file, expect, refused)
 
-    def _hand(self, rel_path: str) -> tuple[Page, Hand, str | None, str]:
+    def _hand(self, rel_path: str) -> tuple[MadePage, Hand, str | None, str]:
         """Return a file as it is: its page, what a person did to it, its text and hash."""
         there = self.store.read(rel_path) if self.store.exists(rel_path) else None
         page = read_page(there.text if there else "")
@@ -125,7 +125,7 @@ class Engine:
         return plan.id
 
 
-def _hand_of(page: Page, body: str) -> Hand:
+def _hand_of(page: MadePage, body: str) -> Hand:
     """Return what of `body`, which is all or a part of the page, is a person's."""
     return hand_in(body.replace("\r\n", "\n"), page.record.marks if page.record else ())
 

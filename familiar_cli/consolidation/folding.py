@@ -14,7 +14,7 @@ from familiar_cli.markdown import split_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from familiar_cli.consolidation.types import Plan
+    from familiar_cli.consolidation.types import DraftedSummary
 
 _NAMED = 3  # sources that stand for something by their names
 
@@ -40,7 +40,7 @@ def in_parts(
     return tuple(map(tuple, parts))
 
 
-def folded(plan: Plan, everything: tuple[str, ...]) -> tuple[Item, ...]:
+def folded(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[Item, ...]:
     """Return what a model made of a part as items, one for all that rests on the same sources.
 
     Args:
@@ -53,7 +53,7 @@ def folded(plan: Plan, everything: tuple[str, ...]) -> tuple[Item, ...]:
     return tuple(Item(_name(on), "\n".join(lines), on) for on, lines in found.items())
 
 
-def folded_as_one(plan: Plan, everything: tuple[str, ...]) -> Item:
+def folded_as_one(plan: DraftedSummary, everything: tuple[str, ...]) -> Item:
     """Return the same as one item, which is shorter but rests on all of the part."""
     points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
     said = [plan.summary, *points] if plan.summary else points

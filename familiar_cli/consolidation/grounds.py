@@ -20,7 +20,7 @@ _DEBRIS: Final = frozenset("{}[]<>`")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
 
 
-class Source:
+class EvidenceText:
     """A text that others are held against."""
 
     def __init__(self, text: str) -> None:
@@ -41,7 +41,7 @@ class Source:
         return self.share(text) >= _SHARE
 
 
-def best(sources: Iterable[tuple[T, Source]], text: str) -> list[T]:
+def best(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
     """Return what belongs to the sources that have most words of `text`; none may say it."""
     shares = [(thing, source.share(text)) for thing, source in sources]
     most = max([_SHARE, *(share for _, share in shares)])

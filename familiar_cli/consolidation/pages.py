@@ -53,7 +53,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MadePage:
     """A file, taken apart.
 
     Args:
@@ -89,21 +89,21 @@ def below_title(text: str) -> str:
     return rest.strip() if first.startswith("# ") else text.strip()
 
 
-def read_page(text: str) -> Page:
+def read_page(text: str) -> MadePage:
     """Return a file's text, taken apart. A record that is damaged is none."""
     head, body = split_front_matter(text)
     if head is None:
-        return Page(body)
+        return MadePage(body)
     lines = head.split("\n")
     ours = {m[1]: m[2] for line in lines if (m := _OURS.fullmatch(line))}
     record = _record(ours)
     if record is None:
-        return Page(body, None, tuple(line.rstrip("\r") for line in lines if line))
+        return MadePage(body, None, tuple(line.rstrip("\r") for line in lines if line))
     front = tuple(line.rstrip("\r") for line in lines if not _OURS.fullmatch(line) and line.strip())
-    return Page(body, record, front)
+    return MadePage(body, record, front)
 
 
-def page_text(page: Page) -> str:
+def page_text(page: MadePage) -> str:
     """Return a page as the file that it is. A file that ended its lines in CRLF goes on to."""
     record = page.record
     ours = [] if record is None else [MADE_BY, *_told(record)]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation.blocks import key_of
-from familiar_cli.consolidation.grounds import Source, best, sentences
-from familiar_cli.consolidation.types import Plan, Point, Refused
+from familiar_cli.consolidation.grounds import EvidenceText, best, sentences
+from familiar_cli.consolidation.types import DraftedSummary, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
 from familiar_cli.markdown import split_lines
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.consolidation.types import Item
-    from familiar_cli.memory.pages.similarity import Known
+    from familiar_cli.memory.pages.similarity import KnownTexts
 
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000
@@ -27,7 +27,7 @@ _SHOWN_CHARS: Final = 200
 _NOT_SAID: Final = "it rests on none of the sources"
 
 
-def read_reply(text: str, items: Sequence[Item], *, strict: bool = False) -> Plan:
+def read_reply(text: str, items: Sequence[Item], *, strict: bool = False) -> DraftedSummary:
     """Return what a reply proposes; its numbers become the labels of the sources.
 
     Args:
@@ -43,12 +43,14 @@ def read_reply(text: str, items: Sequence[Item], *, strict: bool = False) -> Pla
         if isinstance(value, dict) and isinstance(value.get("summary"), str):
             points = value.get("points", [])
             rows = points if isinstance(points, list) else []
-            plan = Plan(value["summary"], tuple(_point(row, items) for row in rows))
+            plan = DraftedSummary(value["summary"], tuple(_point(row, items) for row in rows))
             return _in_words_of(plan, items) if strict else plan
     raise UnusableReplyError('it holds no whole JSON object with the key "summary"')
 
 
-def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: str) -> Plan:
+def judge(
+    plan: DraftedSummary, *, instructions: KnownTexts, scripts: Collection[str], kept: str
+) -> DraftedSummary:
     """Return what of a plan may be written, tidied, with what was refused.
 
     Args:
@@ -83,10 +85,10 @@ def judge(plan: Plan, *, instructions: Known, scripts: Collection[str], kept: st
         points.append(point)
     if useless and not points:
         raise UnusableReplyError(f"its summary is no use: {useless[1]}")
-    return Plan(summary, tuple(points), tuple(refused))
+    return DraftedSummary(summary, tuple(points), tuple(refused))
 
 
-def within(plan: Plan, budget_tokens: int, count: Callable[[str], int]) -> Plan:
+def within(plan: DraftedSummary, budget_tokens: int, count: Callable[[str], int]) -> DraftedSummary:
     """Return a plan that fits its budget: what a model puts last is left out first."""
     points = list(plan.points)
     refused = list(plan.refused)
@@ -96,11 +98,11 @@ def within(plan: Plan, budget_tokens: int, count: Callable[[str], int]) -> Plan:
         spent -= count(lost.text) + 1
         why = f"the text would have more than {budget_tokens:,} tokens"
         refused.append(Refused("budget", why, one_line(lost.text, _SHOWN_CHARS)))
-    return Plan(plan.summary, tuple(points), tuple(refused))
+    return DraftedSummary(plan.summary, tuple(points), tuple(refused))
 
 
 def _problem(
-    text: str, most_chars: int, instructions: Known, scripts: Collection[str]
+    text: str, most_chars: int, instructions: KnownTexts, scripts: Collection[str]
 ) -> tuple[str, str] | None:
     if not any(map(str.isalnum, text)):
         return "blank", "there is nothing in it"
@@ -114,21 +116,21 @@ def _problem(
     return None
 
 
-def _in_words_of(plan: Plan, items: Sequence[Item]) -> Plan:
+def _in_words_of(plan: DraftedSummary, items: Sequence[Item]) -> DraftedSummary:
     """Return a plan so that all of it has the words of what it rests on."""
-    found = [(item.rests_on, Source(item.text)) for item in items]
+    found = [(item.rests_on, EvidenceText(item.text)) for item in items]
     points = []
     for point in plan.points:
         having = best(found, point.text)
         named = [on for on in having if set(on) & set(point.sources)]
         labels = dict.fromkeys(label for on in named or having for label in on)
         points.append(replace(point, sources=tuple(labels)))
-    whole = Source("\n".join(item.text for item in items))
+    whole = EvidenceText("\n".join(item.text for item in items))
     told = {key_of(sentence): sentence for sentence in sentences(plan.summary)}
     lost = [sentence for sentence in told.values() if not whole.says(sentence)]
     refused = [Refused("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in lost]
     summary = " ".join(sentence for sentence in told.values() if sentence not in lost)
-    return Plan(summary, tuple(points), (*plan.refused, *refused))
+    return DraftedSummary(summary, tuple(points), (*plan.refused, *refused))
 
 
 def _point(row: Any, items: Sequence[Item]) -> Point:  # noqa: ANN401

@@ -55,7 +55,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DraftedSummary:
     """What a model proposes to remember.
 
     Args:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.types import Line, Role
+from familiar_cli.context.types import ExampleLine, Role
 
 if TYPE_CHECKING:
     from familiar_cli.context.macros import Macros
@@ -16,7 +16,7 @@ _USER: Final = r"\{\{\s*user\s*\}\}|<user>"
 _CHAR: Final = r"\{\{\s*char\s*\}\}|<bot>|<char>"
 
 
-def example_blocks(text: str, macros: Macros) -> list[tuple[Line, ...]]:
+def example_blocks(text: str, macros: Macros) -> list[tuple[ExampleLine, ...]]:
     """Return the blocks between `<START>` marks, each as messages, macros expanded.
 
     A line that begins with a name and a colon begins a message; the name goes, the role says it.
@@ -25,7 +25,9 @@ def example_blocks(text: str, macros: Macros) -> list[tuple[Line, ...]]:
     return [block for _, block in numbered_blocks(text, macros)]
 
 
-def numbered_blocks(text: str, macros: Macros) -> list[tuple[tuple[int, int], tuple[Line, ...]]]:
+def numbered_blocks(
+    text: str, macros: Macros
+) -> list[tuple[tuple[int, int], tuple[ExampleLine, ...]]]:
     """Return the same blocks, each with its first and last line in `text`, counted from 1."""
     starts = [0, *(mark.end() for mark in _START.finditer(text))]
     ends = [*(mark.start() for mark in _START.finditer(text)), len(text)]
@@ -45,7 +47,7 @@ def _span(text: str, start: int, end: int) -> tuple[int, int]:
     return (text.count("\n", 0, first) + 1, text.count("\n", 0, last) + 1)
 
 
-def _lines(block: str, macros: Macros) -> tuple[Line, ...]:
+def _lines(block: str, macros: Macros) -> tuple[ExampleLine, ...]:
     prefix = re.compile(
         rf"^[ \t]*(?:(?P<user>{_USER}|{re.escape(macros.user)})"
         rf"|(?P<char>{_CHAR}|{re.escape(macros.char)}))[ \t]*:[ \t]*",
@@ -53,9 +55,9 @@ def _lines(block: str, macros: Macros) -> tuple[Line, ...]:
     )
     found = list(prefix.finditer(block))
     ends = [match.start() for match in found[1:]] + [len(block)]
-    lines = [Line("system", block[: found[0].start()] if found else block)]
+    lines = [ExampleLine("system", block[: found[0].start()] if found else block)]
     for match, end in zip(found, ends, strict=False):
         role: Role = "user" if match["user"] is not None else "assistant"
-        lines.append(Line(role, block[match.end() : end]))
+        lines.append(ExampleLine(role, block[match.end() : end]))
     expanded = (replace(line, text=macros.expand(line.text).strip()) for line in lines)
     return tuple(line for line in expanded if line.text)

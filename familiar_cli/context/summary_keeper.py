@@ -23,7 +23,7 @@ SLOT: Final = "history_summary"
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueSummary:
     """A summary that should be brought forward: which, up to which turn, by how many turns."""
 
     scope: str
@@ -65,7 +65,7 @@ class SummaryKeeper:
         self._background = background
         self._jobs = jobs
 
-    def look_back(self, trace: Trace) -> Due | None:
+    def look_back(self, trace: Trace) -> DueSummary | None:
         """Take on the work that a turn has made due, if any; nothing is done yet.
 
         Raises:
@@ -81,7 +81,7 @@ class SummaryKeeper:
             return None
         return due
 
-    def _due(self, trace: Trace) -> Due | None:
+    def _due(self, trace: Trace) -> DueSummary | None:
         if not self._every or trace.turn is None:
             return None
         private = self._private()
@@ -89,9 +89,9 @@ class SummaryKeeper:
         latest = self._summaries.latest(scope, private)
         after_id = latest.last_turn_id if latest else 0
         turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, private)
-        return Due(scope, through_id, turns) if turns >= self._every else None
+        return DueSummary(scope, through_id, turns) if turns >= self._every else None
 
-    async def _refresh(self, due: Due) -> None:
+    async def _refresh(self, due: DueSummary) -> None:
         def work() -> Awaitable[int]:
             return self._summariser().refresh(due.scope, due.through_id, self._private())
 

@@ -78,7 +78,7 @@ class Fit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExampleLine:
     """One message of an example dialogue."""
 
     role: Role
@@ -231,7 +231,7 @@ class Contribution:
     role: Role = "system"
     depth: int = 0
     fit: Fit = Fit.cut
-    dialogue: tuple[Line, ...] = ()
+    dialogue: tuple[ExampleLine, ...] = ()
     estimated_tokens: int = 0
     lines: tuple[int, int] | None = None
     sha256: str = ""

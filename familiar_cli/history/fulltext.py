@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
-from familiar_cli.history.selection import Span, around
+from familiar_cli.history.selection import TurnFilter, around
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _TABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TurnHit:
     """A turn that was found.
 
     Args:
@@ -59,12 +59,12 @@ class Found:
 def search(
     history: HistoryStore,
     query: str,
-    span: Span = Span(),  # noqa: B008  # frozen
+    span: TurnFilter = TurnFilter(),  # noqa: B008  # frozen
     *,
     limit: int = 10,
     neighbours: int = 1,
     on_progress: OnProgress = lambda _done, _all: None,
-) -> list[Found]:
+) -> list[TurnHit]:
     """Return the turns that fit `query` best, the best first. Nothing of it is query syntax.
 
     Args:
@@ -85,7 +85,7 @@ def search(
         rows = _ranked(connection, wanted, span, max(limit, 0))
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
-        Found(turn, score, tuple(around(history, turn, neighbours, neighbours)))
+        TurnHit(turn, score, tuple(around(history, turn, neighbours, neighbours)))
         for turn, score in turns
     ]
 
@@ -161,7 +161,7 @@ def _body(row: tuple[int, object]) -> tuple[int, str]:
 
 
 def _ranked(
-    connection: sqlite3.Connection, wanted: str, span: Span, limit: int
+    connection: sqlite3.Connection, wanted: str, span: TurnFilter, limit: int
 ) -> list[tuple[Any, ...]]:
     wanted, oldest = affordable(connection, wanted)
     where, values = span.where()

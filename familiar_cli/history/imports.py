@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.history.matching import Incoming, Matching, Verdict, identity_of
+from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
 from familiar_cli.history.messages import find, note_id
 from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row, unpack
 
@@ -73,7 +73,7 @@ def channel_of(
 
 
 def survey(history: HistoryStore, channel_id: str, lines: Iterable[Incoming]) -> bytearray:
-    """Return a `Verdict` for each line, in one byte each.
+    """Return a `LineMatch` for each line, in one byte each.
 
     A line that stands before one which is here already cannot be added at its place: `inserted`.
     """
@@ -82,8 +82,8 @@ def survey(history: HistoryStore, channel_id: str, lines: Iterable[Incoming]) ->
             return bytearray()
         matching = Matching(connection, channel_id)
         verdicts = bytearray(matching.verdict(line) for line in lines)
-    known = len(verdicts.rstrip(bytes([Verdict.new])))
-    verdicts[:known] = verdicts[:known].replace(bytes([Verdict.new]), bytes([Verdict.inserted]))
+    known = len(verdicts.rstrip(bytes([LineMatch.new])))
+    verdicts[:known] = verdicts[:known].replace(bytes([LineMatch.new]), bytes([LineMatch.inserted]))
     return verdicts
 
 
@@ -102,7 +102,7 @@ class Appender:
         self._origin = origin
         self._tail: int | None = None
 
-    def add(self, batch: Sequence[Incoming]) -> list[Verdict]:
+    def add(self, batch: Sequence[Incoming]) -> list[LineMatch]:
         """Write down what is new in `batch`: all of it, or nothing. Return a verdict for each line.
 
         A line is not new if a message with its id is there by now, from this chat or elsewhere.
@@ -179,7 +179,7 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: Origin) ->
     return int(connection.execute(sql, tuple(map(pack, texts))).fetchone()[0])
 
 
-def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[Verdict]:
+def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[LineMatch]:
     """Return for each line whether a message with its id is new, there, or there in other words."""
     seen: dict[str, Turn] = {}
     verdicts = []
@@ -189,7 +189,7 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[Ve
         earlier = known or seen.get(key)
         if key:
             seen.setdefault(key, turn)
-        verdicts.append(Verdict.of_known(earlier, turn) if earlier else Verdict.new)
+        verdicts.append(LineMatch.of_known(earlier, turn) if earlier else LineMatch.new)
     return verdicts
 
 

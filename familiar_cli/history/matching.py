@@ -30,7 +30,7 @@ _KNOWN: Final = (
 )
 
 
-class Verdict(IntEnum):
+class LineMatch(IntEnum):
     """What a line is to the channel that it is brought into."""
 
     new = 0
@@ -40,7 +40,7 @@ class Verdict(IntEnum):
     inserted = 4
 
     @classmethod
-    def of_known(cls, stored: Turn, said: Turn) -> Verdict:
+    def of_known(cls, stored: Turn, said: Turn) -> LineMatch:
         """Return what a message is whose id is there already."""
         same = (stored.role, stored.content) == (said.role, said.content)
         by_one = not (stored.author and said.author) or _person(stored) == _person(said)
@@ -80,17 +80,17 @@ class Matching:
         self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
         self._edited = 0
 
-    def verdict(self, line: Incoming) -> Verdict:
+    def verdict(self, line: Incoming) -> LineMatch:
         """Return what the next line is to the channel; `inserted` is not told from `new`."""
         named = find(self._connection, self._channel_id, line.message_id)
         if named:
             self._pass_to(named.id)
-            return Verdict.of_known(named, line.turn)
+            return LineMatch.of_known(named, line.turn)
         identity = identity_of(self._channel_id, line.fingerprint)
         raw = self._ahead(identity, line) or self._behind(identity, line)
         if raw is not None:
-            return Verdict.there if _same(raw, line.raw) else Verdict.details_changed
-        return Verdict.edited if self._is_edit(line) else Verdict.new
+            return LineMatch.there if _same(raw, line.raw) else LineMatch.details_changed
+        return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
     def _ahead(self, identity: bytes, line: Incoming) -> str | None:
         """Return what the source said of the next turn that is the line; None: there is none."""

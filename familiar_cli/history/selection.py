@@ -26,7 +26,7 @@ _KEPT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TurnFilter:
     """Which turns are meant.
 
     Args:
@@ -85,7 +85,7 @@ class ImportedFrom:
     head: str
 
 
-def select(history: HistoryStore, span: Span) -> Iterator[Kept]:
+def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
     """Yield the turns that are meant, oldest first, in bounded memory."""
     after = 0
     where, values = span.where()
@@ -96,7 +96,7 @@ def select(history: HistoryStore, span: Span) -> Iterator[Kept]:
 
 
 def newest(
-    history: HistoryStore, span: Span, limit: int, before_id: int | None = None
+    history: HistoryStore, span: TurnFilter, limit: int, before_id: int | None = None
 ) -> list[Kept]:
     """Return the newest `limit` of the turns that are meant, oldest first.
 
@@ -111,7 +111,7 @@ def newest(
 
 def around(history: HistoryStore, turn: Turn, before: int, after: int) -> list[Kept]:
     """Return a turn with its neighbours in the channel, oldest first."""
-    above = newest(history, Span(turn.channel_id), before + 1, turn.id + 1)
+    above = newest(history, TurnFilter(turn.channel_id), before + 1, turn.id + 1)
     sql = f"{_KEPT} WHERE turns.channel_id = ? AND turns.id > ? ORDER BY turns.id LIMIT ?"
     below = _rows(history, sql, (pack(turn.channel_id), turn.id, max(after, 0)))
     return by_time([*above, *map(_kept, below)], _turn)

@@ -66,16 +66,16 @@ class Judgement:
 
 
 @dataclass(slots=True)
-class Judged:
+class FindingJudgements:
     """The judgements by the number of the finding, from 0, and why some are missing."""
 
     judgements: dict[int, Judgement] = field(default_factory=dict)
     problem: FamiliarError | None = None
 
 
-async def judge(asker: Asker, findings: Sequence[Finding]) -> Judged:
+async def judge(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
     """Return what a model makes of each finding. A failure ends the asking and is told."""
-    judged = Judged()
+    judged = FindingJudgements()
     for batch in _batches(asker, findings):
         try:
             judged.judgements |= await _ask(asker, batch, findings)

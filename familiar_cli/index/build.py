@@ -82,7 +82,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class IndexProblem:
     """A file that cannot be searched, and why."""
 
     rel_path: str
@@ -102,7 +102,7 @@ class IndexStatus:
     waiting: int = 0
     model: str = ""
     size_bytes: int = 0
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[IndexProblem, ...] = ()
 
 
 class EmbeddingIndex:
@@ -293,8 +293,8 @@ class EmbeddingIndex:
             model=schema.meta(connection, "model"),
             size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
             problems=(
-                *(Problem(closed.rel_path, closed.reason) for closed in seen.closed),
-                *(Problem(*row) for row in problems),
+                *(IndexProblem(closed.rel_path, closed.reason) for closed in seen.closed),
+                *(IndexProblem(*row) for row in problems),
             ),
         )
 

@@ -40,7 +40,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A piece of a file: `text[start:end]`.
 
     Args:
@@ -66,8 +66,8 @@ class Cut:
     title: str
     day: date | None
     instance: str
-    passages: tuple[Span, ...]
-    lines: tuple[Span, ...]
+    passages: tuple[TextSpan, ...]
+    lines: tuple[TextSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +230,11 @@ def _tokens(lines: Sequence[_Line]) -> int:
     return sum(line.tokens for line in lines)
 
 
-def _passage(lines: Sequence[_Line], window: tuple[int, int]) -> Span:
+def _passage(lines: Sequence[_Line], window: tuple[int, int]) -> TextSpan:
     first, last = window
     heading = lines[first].heading
     end = lines[last - 1].end
-    return Span(lines[first].start, end, heading, _tokens(lines[first:last]), "", window)
+    return TextSpan(lines[first].start, end, heading, _tokens(lines[first:last]), "", window)
 
 
 def _holders(count: int, windows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -246,5 +246,5 @@ def _holders(count: int, windows: Sequence[tuple[int, int]]) -> list[tuple[int, 
     return held
 
 
-def _placed(line: _Line, held: tuple[int, int]) -> Span:
-    return Span(line.start, line.end, line.heading, line.tokens, line.speaker, held)
+def _placed(line: _Line, held: tuple[int, int]) -> TextSpan:
+    return TextSpan(line.start, line.end, line.heading, line.tokens, line.speaker, held)

@@ -22,7 +22,7 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.index.chunking import Cut, Span
+    from familiar_cli.index.chunking import Cut, TextSpan
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -131,7 +131,7 @@ class _Cutter:
         best = scored[0][1] if scored else self.made.lines[0]
         return [self._hit(best, self.file.share)]
 
-    def _hit(self, line: Span, share: float) -> Hit:
+    def _hit(self, line: TextSpan, share: float) -> Hit:
         text, score = self.file.text, round(share, 4)
         best = Place(line.start, line.end)
         passage = self.made.passages[line.parts[0]]

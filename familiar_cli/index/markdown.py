@@ -50,14 +50,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ParsedMarkdown:
     """A Markdown text as blocks, and the settings in its front matter."""
 
     blocks: tuple[Block, ...]
     front: dict[str, str]
 
 
-def parse(text: str) -> Page:
+def parse(text: str) -> ParsedMarkdown:
     """Return the blocks of `text`. Every character lies in exactly one."""
     front, body = split_front_matter(text)
     skip = len(text) - len(body)
@@ -75,7 +75,7 @@ def parse(text: str) -> Page:
         Block(start, end, level, heading, _speaker(text, start, end, level))
         for start, end, (level, heading) in zip(places, ends, values, strict=True)
     )
-    return Page(tuple(blocks), settings)
+    return ParsedMarkdown(tuple(blocks), settings)
 
 
 def plain(text: str) -> str:

@@ -49,7 +49,7 @@ class Weights:
 WEIGHTS: Final = Weights()
 
 
-class Line(NamedTuple):  # thousands are made for one question, and a tuple is made fastest
+class LineCandidate(NamedTuple):  # thousands are made for one question, and a tuple is made fastest
     """One line that may be an answer, as the index holds it; `passages` are ids, from … to."""
 
     id: int
@@ -69,7 +69,7 @@ class Scored(NamedTuple):
         relevance: Words and meaning together, and whether the speaker was named.
     """
 
-    line: Line
+    line: LineCandidate
     lexical: float
     dense: float | None
     cosine: float | None
@@ -115,7 +115,7 @@ def _asked(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def score(
-    lines: Iterable[Line],
+    lines: Iterable[LineCandidate],
     lexical: Lexical,
     cosines: Mapping[int, float] | None,
     *,
@@ -183,7 +183,7 @@ class _Seen(NamedTuple):
     cosine: float
 
 
-def _seen(line: Line, lexical: Mapping[int, float], cosines: Mapping[int, float]) -> _Seen:
+def _seen(line: LineCandidate, lexical: Mapping[int, float], cosines: Mapping[int, float]) -> _Seen:
     # One loop for all of it, since it runs for every line that may be a hit.
     first, last = line.passages
     passage, words, largest = first, lexical.get(first, 0.0), cosines.get(first, _UNKNOWN)
@@ -198,7 +198,7 @@ def _seen(line: Line, lexical: Mapping[int, float], cosines: Mapping[int, float]
 
 
 def _by_words(
-    lines: Sequence[Line], seen: Sequence[_Seen], lexical: Lexical, weights: Weights
+    lines: Sequence[LineCandidate], seen: Sequence[_Seen], lexical: Lexical, weights: Weights
 ) -> list[float]:
     """Return the lexical score of each line, in [0, 1]; the best one has 1."""
     files, by_line = lexical.documents, lexical.lines

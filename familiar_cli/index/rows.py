@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.files import Stamp
-    from familiar_cli.index.chunking import Cut, Span
+    from familiar_cli.index.chunking import Cut, TextSpan
 
 KEY_BYTES: Final = 16
 _INSERT: Final = (
@@ -187,7 +187,7 @@ class _Chunks:
     def _above(self, heading: str) -> str:
         return chunking.label(self.made.title, heading, self.made.day)
 
-    def _row(self, level: int, id_: int, span: Span, parts_from: int) -> tuple[Any, ...]:
+    def _row(self, level: int, id_: int, span: TextSpan, parts_from: int) -> tuple[Any, ...]:
         text = self.text[span.start : span.end]
         read = chunking.embedding_text(self._above(span.heading), text)
         key = hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()

@@ -233,7 +233,7 @@ class _Asked:
 
     def _candidates(
         self, by_words: lexical.Lexical, near: Cosines | None, *, restricted: bool
-    ) -> list[rank.Line]:
+    ) -> list[rank.LineCandidate]:
         """Return every line that may be a hit: found by itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}
         if near is not None:
@@ -241,7 +241,7 @@ class _Asked:
         rows = _chunks(self.connection, ids)
         of_passages = {i for r in rows if r[0] == PASSAGE for i in range(r[4], r[5])}
         rows += _chunks(self.connection, of_passages - ids)
-        return [rank.Line(r[1], r[2], r[3], (r[4], r[5])) for r in rows if r[0] == LINE]
+        return [rank.LineCandidate(r[1], r[2], r[3], (r[4], r[5])) for r in rows if r[0] == LINE]
 
     def _allowed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning

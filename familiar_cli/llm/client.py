@@ -19,7 +19,7 @@ from familiar_cli.llm.failures import FailedError, Failure
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.llm.slotted import Slotted
-from familiar_cli.llm.streaming import ErrorInReplyError, Reply
+from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.types import Completion, Message, PreparedRequest
 from familiar_cli.llm.wire import is_loopback
 
@@ -110,7 +110,7 @@ class LLMClient(Slotted):
     async def _ask(
         self, request: PreparedRequest, on_text: Callable[[str], None] | None, deadline: float
     ) -> Completion:
-        reply = Reply()
+        reply = StreamedReply()
         try:
             await self._listen(request, reply, on_text, deadline)
         except ModelError as error:
@@ -127,7 +127,7 @@ class LLMClient(Slotted):
     async def _listen(
         self,
         request: PreparedRequest,
-        reply: Reply,
+        reply: StreamedReply,
         on_text: Callable[[str], None] | None,
         deadline: float,
     ) -> None:
@@ -157,7 +157,7 @@ class LLMClient(Slotted):
             late = failures.too_long if now() >= deadline else failures.silence
             raise FailedError(Failure(late(self._slot, reply.text))) from None
 
-    async def _pieces(self, request: PreparedRequest, reply: Reply) -> AsyncGenerator[str]:
+    async def _pieces(self, request: PreparedRequest, reply: StreamedReply) -> AsyncGenerator[str]:
         """Yield the text of each event, empty where it says nothing.
 
         Raises:
@@ -174,7 +174,7 @@ class LLMClient(Slotted):
                 failure = failures.from_payload(self._slot, error.payload)
                 raise FailedError(failure) from None
 
-    async def _read(self, response: httpx.Response, reply: Reply) -> AsyncGenerator[str]:
+    async def _read(self, response: httpx.Response, reply: StreamedReply) -> AsyncGenerator[str]:
         if response.status_code != wire.OK:
             body = await wire.beginning(response)
             raise FailedError(

@@ -29,7 +29,7 @@ class ErrorInReplyError(Exception):
         self.payload = payload
 
 
-class Reply:
+class StreamedReply:
     """A reply that is still growing. Reasoning, tool calls and unknown fields are passed over."""
 
     def __init__(self) -> None:

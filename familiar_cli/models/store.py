@@ -179,7 +179,7 @@ def receipt(directory: Path) -> dict[str, File]:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedModel:
     """One model of the catalog.
 
     Args:
@@ -205,10 +205,10 @@ class Listed:
     broken: tuple[str, ...]
 
 
-def listing(cache_dir: Path, *, check: bool = False) -> list[Listed]:
+def listing(cache_dir: Path, *, check: bool = False) -> list[ListedModel]:
     """Return all models; with `check` every byte on disk is read and held against its checksum."""
     return [
-        Listed(
+        ListedModel(
             name,
             model.kind,
             model.size_bytes,

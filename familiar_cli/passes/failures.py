@@ -39,7 +39,7 @@ _KEY_CHARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class PassFailure:
     """How a pass failed the last time.
 
     Args:
@@ -78,11 +78,11 @@ class Failures:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def all(self) -> tuple[Failure, ...]:
+    def all(self) -> tuple[PassFailure, ...]:
         """Return the failures of the passes that a person can run."""
         return tuple(found for name in COMMANDS if (found := self.of(name)))
 
-    def of(self, name: str) -> Failure | None:
+    def of(self, name: str) -> PassFailure | None:
         """Return how a pass failed the last time; None: it did not, or the file is damaged."""
         command = f"familiar {name}" if name in COMMANDS else ""
         try:
@@ -92,7 +92,7 @@ class Failures:
                 str(fields[key]) for key in ("at", "code", "message", "hint")
             )
             attempts = max(int(fields.get("attempts", 1)), 1)
-            failure = Failure(command, at, code, message, hint, attempts)
+            failure = PassFailure(command, at, code, message, hint, attempts)
             clock.parse_iso(failure.at)
         except UnsafePathError:  # `doctor` says so
             return None

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.consolidation.calendar import Done, Report
-    from familiar_cli.consolidation.digests import Distilled, Status
+    from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile
+    from familiar_cli.consolidation.digests import DigestStatus, Distilled
     from familiar_cli.consolidation.types import Refused
     from familiar_cli.ui.emit import Output
 
@@ -25,13 +25,13 @@ _NO_SESSIONS = "there are no sessions yet; `familiar write-memory` makes them of
 _REASON_CHARS = 160
 
 
-def narrator(out: Output) -> Callable[[Report], None]:
+def narrator(out: Output) -> Callable[[ConsolidationReport], None]:
     """Return what tells of each file of a long run as it is made, where a person watches."""
     import sys
 
     told = [0]
 
-    def tell(report: Report) -> None:
+    def tell(report: ConsolidationReport) -> None:
         if len(report.done) > told[0] and sys.stderr.isatty():
             out.note(f"{report.done[-1].period} …")
         told[0] = len(report.done)
@@ -39,12 +39,12 @@ def narrator(out: Output) -> Callable[[Report], None]:
     return tell
 
 
-def report_text(report: Report, *, dry_run: bool = False) -> str:
+def report_text(report: ConsolidationReport, *, dry_run: bool = False) -> str:
     """Return what was made, one a line: `made weekly/2026-W15.md from 7 files`."""
     return harmless("".join(f"{_verb(d, dry_run=dry_run)} {_made(d)}\n" for d in report.done))
 
 
-def told_after(report: Report, *, dry_run: bool = False) -> Iterator[str]:
+def told_after(report: ConsolidationReport, *, dry_run: bool = False) -> Iterator[str]:
     """Yield what a person should know of a run beside the files."""
     waiting = list(report.waiting.items())
     for name, reason in waiting[:_MOST_LINES]:
@@ -62,7 +62,7 @@ def told_after(report: Report, *, dry_run: bool = False) -> Iterator[str]:
         yield "Nothing was changed (--dry-run)."
 
 
-def status_page(tiers: Sequence[Status], zone: tzinfo | None) -> RenderableType:
+def status_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> RenderableType:
     """Return how the digests stand; times are told in `zone`."""
     rows = [
         [
@@ -117,7 +117,7 @@ def _refusals(name: str, refused: Sequence[Refused]) -> Iterator[str]:
         yield f"{name}: {len(refused) - _MOST_LINES} more were left out."
 
 
-def _state(tier: Status) -> str:
+def _state(tier: DigestStatus) -> str:
     if tier.problem:
         return one_line(tier.problem, _REASON_CHARS)
     if tier.plan_id or tier.rejected:
@@ -128,12 +128,12 @@ def _state(tier: Status) -> str:
     return state if tier.switched_on else f"{state}, not on the schedule"
 
 
-def _verb(done: Done, *, dry_run: bool) -> str:
+def _verb(done: MadeFile, *, dry_run: bool) -> str:
     if dry_run:
         return "would make again" if done.again else "would make"
     return "made again" if done.again else "made"
 
 
-def _made(done: Done) -> str:
+def _made(done: MadeFile) -> str:
     count = len(done.sources)
     return f"{done.rel_path} from {count} {'file' if count == 1 else 'files'}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.types import Report
+    from familiar_cli.writer.types import WriterReport
 
 
 class Narrator:
@@ -34,7 +34,7 @@ class Narrator:
         self._has_lines = has_lines and out.as_json
         self.passes: list[dict[str, Any]] = []
 
-    def report(self, report: Report) -> None:
+    def report(self, report: WriterReport) -> None:
         """Print what a pass of the memory writer did, unless that is nothing."""
         if not report.turns_covered and report.error is None:
             return

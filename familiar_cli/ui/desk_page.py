@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from familiar_cli.ui.emit import exact
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.desk import Desk, Done, Listed
-    from familiar_cli.memory.desk import Change
+    from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
+    from familiar_cli.memory.desk import ListChange
     from familiar_cli.ui.emit import Output
 
 _ADD = {
@@ -27,7 +27,7 @@ def show_items(out: Output, desk: Desk, *, every: bool) -> None:
         out.note(_ADD[desk.rel_path])
 
 
-def show_change(out: Output, done: Done) -> None:
+def show_change(out: Output, done: ItemChange) -> None:
     """Print how the file changed, and which item it was."""
     out.answer(done, lambda: exact(done.diff))
     item = done.item
@@ -40,7 +40,7 @@ def show_change(out: Output, done: Done) -> None:
         out.note("Nothing was changed (--dry-run).")
 
 
-def show_scratch_change(out: Output, change: Change) -> None:
+def show_scratch_change(out: Output, change: ListChange) -> None:
     """Print how the scratchpad changed."""
     data = {"rel_path": change.rel_path, "text": change.after, "before": change.before}
     more = {"changed": change.changed, "diff": change.diff, "dry_run": change.dry_run}
@@ -52,7 +52,7 @@ def show_scratch_change(out: Output, change: Change) -> None:
         out.note("Nothing was changed (--dry-run).")
 
 
-def _print(items: list[Listed]) -> None:
+def _print(items: list[ListedItem]) -> None:
     from familiar_cli.ui.terminal import columns, plain, print_page
 
     rows = [
@@ -68,7 +68,7 @@ def _print(items: list[Listed]) -> None:
         print_page(columns(rows, ("no.", "", "when", "what"), right=(0,)))
 
 
-def _when(item: Listed) -> str:
+def _when(item: ListedItem) -> str:
     if item.due is None:
         return "due" if item.is_due else ""
     if item.at is None:

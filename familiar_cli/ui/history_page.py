@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from familiar_cli.history.fulltext import Found
+    from familiar_cli.history.fulltext import TurnHit
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.statistics import ChannelCount, Statistics
     from familiar_cli.history.types import Turn
@@ -67,13 +67,13 @@ def transcript_data(shown: Iterable[Kept]) -> list[dict[str, Any]]:
 
 
 def found_page(
-    query: str, found: Sequence[Found], name: str, zone: tzinfo | None
+    query: str, found: Sequence[TurnHit], name: str, zone: tzinfo | None
 ) -> RenderableType:
     """Return what was found, by day, the newest day first, with the words standing out."""
     parts: list[RenderableType] = []
     hits = sorted(found, key=lambda hit: hit.turn.id)
 
-    def place(hit: Found) -> tuple[str, str]:
+    def place(hit: TurnHit) -> tuple[str, str]:
         return _day(hit.turn.at, zone), hit.turn.channel_id
 
     for (day, channel), members in groupby(sorted(hits, key=place, reverse=True), place):
@@ -82,7 +82,7 @@ def found_page(
     return Group(*parts)
 
 
-def found_data(query: str, found: Sequence[Found]) -> dict[str, Any]:
+def found_data(query: str, found: Sequence[TurnHit]) -> dict[str, Any]:
     """Return what was found as `--json` prints it, the best first."""
     return {
         "query": query,
@@ -135,7 +135,7 @@ def _span_line(found: Statistics, zone: tzinfo | None) -> str:
 
 
 def _passage(
-    query: str, hits: Sequence[Found], name: str, zone: tzinfo | None
+    query: str, hits: Sequence[TurnHit], name: str, zone: tzinfo | None
 ) -> list[RenderableType]:
     """Return hits of one channel, and what was said around them, each turn once."""
     chosen = {hit.turn.id for hit in hits}

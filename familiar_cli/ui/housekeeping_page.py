@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.housekeep import Found, Tidied
+    from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
 
 _MOST_OF_A_CHECK: Final = 20
 _MOST_QUOTES: Final = 4
@@ -58,7 +58,7 @@ def _parts(done: Tidied) -> Iterator[RenderableType]:
             yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
 
 
-def _finding(one: Found) -> Iterator[RenderableType]:
+def _finding(one: FindingWithPlan) -> Iterator[RenderableType]:
     finding = one.finding
     where = ", ".join(one_line(path, _CHARS) for path in finding.paths[:_MOST_QUOTES])
     if len(finding.paths) > _MOST_QUOTES:

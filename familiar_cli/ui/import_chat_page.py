@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.bootstrap.chats.bringing import ImportedChat
-    from familiar_cli.bootstrap.import_chat import Imported
+    from familiar_cli.bootstrap.import_chat import ImportedChats
 
 _CHATS: Final = 20  # chats that are shown one by one
 _LINES: Final = 5  # lines that are named for each reason
 
 
-def imported_page(done: Imported, *, dry_run: bool) -> RenderableType:
+def imported_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
     """Return what became of each chat, and a sum where there are several."""
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
@@ -35,7 +35,7 @@ def imported_page(done: Imported, *, dry_run: bool) -> RenderableType:
     return Group(*parts)
 
 
-def answer_data(done: Imported, *, dry_run: bool) -> dict[str, Any]:
+def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
     """Return what `--json` prints."""
     chats = [_chat_data(chat) for chat in done.chats]
     channels = {chat.channel for chat in done.chats}
@@ -66,7 +66,7 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
     }
 
 
-def _files(done: Imported) -> list[dict[str, Any]]:
+def _files(done: ImportedChats) -> list[dict[str, Any]]:
     """Return one entry for each file, failed ones with the reason."""
     imported: Counter[str] = Counter()
     for chat in done.chats:
@@ -113,7 +113,7 @@ def _named(lines: list[int]) -> str:
     return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
 
 
-def _sum(done: Imported, *, dry_run: bool) -> str:
+def _sum(done: ImportedChats, *, dry_run: bool) -> str:
     deed = "would be imported" if dry_run else "imported"
     turns = sum(chat.imported for chat in done.chats)
     hidden = len(done.chats) - _CHATS

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.compact import Compacted
     from familiar_cli.memory.journal.diff import FileDiff
-    from familiar_cli.memory.journal.history import Change
+    from familiar_cli.memory.journal.history import LoggedChange
     from familiar_cli.memory.journal.past import Difference
     from familiar_cli.memory.journal.undo import Undone
 
@@ -39,7 +39,7 @@ def commit_data(commit: Commit) -> dict[str, Any]:
     }
 
 
-def change_data(change: Change) -> dict[str, Any]:
+def change_data(change: LoggedChange) -> dict[str, Any]:
     """Return a commit and what it changed as `--json` shows it."""
     return {
         **commit_data(change.commit),
@@ -50,7 +50,7 @@ def change_data(change: Change) -> dict[str, Any]:
     }
 
 
-def log_page(changes: Iterable[Change], zone: tzinfo | None) -> RenderableType:
+def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> RenderableType:
     """Return changes as a table: id, time, source, message."""
     from familiar_cli.ui.terminal import columns, plain
 
@@ -65,7 +65,7 @@ def log_page(changes: Iterable[Change], zone: tzinfo | None) -> RenderableType:
     )
 
 
-def head_text(change: Change, zone: tzinfo | None) -> str:
+def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
     """Return what is known of one change, above its differences."""
     commit = change.commit
     lines = [

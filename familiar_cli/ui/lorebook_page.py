@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.import_silly_tavern import Imported
+    from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
 
 _SHOWN: Final = 40
 
 
-def imported_page(done: Imported, *, dry_run: bool) -> RenderableType:
+def imported_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableType:
     """Return what an import wrote, left alone, and kept without showing it."""
     rows = [[plain(kind, style), plain(what)] for kind, style, what in _rows(done)]
     return Group(plain(_headline(done, dry_run=dry_run), "bold"), columns(rows))
 
 
-def _headline(done: Imported, *, dry_run: bool) -> str:
+def _headline(done: ImportedLorebook, *, dry_run: bool) -> str:
     deed = "Would import" if dry_run else "Imported"
     if not done.written:
         deed = "Nothing to change for"
@@ -33,7 +33,7 @@ def _headline(done: Imported, *, dry_run: bool) -> str:
     return f"{deed} {one_line(done.book)} ({done.source}, {count})"
 
 
-def _rows(done: Imported) -> Iterator[tuple[str, str, str]]:
+def _rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
     for kind, style, paths in (
         ("  written", "green", done.written),
         ("  unchanged", "dim", done.unchanged),

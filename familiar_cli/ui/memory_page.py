@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.memory.pages.links import Step
+    from familiar_cli.memory.pages.links import LinkStep
     from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
 
 
@@ -80,7 +80,7 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes / _KILO:,.1f} KB"
 
 
-def links_page(steps: Iterable[Step]) -> RenderableType:
+def links_page(steps: Iterable[LinkStep]) -> RenderableType:
     """Return the files that were reached, one a line, with the link that led there."""
     rows = [
         [

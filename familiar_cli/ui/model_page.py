@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.llm.probe import Probe
-    from familiar_cli.models.store import Listed
+    from familiar_cli.models.store import ListedModel
 
 _STATES = {"ready": "yes", "partial": "in part", "absent": "no"}
 
 
-def models_page(models: Sequence[Listed]) -> RenderableType:
+def models_page(models: Sequence[ListedModel]) -> RenderableType:
     """Return the models as a table."""
     rows = [
         [
@@ -38,7 +38,7 @@ def probe_page(slot: str, where: str, probe: Probe) -> RenderableType:
     return columns([[plain(name, "dim"), plain(text)] for name, text in _lines(slot, where, probe)])
 
 
-def _on_disk(model: Listed) -> str:
+def _on_disk(model: ListedModel) -> str:
     return "broken" if model.broken else _STATES[model.state]
 
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.people.read import Known
+    from familiar_cli.actions.people.read import KnownPerson
     from familiar_cli.memory.people.aliases import Named
 
 _HEADER = ("person", "name", "names", "turns", "last seen", "file")
 
 
-def people_page(people: Iterable[Known], zone: tzinfo | None) -> RenderableType:
+def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> RenderableType:
     """Return everyone as a table, who spoke last first."""
     return columns((_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
 
@@ -30,7 +30,7 @@ def shared_line(named: Named) -> str:
     return f"{named.name!r} is the name of {', '.join(named.slugs)}"
 
 
-def _row(person: Known, zone: tzinfo | None) -> list[RenderableType]:
+def _row(person: KnownPerson, zone: tzinfo | None) -> list[RenderableType]:
     size = "none" if person.size_bytes is None else size_text(person.size_bytes)
     return [
         Name(person.slug, "bold"),

@@ -12,18 +12,23 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.status import DeskStatus, Listed, Status, SummaryStatus
-    from familiar_cli.passes.failures import Failure
+    from familiar_cli.actions.status import (
+        DeskStatus,
+        FamiliarStatus,
+        ListedFamiliar,
+        SummaryStatus,
+    )
+    from familiar_cli.passes.failures import PassFailure
 
 MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
 
 
-def status_page(status: Status, zone: tzinfo | None = None) -> RenderableType:
+def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> RenderableType:
     """Return how one familiar is, in its timezone; what is empty says what to do next."""
     return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, zone)])
 
 
-def list_page(rows: Sequence[Listed]) -> RenderableType:
+def list_page(rows: Sequence[ListedFamiliar]) -> RenderableType:
     """Return the familiars as a table; `*` marks the one that commands mean."""
     body = [
         [
@@ -38,7 +43,7 @@ def list_page(rows: Sequence[Listed]) -> RenderableType:
     return columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
 
 
-def _lines(status: Status, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
+def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     name = f" ({status.name})" if status.name else ""
     yield "familiar", status.familiar + name
     yield "directory", status.root
@@ -69,7 +74,7 @@ def _reminders(desk: DeskStatus) -> str:
     return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
 
 
-def _written(status: Status, zone: tzinfo | None) -> str:
+def _written(status: FamiliarStatus, zone: tzinfo | None) -> str:
     done, waiting = status.written, status.unsummarised_turns
     at = f", said at {local(done.at, zone)}" if done.at else ""
     reaches = f"up to turn {done.last_turn:,}{at}" if done.last_turn else "nothing yet"
@@ -77,7 +82,7 @@ def _written(status: Status, zone: tzinfo | None) -> str:
     return f"{reaches}; {wait}" if waiting else reaches
 
 
-def _failed(failure: Failure, zone: tzinfo | None) -> str:
+def _failed(failure: PassFailure, zone: tzinfo | None) -> str:
     """Return what failed, when, why, what mends it, and what tries it again."""
     hint = failure.hint
     again = "" if "again" in hint else "Then run it again." if hint else "Run it again."
@@ -101,14 +106,14 @@ def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:
     return "; ".join(parts)
 
 
-def _memory(status: Status) -> str:
+def _memory(status: FamiliarStatus) -> str:
     if not status.memory_files:
         return "no file yet: `familiar memory write notes.md TEXT`"
     skipped = f", {status.skipped} skipped: `familiar doctor`" if status.skipped else ""
     return f"{status.memory_files} file{'s' if status.memory_files > 1 else ''}{skipped}"
 
 
-def _turns(status: Status, zone: tzinfo | None) -> str:
+def _turns(status: FamiliarStatus, zone: tzinfo | None) -> str:
     last = status.last_turn
     if last is None:
         return 'nothing was said yet: `familiar ask "Hello"`'

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from familiar_cli.llm.asking import Spent
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.types import Refusal, Report
+    from familiar_cli.writer.types import Refusal, WriterReport
 
 _MOST_REFUSALS = 10
 
 
 @contextmanager
-def progress(out: Output) -> Iterator[Callable[[Report], None]]:
+def progress(out: Output) -> Iterator[Callable[[WriterReport], None]]:
     """Show how many turns are done while a pass goes on."""
     if out.quiet or not sys.stderr.isatty():
         yield lambda _: None
@@ -33,14 +33,14 @@ def progress(out: Output) -> Iterator[Callable[[Report], None]]:
         )
 
 
-def report_text(report: Report) -> str:
+def report_text(report: WriterReport) -> str:
     """Return the files that changed, one a line: `update people/discord-42.md +3 -1`."""
     return "".join(
         f"{f.operation} {f.rel_path} +{f.added} -{f.removed}\n" for f in report.files.values()
     )
 
 
-def told_after(report: Report, *, dry_run: bool = False) -> list[str]:
+def told_after(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     """Return what a person should know of a pass beside the files."""
     told = [*report.notices, *map(_refusal, report.refused[:_MOST_REFUSALS])]
     more = len(report.refused) - _MOST_REFUSALS
@@ -101,7 +101,7 @@ def plan_text(plan: ReviewPlan) -> str:
     return "\n".join(parts)
 
 
-def _covered(report: Report, *, dry_run: bool) -> str:
+def _covered(report: WriterReport, *, dry_run: bool) -> str:
     if not report.turns_covered:
         waiting = _count(report.remaining, "turn") if report.remaining else "No turn"
         return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be written down."

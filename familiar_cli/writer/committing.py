@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, LimitError, UnsafePathError
@@ -13,7 +13,7 @@ from familiar_cli.writer.applying import Applying, with_held
 from familiar_cli.writer.types import Operation, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
@@ -23,7 +23,7 @@ _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgedBatch:
     """One batch whose reply is in: what may be written, what may not, and by what it was judged."""
 
     grounds: Grounds
@@ -32,7 +32,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Applied:
+class StepOutcome:
     """What a step comes to.
 
     Args:
@@ -48,9 +48,9 @@ class Applied:
     has_held: bool = False
 
 
-def applied_to(draft: Draft, verdicts: Sequence[Verdict], max_file_bytes: int) -> Applied:
+def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: int) -> StepOutcome:
     """Put what was judged into `draft`."""
-    applied = Applied(draft, draft)
+    applied = StepOutcome(draft, draft)
     held: list[Operation] = []
     for verdict in verdicts:
         work = Applying(draft, verdict.grounds, max_file_bytes)
@@ -64,11 +64,11 @@ def applied_to(draft: Draft, verdicts: Sequence[Verdict], max_file_bytes: int) -
 
 def commit(
     store: MemoryStore,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[JudgedBatch],
     message: str,
     run: str,
-    also: Callable[[Transaction, Applied], None],
-) -> Applied:
+    also: Callable[[Transaction, StepOutcome], None],
+) -> StepOutcome:
     """Write a step's changes in one transaction, and what `also` stages beside them.
 
     Whatever a person changed in the meantime stays: then the step is worked out again.
@@ -78,8 +78,7 @@ def commit(
         FamiliarError: The disk refused; nothing was changed.
     """
     for attempt in range(_TRIES):
-        applied = applied_to(Draft(store), verdicts, store.limits.max_file_bytes)
-        _leave_out_refused(store, applied)
+        applied = _taken_by(store, verdicts)
         if not applied.draft and not applied.has_held:
             return applied
         try:
@@ -94,12 +93,35 @@ def commit(
     raise AssertionError("unreachable")
 
 
-def _leave_out_refused(store: MemoryStore, applied: Applied) -> None:
-    """Leave out each file that the memory would not take, so that it stops no other."""
-    for file in list(applied.draft):
+def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcome:
+    """Put what was judged into a draft, without each file that the memory would not take.
+
+    Such a file stops no other, and none links to it: all is worked out again as if nobody had
+    proposed it.
+    """
+    refused: dict[str, Refusal] = {}
+    while True:
+        left = [_without(verdict, refused) for verdict in verdicts]
+        applied = applied_to(Draft(store), left, store.limits.max_file_bytes)
+        new = {r.rel_path: r for r in _refused_by(store, applied.draft)}
+        if new.keys() <= refused.keys():
+            break
+        refused |= new
+    for rel_path in new:  # changed by what follows from other files
+        applied.draft.drop(rel_path)
+    applied.refused += refused.values()
+    return applied
+
+
+def _without(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
+    kept = tuple(o for o in verdict.operations if o.rel_path not in rel_paths)
+    return replace(verdict, operations=kept)
+
+
+def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
+    for file in draft:
         try:
             with store.transaction(MEMORY_WRITER, "check", dry_run=True) as tx:
                 tx.write(file.rel_path, file.after)
         except (LimitError, UnsafePathError) as error:
-            applied.draft.drop(file.rel_path)
-            applied.refused.append(Refusal(file.rel_path, "limit", str(error)))
+            yield Refusal(file.rel_path, "limit", str(error))

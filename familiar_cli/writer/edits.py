@@ -13,7 +13,7 @@ from familiar_cli.writer import sections
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.writer.types import Line, Operation
+    from familiar_cli.writer.types import Operation, ProposedLine
 
 # A part shorter than this may be replaced by a shorter one: "Likes tea." says all of "She said …".
 _LEAST_PART_CHARS: Final = 120
@@ -67,7 +67,7 @@ def _bullet(text: str, turns: Sequence[int]) -> str:
     return f"- {text} {reference(turns)}".rstrip()
 
 
-def _paragraphs(text: str, lines: Sequence[Line]) -> list[str]:
+def _paragraphs(text: str, lines: Sequence[ProposedLine]) -> list[str]:
     """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
     old = turn_ids(sections.summary_of(text))
     turns = {n for line in lines for n in line.turns} | set(old)
@@ -75,7 +75,7 @@ def _paragraphs(text: str, lines: Sequence[Line]) -> list[str]:
     return [*texts[:-1], f"{texts[-1]} {reference(turns)}"]
 
 
-def _rewritten(text: str, heading: str, lines: Sequence[Line]) -> list[str]:
+def _rewritten(text: str, heading: str, lines: Sequence[ProposedLine]) -> list[str]:
     """Return the bullets of a section; one that was there keeps the turns that it rests on."""
     body = sections.section_of(text, heading) or ""
     old = {normal(line): line for line in split_lines(body) if normal(line)}

@@ -10,7 +10,7 @@ from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.text import fold, sha256_of
-from familiar_cli.writer.grounds import Shown, seen_of
+from familiar_cli.writer.grounds import ShownFile, seen_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ class Gathered:
         unreadable: Files that could not be read, and why.
     """
 
-    shown: dict[str, Shown]
+    shown: dict[str, ShownFile]
     topics: tuple[str, ...]
     unreadable: dict[str, str]
 
@@ -70,7 +70,7 @@ def gather(
     people = [person.rel_path for person in roster.people]
     wanted = [*(() if batch.private is not None else sessions), *people]
     likely = [rel_path for rel_path, score in topics if score][:_MOST_TOPICS]
-    shown: dict[str, Shown] = {}
+    shown: dict[str, ShownFile] = {}
     unreadable: dict[str, str] = {}
     for rel_path in [*wanted, *likely]:
         try:
@@ -88,14 +88,14 @@ def gather(
 
 def _shown(
     rel_path: str, text: str, private: str | None, room_tokens: int, count: Callable[[str], int]
-) -> Shown:
+) -> ShownFile:
     sha256 = sha256_of(text)
     seen = seen_of(text, private)
     whole = count(seen) + _FRAME_TOKENS <= room_tokens
     if not whole:
         room = room_tokens - _FRAME_TOKENS
         seen = _beginning(seen, room, count) if room >= _LEAST_PART_TOKENS else ""
-    return Shown(rel_path, text, sha256, seen, whole)
+    return ShownFile(rel_path, text, sha256, seen, whole)
 
 
 def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:

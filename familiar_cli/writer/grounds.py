@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
-from familiar_cli.memory.pages.similarity import Known, normal_lines, scripts_in
+from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownFile:
     """A memory file as the model saw it.
 
     Args:
@@ -62,7 +62,7 @@ class Grounds:
     batch: Batch
     roster: Roster
     sessions: Mapping[str, tuple[int, ...]]
-    shown: Mapping[str, Shown]
+    shown: Mapping[str, ShownFile]
     prompt_texts: tuple[str, ...]
     others: Callable[[str], tuple[str, ...]]
     name: str
@@ -75,9 +75,9 @@ class Grounds:
         return {turn.id: turn for turn in self.batch.turns}
 
     @cached_property
-    def instructions(self) -> Known:
+    def instructions(self) -> KnownTexts:
         """What the prompt itself says."""
-        return Known(self.prompt_texts)
+        return KnownTexts(self.prompt_texts)
 
     @cached_property
     def scripts(self) -> frozenset[str]:
@@ -91,11 +91,11 @@ class Grounds:
         """All that was said, folded."""
         return fold("\n".join(turn.content for turn in self.batch.turns))
 
-    def recalled(self, rel_path: str) -> Known:
+    def recalled(self, rel_path: str) -> KnownTexts:
         """Return what memory says in other files than `rel_path`."""
         if rel_path not in self._recalled:
             others = (s.shown for s in self.shown.values() if s.rel_path != rel_path)
-            self._recalled[rel_path] = Known(others)
+            self._recalled[rel_path] = KnownTexts(others)
         return self._recalled[rel_path]
 
     def lines_of(self, rel_path: str) -> frozenset[str]:
@@ -106,7 +106,7 @@ class Grounds:
         return self._lines[rel_path]
 
     @cached_property
-    def _recalled(self) -> dict[str, Known]:
+    def _recalled(self) -> dict[str, KnownTexts]:
         return {}
 
     @cached_property

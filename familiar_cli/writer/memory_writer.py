@@ -11,21 +11,20 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.identity import Author
 from familiar_cli.llm.asking import Asker
-from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.writer.batches import by_privacy, steps
-from familiar_cli.writer.committing import Applied, Verdict, applied_to, commit
+from familiar_cli.writer.committing import JudgedBatch, StepOutcome, applied_to, commit
 from familiar_cli.writer.marker import MARKER, marker_text, reconcile
 from familiar_cli.writer.parsing import parse_reply
 from familiar_cli.writer.prompts import SHAPE
 from familiar_cli.writer.questions import Questions
 from familiar_cli.writer.rails import judge
 from familiar_cli.writer.settings import WriterSettings
-from familiar_cli.writer.types import Report
+from familiar_cli.writer.types import WriterReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -106,7 +105,7 @@ class MemoryWriter:
         self._draft = Draft(store)
         self._first_id = 0
         self._may_move = True
-        self.report = Report("")
+        self.report = WriterReport("")
         self._asker = self._new_asker()
 
     async def run(
@@ -116,8 +115,8 @@ class MemoryWriter:
         since: datetime | None = None,
         again: bool = False,
         most_steps: int | None = None,
-        on_step: Callable[[Report], None] = lambda _: None,
-    ) -> Report:
+        on_step: Callable[[WriterReport], None] = lambda _: None,
+    ) -> WriterReport:
         """Go through the turns that wait, and return what came of it.
 
         What a step wrote stays when a later one fails or the pass is cancelled. A failure of the
@@ -174,7 +173,7 @@ class MemoryWriter:
         self._draft = Draft(self._store)
         self._first_id, self._may_move = 0, True
         self._public = None
-        self.report = Report(new_run_id())
+        self.report = WriterReport(new_run_id())
         self._asker = self._new_asker()
         _ = self._questions.caps  # a model that is too small is told of before anything is asked
         self._aliases.refresh(thorough=True)
@@ -183,7 +182,7 @@ class MemoryWriter:
         report = self.report
         report.spent = self._asker.spent
         report.quarantined = self._asker.quarantined
-        if self._mode == "apply" and any(f.startswith(f"{PEOPLE_DIR}/") for f in report.files):
+        if self._mode == "apply":  # also for an earlier pass, which was killed before it came to it
             try:
                 report.notices += self._aliases.publish()
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
@@ -210,7 +209,7 @@ class MemoryWriter:
         )
 
     async def _go(
-        self, turns: Iterator[Turn], most: int | None, on_step: Callable[[Report], None]
+        self, turns: Iterator[Turn], most: int | None, on_step: Callable[[WriterReport], None]
     ) -> None:
         for number, piece in enumerate(steps(turns, self._questions.caps, self._questions.cost)):
             if most is not None and number >= most:
@@ -273,7 +272,7 @@ class MemoryWriter:
             self._public = {speaker.author.slug: speaker.author for speaker in speakers}
         return self._public.get(author.slug) or Author(author.platform, author.user_id)
 
-    async def _ask(self, batch: Batch) -> Verdict:
+    async def _ask(self, batch: Batch) -> JudgedBatch:
         asked = self._questions.about(batch, self._draft)
         self.report.notices += [
             f"Turn {n} is longer than this model can read; its end was left out."
@@ -285,10 +284,10 @@ class MemoryWriter:
         self.report.batches += 1
         judged = judge(parsed.operations, asked.grounds)
         refused = (*parsed.malformed, *judged.refused)
-        return Verdict(asked.grounds, judged.accepted, refused)
+        return JudgedBatch(asked.grounds, judged.accepted, refused)
 
-    def _commit(self, piece: Sequence[Turn], verdicts: Sequence[Verdict]) -> Applied:
-        def also(tx: Transaction, applied: Applied) -> None:
+    def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
+        def also(tx: Transaction, applied: StepOutcome) -> None:
             if self._may_move:
                 tx.write(MARKER, marker_text(self.report.run, piece[-1]))
             if applied.has_held:
@@ -312,7 +311,7 @@ class MemoryWriter:
             self.report.pending = plan.id
         self._move(piece)
 
-    def _held_plan(self, piece: Sequence[Turn], applied: Applied) -> ReviewPlan:
+    def _held_plan(self, piece: Sequence[Turn], applied: StepOutcome) -> ReviewPlan:
         made = {file.rel_path: file.after for file in applied.draft}
         files = tuple(
             PlannedFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
@@ -334,7 +333,9 @@ class MemoryWriter:
         if self._may_move:
             self._history.move_watermark(WRITER, piece[-1].id)
 
-    def _tell(self, piece: Sequence[Turn], verdicts: Sequence[Verdict], applied: Applied) -> None:
+    def _tell(
+        self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch], applied: StepOutcome
+    ) -> None:
         """Add a step to the report and to the record."""
         report = self.report
         refused = [r for verdict in verdicts for r in verdict.refused] + applied.refused
@@ -362,7 +363,7 @@ class MemoryWriter:
             self._runs.note(self.report.run, entry)
 
 
-def _outcome(report: Report, mode: Mode) -> Any:  # noqa: ANN401
+def _outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
     if report.error and not report.turns_covered:
         return "failed"
     if mode == "review" and report.pending:
@@ -380,7 +381,7 @@ def _sum(known: FileChange | None, new: FileChange) -> FileChange:
     return replace(known, added=known.added + new.added, removed=known.removed + new.removed)
 
 
-def _told(report: Report) -> dict[str, Any]:
+def _told(report: WriterReport) -> dict[str, Any]:
     """Return the end of a record: the report without what its steps told already."""
     told = report.to_json()
     for key in ("refused", "diff", "files"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
 from familiar_cli.text import fold, harmless, one_line
-from familiar_cli.writer.types import KINDS, OPS, Kind, Line, Op, Operation, Refusal
+from familiar_cli.writer.types import KINDS, OPS, Kind, Op, Operation, ProposedLine, Refusal
 
 if TYPE_CHECKING:
     from familiar_cli.llm.types import Completion
@@ -115,7 +115,7 @@ def _title(value: object) -> str:
     return one_line(value, _TITLE_CHARS).lstrip("#").strip() if isinstance(value, str) else ""
 
 
-def _lines(value: dict[str, Any], shared: tuple[int, ...]) -> tuple[Line, ...] | None:
+def _lines(value: dict[str, Any], shared: tuple[int, ...]) -> tuple[ProposedLine, ...] | None:
     given: Any = next((value[k] for k in ("lines", "bullets", "names", "text") if k in value), [])
     given = [given] if isinstance(given, str | dict) else given
     if not isinstance(given, list):
@@ -124,11 +124,11 @@ def _lines(value: dict[str, Any], shared: tuple[int, ...]) -> tuple[Line, ...] |
     return None if None in read else tuple(line for line in read if line is not None)
 
 
-def _line(entry: object, shared: tuple[int, ...]) -> Line | None:
+def _line(entry: object, shared: tuple[int, ...]) -> ProposedLine | None:
     if isinstance(entry, str):
-        return Line(entry, shared)
+        return ProposedLine(entry, shared)
     if isinstance(entry, dict) and isinstance(entry.get("text"), str):
-        return Line(entry["text"], _turns(entry.get("turns")) or shared)
+        return ProposedLine(entry["text"], _turns(entry.get("turns")) or shared)
     return None
 
 

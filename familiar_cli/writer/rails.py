@@ -17,7 +17,7 @@ from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.text import fold, one_line, slugify
-from familiar_cli.writer.types import REWRITES, Line, Operation, Refusal
+from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ _DEFAULT_SECTION: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RailsResult:
     """What the rules let through, and what they did not."""
 
     accepted: tuple[Operation, ...]
@@ -56,7 +56,7 @@ class _RefusedError(Exception):
         self.rail = rail
 
 
-def judge(operations: Sequence[Operation], grounds: Grounds) -> Judged:
+def judge(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
     """Return which of `operations` may be made, with their lines tidied, and what was refused."""
     accepted: list[Operation] = []
     refused: list[Refusal] = []
@@ -70,7 +70,7 @@ def judge(operations: Sequence[Operation], grounds: Grounds) -> Judged:
         refused += lost
         if kept.lines:
             accepted.append(kept)
-    return Judged(tuple(accepted), tuple(refused))
+    return RailsResult(tuple(accepted), tuple(refused))
 
 
 def _named(operation: Operation, grounds: Grounds) -> Operation:
@@ -146,7 +146,7 @@ def _lines(
     operation: Operation, grounds: Grounds, before: Sequence[Operation]
 ) -> tuple[Operation, list[Refusal]]:
     """Return the operation with the lines that pass; a rewrite passes as a whole or not at all."""
-    kept: list[Line] = []
+    kept: list[ProposedLine] = []
     refused: list[Refusal] = []
     for line in operation.lines:
         clean = replace(line, text=as_line(line.text))
@@ -159,13 +159,15 @@ def _lines(
     return replace(operation, lines=tuple(kept)), refused
 
 
-def _same(operation: Operation, before: Sequence[Operation]) -> list[Line]:
+def _same(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
     """Return the bullets that earlier operations add to the same file."""
     same = [o for o in before if o.rel_path == operation.rel_path and o.op == "add_bullets"]
     return [line for o in same for line in o.lines]
 
 
-def _checked(line: Line, operation: Operation, grounds: Grounds, before: Sequence[Line]) -> Line:
+def _checked(
+    line: ProposedLine, operation: Operation, grounds: Grounds, before: Sequence[ProposedLine]
+) -> ProposedLine:
     """Return a line as it is to be written.
 
     Raises:
@@ -181,7 +183,7 @@ def _checked(line: Line, operation: Operation, grounds: Grounds, before: Sequenc
     return _attributed(line, operation, grounds)
 
 
-def _with_evidence(line: Line, grounds: Grounds) -> Line:
+def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
     known = tuple(n for n in line.turns if n in grounds.turns)
     if not known:
         why = "none of the turns it names is in this batch" if line.turns else "it names no turn"
@@ -189,38 +191,38 @@ def _with_evidence(line: Line, grounds: Grounds) -> Line:
     return replace(line, turns=known)
 
 
-def _not_blank(line: Line, operation: Operation, grounds: Grounds) -> None:
+def _not_blank(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del operation, grounds
     if not normal(line.text):
         raise _RefusedError("blank", "there is nothing in it")
 
 
-def _not_too_long(line: Line, operation: Operation, grounds: Grounds) -> None:
+def _not_too_long(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del grounds
     most = MOST_SUMMARY_CHARS if operation.op == "set_summary" else MOST_LINE_CHARS
     if len(line.text) > most:
         raise _RefusedError("size", f"a line has more than {most} characters")
 
 
-def _in_their_language(line: Line, operation: Operation, grounds: Grounds) -> None:
+def _in_their_language(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del operation
     script = main_script(line.text)
     if script is not None and script not in grounds.scripts:
         raise _RefusedError("language", f"nobody here writes in {script.capitalize()} letters")
 
 
-def _not_the_prompt(line: Line, operation: Operation, grounds: Grounds) -> None:
+def _not_the_prompt(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del operation
     if _TAG.search(line.text) or grounds.instructions.has(line.text):
         raise _RefusedError("instructions", "it repeats what the prompt says, which nobody said")
 
 
-def _not_recalled(line: Line, operation: Operation, grounds: Grounds) -> None:
+def _not_recalled(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     if operation.op not in REWRITES and grounds.recalled(operation.rel_path).has(line.text):
         raise _RefusedError("recalled", "it repeats what memory says elsewhere")
 
 
-def _said_in_their_words(line: Line, operation: Operation, grounds: Grounds) -> None:
+def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     """Refuse what a small model makes up: none of its words was said."""
     if not grounds.strict or operation.kind == "felt":
         return
@@ -238,7 +240,7 @@ def _said_in_their_words(line: Line, operation: Operation, grounds: Grounds) -> 
         raise _RefusedError("unsupported", "none of its words was said in these turns")
 
 
-_RULES: Final[tuple[Callable[[Line, Operation, Grounds], None], ...]] = (
+_RULES: Final[tuple[Callable[[ProposedLine, Operation, Grounds], None], ...]] = (
     _not_blank,
     _not_too_long,
     _in_their_language,
@@ -249,14 +251,14 @@ _RULES: Final[tuple[Callable[[Line, Operation, Grounds], None], ...]] = (
 
 
 def _not_there_already(
-    line: Line, operation: Operation, grounds: Grounds, before: Sequence[Line]
+    line: ProposedLine, operation: Operation, grounds: Grounds, before: Sequence[ProposedLine]
 ) -> None:
     said = normal(line.text)
     if said in grounds.lines_of(operation.rel_path) or said in {normal(k.text) for k in before}:
         raise _RefusedError("duplicate", "the file says so already")
 
 
-def _attributed(line: Line, operation: Operation, grounds: Grounds) -> Line:
+def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a line that says who says so. What is felt is the familiar's own.
 
     Raises:
@@ -292,7 +294,7 @@ def _names(text: str, names: Sequence[str]) -> bool:
     )
 
 
-def _alias(line: Line, operation: Operation, grounds: Grounds) -> Line:
+def _alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a name that somebody goes by.
 
     Raises:
@@ -322,7 +324,9 @@ def _goes_by(names: Sequence[str], key: str) -> bool:
     return key in {key_of(name) for name in names}
 
 
-def _refusal(operation: Operation, rail: str, reason: str, line: Line | None = None) -> Refusal:
+def _refusal(
+    operation: Operation, rail: str, reason: str, line: ProposedLine | None = None
+) -> Refusal:
     lines = [line] if line else operation.lines
     text = one_line(" / ".join(entry.text for entry in lines), _SHOWN_CHARS)
     turns = tuple(sorted({n for entry in lines for n in entry.turns}))

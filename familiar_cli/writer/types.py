@@ -34,7 +34,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProposedLine:
     """One line that the model wants to write, and the turns that it rests on."""
 
     text: str
@@ -56,7 +56,7 @@ class Operation:
 
     op: Op
     rel_path: str
-    lines: tuple[Line, ...]
+    lines: tuple[ProposedLine, ...]
     section: str = ""
     title: str = ""
     kind: Kind = "said"
@@ -90,7 +90,7 @@ Outcome = Literal["wrote", "nothing", "review", "failed"]
 
 
 @dataclass(slots=True)
-class Report:
+class WriterReport:
     """What a pass did. It grows while the pass goes on.
 
     Attributes:

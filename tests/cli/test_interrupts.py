@@ -111,3 +111,49 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("told\n", "")
+
+
+def test_ctrl_c_while_the_program_is_loaded_ends_with_130(tmp_path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "familiar_cli", "init", "ada", "--template", "companion"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", [("init", "new", "--template", "companion"), ("doctor",)])
+def test_what_a_killed_init_left_is_deleted_by_the_next_command_that_looks(command) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    home().mkdir(exist_ok=True)
+    left = home() / f".new-some-one-{ended.pid}"
+    (left / "memory").mkdir(parents=True)
+    alive, other = home() / f".new-ada-{os.getpid()}", home() / ".new-notes"
+    alive.mkdir()
+    other.mkdir()
+    result = run(*command)
+    assert result.exit_code in {0, 7}, result.output
+    assert (left.exists(), alive.exists(), other.exists()) == (False, True, True)
+    assert left.name in result.output or command[0] == "init"
+
+
+def test_what_an_init_that_is_killed_left_is_gone_after_the_next() -> None:
+    code = """
+import os, sys
+from familiar_cli.bootstrap import staging
+staging._move = lambda *_: os._exit(9)
+from familiar_cli.cli import main
+main()
+"""
+    killed = subprocess.run(
+        [sys.executable, "-c", code, "init", "ada", "--template", "companion"], check=False
+    )
+    assert killed.returncode == 9
+    assert list(home().glob(".new-ada-*"))
+    assert run("init", "ada", "--template", "companion").exit_code == 0
+    assert not list(home().glob(".new-*"))

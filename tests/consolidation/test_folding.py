@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from familiar_cli import tokens
 from familiar_cli.consolidation.folding import folded, in_parts
 from familiar_cli.consolidation.replies import Replies
-from familiar_cli.consolidation.types import Item, Plan, Point
+from familiar_cli.consolidation.types import DraftedSummary, Item, Point
 from familiar_cli.errors import BadReplyError
 from tests.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
 
@@ -107,7 +107,7 @@ def test_however_wordy_a_model_is_the_loop_ends(busy, words) -> None:
     )
 )
 def test_what_a_model_made_of_a_part_is_all_in_its_items_with_its_sources(points) -> None:
-    plan = Plan("All.", tuple(Point(text, tuple(sorted(set(on)))) for text, on in points))
+    plan = DraftedSummary("All.", tuple(Point(text, tuple(sorted(set(on)))) for text, on in points))
     items = folded(plan, ("x", "y", "z"))
     assert items[0].text.startswith("All.")
     assert len({item.rests_on for item in items}) == len(items)

@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from familiar_cli.config.schema import LLMSettings
-from familiar_cli.consolidation.grounds import Source, sentences
+from familiar_cli.consolidation.grounds import EvidenceText, sentences
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
@@ -45,11 +45,11 @@ def weekly(life, said):
     ],
 )
 def test_a_source_says_what_has_its_words_in_any_order_and_form(text, is_said) -> None:
-    assert Source("- Anna moved the beehives behind the house.").says(text) is is_said
+    assert EvidenceText("- Anna moved the beehives behind the house.").says(text) is is_said
 
 
 def test_a_script_without_spaces_is_held_against_its_signs() -> None:
-    source = Source("安娜把蜂箱搬到了房子后面。")
+    source = EvidenceText("安娜把蜂箱搬到了房子后面。")
     assert source.says("安娜搬到了房子后面")
     assert not source.says("本在海边买了一座城堡")
 

@@ -12,7 +12,7 @@ from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.limits import allowance
 from familiar_cli.context.render import render
-from familiar_cli.context.types import Contribution, Fit, Layer, Line, Place
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, Place
 from familiar_cli.errors import LimitError
 
 COUNTER = tokens.heuristic()
@@ -215,7 +215,9 @@ def test_the_newest_turn_is_cut_rather_than_lost() -> None:
 
 def test_example_blocks_go_whole() -> None:
     blocks = [
-        piece("x", dialogue=(Line("user", "Hello " * n),), fit=Fit.whole, place=Place.example)
+        piece(
+            "x", dialogue=(ExampleLine("user", "Hello " * n),), fit=Fit.whole, place=Place.example
+        )
         for n in (5, 500, 5)
     ]
 
@@ -228,7 +230,11 @@ def test_example_blocks_go_whole() -> None:
 
 def test_examples_go_before_turns_of_the_chat() -> None:
     example = piece(
-        "x", priority=60, dialogue=(Line("user", "word " * 40),), fit=Fit.whole, place=Place.example
+        "x",
+        priority=60,
+        dialogue=(ExampleLine("user", "word " * 40),),
+        fit=Fit.whole,
+        place=Place.example,
     )
     turns = [piece("word " * 40, priority=80, fit=Fit.run) for _ in range(4)]
 

@@ -23,7 +23,7 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import Opened
 from familiar_cli.index.search import search
 from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.memory.pages.lore_page import Page, render
+from familiar_cli.memory.pages.lore_page import LorePage, render
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.store.store import MemoryStore
@@ -281,7 +281,7 @@ class TestWhatIsLeftOut:
 
 class TestLore:
     def page(self, world, body, *, keys=("zither",), enabled=True) -> None:
-        page = Page("The zither", keys, enabled, "0123456789abcdef", body)
+        page = LorePage("The zither", keys, enabled, "0123456789abcdef", body)
         world.put("lore/imported/z.md", render(page))
 
     def test_only_the_words_of_an_entry_are_shown(self, world) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.providers.content_search.packing import Piece, Source, fill
+from familiar_cli.context.providers.content_search.packing import Piece, PieceSource, fill
 from familiar_cli.memory.pages.similarity import normal
 
 COUNTER = tokens.heuristic()
@@ -17,7 +17,7 @@ def piece(source, start, text, score=1.0, **more) -> Piece:
 
 
 def filled(pieces, room=500, sources=None, *, most_sources=40, **more):
-    known = sources or {p.source: Source(p.source, p.source.title()) for p in pieces}
+    known = sources or {p.source: PieceSource(p.source, p.source.title()) for p in pieces}
     return fill(pieces, known, room, COUNTER, most_sources=most_sources, **more)
 
 
@@ -44,7 +44,7 @@ pieces_of_any_kind = st.lists(
 @given(pieces_of_any_kind, st.integers(0, 300), st.booleans())
 def test_no_filling_takes_more_tokens_than_there_are(pieces, room, is_entry) -> None:
     sources = {
-        key: Source(key, key, whole="".join(p.text for p in pieces), is_entry=is_entry)
+        key: PieceSource(key, key, whole="".join(p.text for p in pieces), is_entry=is_entry)
         for key in "abc"
     }
     filling = filled(pieces, room, sources)
@@ -65,7 +65,7 @@ def test_nothing_is_said_twice(pieces, room) -> None:
 
 def test_a_lore_entry_goes_in_whole_with_the_answer_below_its_question() -> None:
     entry = 'User: "What are Shadowfangs?"\n\nBeasts of living shadow that hunt at dusk.'
-    sources = {"x": Source("x", "Shadowfang", whole=entry, is_entry=True)}
+    sources = {"x": PieceSource("x", "Shadowfang", whole=entry, is_entry=True)}
     (packed,) = filled([piece("x", 0, 'User: "What are Shadowfangs?"')], 200, sources).passages
     assert packed.text == entry
     assert not packed.is_cut
@@ -73,7 +73,7 @@ def test_a_lore_entry_goes_in_whole_with_the_answer_below_its_question() -> None
 
 def test_an_entry_too_long_for_its_room_ends_at_a_sentence_and_is_cut() -> None:
     entry = "Shadowfangs hunt at dusk. " * 60
-    sources = {"x": Source("x", "Shadowfang", whole=entry, is_entry=True)}
+    sources = {"x": PieceSource("x", "Shadowfang", whole=entry, is_entry=True)}
     (packed,) = filled([piece("x", 0, entry[:25])], 100, sources).passages
     assert packed.is_cut
     assert packed.text.endswith(".")
@@ -81,7 +81,7 @@ def test_an_entry_too_long_for_its_room_ends_at_a_sentence_and_is_cut() -> None:
 
 def test_a_cut_in_a_script_without_spaces_keeps_its_words() -> None:
     line = "- 今日は友達と一緒に夢の街を歩いた。空には二つの月があった。" * 10
-    sources = {"x": Source("x", "2020-08-15", whole=line, is_entry=True)}
+    sources = {"x": PieceSource("x", "2020-08-15", whole=line, is_entry=True)}
     (packed,) = filled([piece("x", 0, line)], 90, sources).passages
     assert packed.text.startswith("- 今日は友達")
     assert packed.text.endswith("。")

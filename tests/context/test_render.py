@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.context.render import name_speakers, render
-from familiar_cli.context.types import Contribution, Fit, Fragment, Layer, Line, Place
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, Place
 from familiar_cli.identity import Author
 
 
@@ -28,7 +28,7 @@ def deep(text, depth, role="system"):
 
 
 def example(*lines):
-    return kept("example", "x", fit=Fit.whole, dialogue=tuple(Line(r, t) for r, t in lines))
+    return kept("example", "x", fit=Fit.whole, dialogue=tuple(ExampleLine(r, t) for r, t in lines))
 
 
 def shown(fragments) -> str:

@@ -27,7 +27,7 @@ def test_the_version_stands_in_the_project_and_in_the_package() -> None:
 
 
 def test_all_commands_start_the_same_program() -> None:
-    assert PROJECT["scripts"] == dict.fromkeys(cli.COMMAND_NAMES, "familiar_cli.cli:main")
+    assert PROJECT["scripts"] == dict.fromkeys(cli.COMMAND_NAMES, "familiar_cli.__main__:main")
 
 
 def test_hints_install_this_distribution_and_no_other() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from familiar_cli.history import HistoryStore, fulltext
 from familiar_cli.history.fulltext import search
 from familiar_cli.history.marks import marks
-from familiar_cli.history.selection import Span
+from familiar_cli.history.selection import TurnFilter
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def say(store, *texts, channel="cli", year=2026):
         store.append(channel, "user", text, at=datetime(year, 1, 1, tzinfo=UTC))
 
 
-def found(store, query, span=Span(), **how):  # noqa: B008
+def found(store, query, span=TurnFilter(), **how):  # noqa: B008
     return [hit.turn.content for hit in search(store, query, span, **how)]
 
 
@@ -62,9 +62,9 @@ def test_the_best_comes_first(store) -> None:
 def test_a_channel_and_a_time_narrow_it_down(store) -> None:
     say(store, "tea one", channel="a", year=2020)
     say(store, "tea two", channel="b", year=2021)
-    assert found(store, "tea", Span("a")) == ["tea one"]
-    assert found(store, "tea", Span(since=datetime(2020, 6, 1, tzinfo=UTC))) == ["tea two"]
-    assert found(store, "tea", Span(until=datetime(2020, 6, 1, tzinfo=UTC))) == ["tea one"]
+    assert found(store, "tea", TurnFilter("a")) == ["tea one"]
+    assert found(store, "tea", TurnFilter(since=datetime(2020, 6, 1, tzinfo=UTC))) == ["tea two"]
+    assert found(store, "tea", TurnFilter(until=datetime(2020, 6, 1, tzinfo=UTC))) == ["tea one"]
 
 
 def test_neighbours_are_those_of_the_channel(store) -> None:

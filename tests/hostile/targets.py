@@ -32,7 +32,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.llm.streaming import ErrorInReplyError, Reply
+from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text
@@ -312,8 +312,8 @@ def _reply(rng: Random, world: World) -> bytes:
 
 
 def _use_reply(raw: bytes, rng: Random, world: World) -> None:
-    for take in (Reply.take_event, Reply.take_whole):
-        reply = Reply()
+    for take in (StreamedReply.take_event, StreamedReply.take_whole):
+        reply = StreamedReply()
         try:
             take(reply, raw.decode("utf-8", errors="replace"))
         except ErrorInReplyError:

@@ -13,7 +13,7 @@ from familiar_cli.bootstrap.export_card import export_card
 from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
 from familiar_cli.errors import BadInputError, FileTooLargeError
-from familiar_cli.llm.streaming import Reply
+from familiar_cli.llm.streaming import StreamedReply
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2
@@ -29,7 +29,7 @@ def store(tmp_path) -> MemoryStore:
 
 
 def test_a_cost_beyond_every_number_is_passed_over() -> None:
-    reply = Reply()
+    reply = StreamedReply()
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 10**400}
     reply.take_event(json.dumps({"choices": [{"delta": {"content": "Hi"}}], "usage": usage}))
     assert reply.finished("m").usage.cost is None

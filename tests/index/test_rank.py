@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from familiar_cli.index import rank
 from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.lexical import Lexical
-from familiar_cli.index.rank import Line, final, is_named, nearness, recency, score
+from familiar_cli.index.rank import LineCandidate, final, is_named, nearness, recency, score
 
 SPEC = SPECS["minilm-l6-v2"]
 ages = st.floats(0, 200 * 365)
 unit = st.floats(min_value=0, max_value=1)
 
 
-def line(number: int, *, speaker: str = "", document: int = 1) -> Line:
-    return Line(number, document, speaker, (100 + number, 101 + number))
+def line(number: int, *, speaker: str = "", document: int = 1) -> LineCandidate:
+    return LineCandidate(number, document, speaker, (100 + number, 101 + number))
 
 
 @pytest.mark.parametrize(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
@@ -103,7 +103,7 @@ def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
 
 
 def test_the_passage_that_matches_best_is_shown() -> None:
-    one = Line(1, 1, "", (10, 13))
+    one = LineCandidate(1, 1, "", (10, 13))
     (found,) = score([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}), None, query="tea")
     assert found.passage == 11
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadReplyError
-from familiar_cli.llm.streaming import ErrorInReplyError, Reply
+from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.types import Usage
 
 KEYS = st.sampled_from(
@@ -26,7 +26,7 @@ JSON = st.recursive(
 @settings(max_examples=200)
 @given(st.dictionaries(KEYS, JSON, max_size=6))
 def test_no_object_whatever_its_shape_breaks_the_reading(event) -> None:
-    reply = Reply()
+    reply = StreamedReply()
     try:
         reply.take_event(json.dumps(event))
     except ErrorInReplyError:
@@ -37,7 +37,7 @@ def test_no_object_whatever_its_shape_breaks_the_reading(event) -> None:
 @settings(max_examples=30)
 @given(st.lists(st.text(max_size=8), max_size=8))
 def test_the_text_is_all_pieces_in_order(pieces) -> None:
-    reply = Reply()
+    reply = StreamedReply()
     events = [json.dumps({"choices": [{"delta": {"content": piece}}]}) for piece in pieces]
     heard = [reply.take_event(event) for event in events]
     assert heard == pieces
@@ -45,21 +45,21 @@ def test_the_text_is_all_pieces_in_order(pieces) -> None:
 
 
 def test_reasoning_and_tool_calls_are_no_text() -> None:
-    reply = Reply()
+    reply = StreamedReply()
     delta = {"reasoning": "hm", "reasoning_content": "hm", "tool_calls": [{}], "content": None}
     reply.take_event(json.dumps({"choices": [{"delta": delta}]}))
     assert reply.text == ""
 
 
 def test_content_in_parts_is_joined() -> None:
-    reply = Reply()
+    reply = StreamedReply()
     parts = [{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     reply.take_event(json.dumps({"choices": [{"delta": {"content": parts}}]}))
     assert reply.text == "ab"
 
 
 def test_usage_comes_in_an_event_without_choices() -> None:
-    reply = Reply()
+    reply = StreamedReply()
     reply.take_event('{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}')
     reply.take_event('{"choices": [], "usage": null}')
     assert reply.finished("m").usage == Usage(3, 4, None)
@@ -67,22 +67,24 @@ def test_usage_comes_in_an_event_without_choices() -> None:
 
 @pytest.mark.parametrize("value", ["12", True, None, [], -0.5])
 def test_a_count_that_is_none_is_unknown(value) -> None:
-    reply = Reply()
+    reply = StreamedReply()
     reply.take_event(json.dumps({"usage": {"prompt_tokens": value, "cost": "x"}}))
     assert reply.finished("m").usage == Usage(None, None, None)
 
 
 def test_an_error_of_a_choice_is_an_error() -> None:
     with pytest.raises(ErrorInReplyError):
-        Reply().take_event('{"choices": [{"error": {"message": "x"}, "finish_reason": "error"}]}')
+        StreamedReply().take_event(
+            '{"choices": [{"error": {"message": "x"}, "finish_reason": "error"}]}'
+        )
 
 
 def test_blank_events_are_passed_over() -> None:
-    reply = Reply()
+    reply = StreamedReply()
     reply.take_event("  ")
     assert not reply.complete
 
 
 def test_a_whole_reply_must_have_choices() -> None:
     with pytest.raises(BadReplyError, match="is no reply"):
-        Reply().take_whole('{"object": "list"}')
+        StreamedReply().take_whole('{"object": "list"}')

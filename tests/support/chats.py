@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
-from familiar_cli.bootstrap.chats.bringing import Wish
+from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.bootstrap.export_chat import export_chat
 from familiar_cli.bootstrap.import_chat import import_chats
@@ -39,7 +39,7 @@ def save(path, *lines):
 
 def bring(store, path, reading=READING, **wish):
     """Import, and return what became of it."""
-    return import_chats(store, path, Wish(reading, **wish))
+    return import_chats(store, path, ChatImportOptions(reading, **wish))
 
 
 def only(done):
@@ -51,9 +51,9 @@ def only(done):
 
 def said(store, channel):
     """Return the words in a channel, hidden ones included."""
-    from familiar_cli.history.selection import Span, select
+    from familiar_cli.history.selection import TurnFilter, select
 
-    return [kept.turn.content for kept in select(store, Span(channel))]
+    return [kept.turn.content for kept in select(store, TurnFilter(channel))]
 
 
 def exported(store, channel, chat_format="sillytavern"):

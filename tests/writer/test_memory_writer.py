@@ -19,6 +19,7 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Who
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
 from familiar_cli.writer.marker import MARKER
 from familiar_cli.writer.runs import Runs
@@ -159,8 +160,10 @@ world.write(reply(op()))
     done = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
 
     assert done.returncode == 9
+    assert not world.store.exists("people/_aliases.json")
     assert (world.write().spent.calls, world.watermark) == (0, 2)
     assert world.read(ANNAS).count("keeps bees") == 1
+    assert "anna" in json.loads(world.read("people/_aliases.json"))
 
 
 def test_a_marker_of_another_history_means_nothing(world, tmp_path):
@@ -442,4 +445,21 @@ def test_a_voice_that_fits_is_shown_as_it_is(tmp_path):
     world.talk()
     world.write(NOTHING)
     assert voice_in(world) == "Dry wit. Never explains a joke and"
+    world.history.close()
+
+
+def test_nothing_links_to_a_topic_that_the_memory_refuses(tmp_path):
+    world = World(tmp_path)
+    world.store = MemoryStore(tmp_path / "memory", limits=Limits(max_dir_files=4))
+    for name in ("one", "two", "three", "four"):
+        world.store.write_file(f"topics/{name}.md", "# T\n")
+    world.say("I keep bees behind the house.")
+
+    report = world.write(
+        reply(op(), op("create", "topics/beekeeping.md", ["Bees live behind the house."]))
+    )
+
+    assert [refusal.rel_path for refusal in report.refused] == ["topics/beekeeping.md"]
+    assert "keeps bees" in world.read(ANNAS)
+    assert "beekeeping" not in world.read(ANNAS)
     world.history.close()

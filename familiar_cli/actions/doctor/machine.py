@@ -48,6 +48,8 @@ def sqlite(patient: Patient) -> Iterator[Result]:
 
 def home(patient: Patient) -> Iterator[Result]:
     """Look at the directory where familiars live."""
+    from familiar_cli.bootstrap.staging import remove_abandoned
+
     where = f"{patient.home} ({patient.home_reason})"
     problem = _unwritable(patient.home)
     if problem:
@@ -57,7 +59,8 @@ def home(patient: Patient) -> Iterator[Result]:
         mend = "Make a familiar: `familiar init --from-card CARD.png`, or watch `familiar demo`."
         yield warn(f"{where} does not exist yet", mend)
     else:
-        yield ok(where)
+        gone = ", ".join(remove_abandoned(patient.home))
+        yield ok(f"{where}; removed what an `init` that was killed left: {gone}" if gone else where)
 
 
 def cache(patient: Patient) -> Iterator[Result]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPerson:
     """One person.
 
     Args:
@@ -47,12 +47,12 @@ class Known:
 class People:
     """Everyone a familiar knows, who spoke last first, and the names that several share."""
 
-    people: tuple[Known, ...]
+    people: tuple[KnownPerson, ...]
     collisions: tuple[Named, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PersonPage:
     """One person's file, word for word, with what they are called and what they share."""
 
     slug: str
@@ -79,7 +79,7 @@ def people_of(familiar: Familiar) -> People:
         person, speaker = files.get(slug), said.get(slug)
         label = speaker.author.label if speaker else slug
         known.append(
-            Known(
+            KnownPerson(
                 slug=slug,
                 name=one_line(person.names[0] if person and person.names else label),
                 aliases=len(person.names) if person else 0,
@@ -92,7 +92,7 @@ def people_of(familiar: Familiar) -> People:
     return People(tuple(known), collisions)
 
 
-def show_person(familiar: Familiar, person: str) -> Shown:
+def show_person(familiar: Familiar, person: str) -> PersonPage:
     """Return one person's file; `person` is a slug, `platform:id` or any name.
 
     Raises:
@@ -110,7 +110,7 @@ def show_person(familiar: Familiar, person: str) -> Shown:
             hint=f"Begin one: `familiar memory write {rel_path} TEXT`.",
         )
     file, speaker = familiar.memory.read(rel_path), speakers_of(familiar).get(slug)
-    return Shown(
+    return PersonPage(
         slug=slug,
         rel_path=rel_path,
         text=file.text,

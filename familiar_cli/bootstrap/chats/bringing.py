@@ -11,13 +11,13 @@ from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import Message, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history.imports import SOURCE, Appender, Origin, channel_of, survey
-from familiar_cli.history.matching import Incoming, Verdict
+from familiar_cli.history.matching import Incoming, LineMatch
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Chat
     from familiar_cli.history.store import HistoryStore
 
@@ -30,10 +30,10 @@ _BATCH: Final = 5_000  # turns that are written in one transaction
 _BATCH_CHARS: Final = 8_000_000
 _SAMPLE: Final = 50  # first lines by which a chat is known again
 _REASONS: Final = {
-    Verdict.edited: "it was changed since it was imported; the words of then stay",
-    Verdict.inserted: "it came in between lines that were imported before; turns are only added "
+    LineMatch.edited: "it was changed since it was imported; the words of then stay",
+    LineMatch.inserted: "it came in between lines that were imported before; turns are only added "
     "at the end",
-    Verdict.details_changed: "its swipes or details have changed since it was imported; those of "
+    LineMatch.details_changed: "its swipes or details have changed since it was imported; those of "
     "then stay",
 }
 
@@ -76,7 +76,7 @@ class ImportedChat:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ChatImportOptions:
     """How chats are to be imported.
 
     Args:
@@ -104,9 +104,9 @@ class Bringing:
     def __init__(
         self,
         history: HistoryStore,
-        source: Source,
+        source: ChatFile,
         chat: Chat,
-        wish: Wish,
+        wish: ChatImportOptions,
         on_progress: OnProgress,
     ) -> None:
         self.imported = 0
@@ -134,8 +134,8 @@ class Bringing:
                 self._skip(found)
                 continue
             number += 1
-            verdict = self._verdicts[number] if number < len(self._verdicts) else Verdict.new
-            self._take(found, Verdict(verdict))
+            verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
+            self._take(found, LineMatch(verdict))
             if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
                 self._write(appender)
             if number % _BATCH == 0:
@@ -153,13 +153,13 @@ class Bringing:
             format=self._chat.format,
             channel=self._channel,
             imported=self.imported,
-            already_there=self._counts[Verdict.there.name]
-            + self._counts[Verdict.details_changed.name],
+            already_there=self._counts[LineMatch.there.name]
+            + self._counts[LineMatch.details_changed.name],
             skipped=tuple(self._skipped),
             skipped_count=self._counts["skipped"],
             damaged=self._counts["damaged"],
-            changed=self._counts[Verdict.edited.name],
-            inserted=self._counts[Verdict.inserted.name],
+            changed=self._counts[LineMatch.edited.name],
+            inserted=self._counts[LineMatch.inserted.name],
             estimated_times=self._counts["estimated"],
             hidden=self._counts["hidden"],
             aside=self._chat.aside,
@@ -187,16 +187,16 @@ class Bringing:
             if isinstance(found, Message):
                 yield _incoming(found, self._channel)
 
-    def _take(self, message: Message, verdict: Verdict) -> None:
-        if verdict is Verdict.new:
+    def _take(self, message: Message, verdict: LineMatch) -> None:
+        if verdict is LineMatch.new:
             self._waiting.append(message)
             self._waiting_chars += len(message.raw)
         else:
             self._count(message, verdict)
 
-    def _count(self, message: Message, verdict: Verdict) -> None:
+    def _count(self, message: Message, verdict: LineMatch) -> None:
         self._counts[verdict.name] += 1
-        if verdict is Verdict.new:
+        if verdict is LineMatch.new:
             self.imported += 1
             self._counts["estimated"] += message.estimated
             self._counts["hidden"] += message.hidden
@@ -210,7 +210,7 @@ class Bringing:
             self._skipped.append(skip)
 
     def _write(self, appender: Appender) -> None:
-        verdicts = [Verdict.new] * len(self._waiting)
+        verdicts = [LineMatch.new] * len(self._waiting)
         if self._waiting and not self._wish.dry_run:
             verdicts = appender.add([_incoming(m, self._channel) for m in self._waiting])
         for message, verdict in zip(self._waiting, verdicts, strict=True):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.bootstrap.chats.exports import Service
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Reading
 
 SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
@@ -32,7 +32,7 @@ _START_BYTES: Final = 4096
 _HINT: Final = "SillyTavern, ChatGPT and Claude chats are read, and plain JSON lines."
 
 
-def read_chats(source: Source, reading: Reading) -> Iterator[Chat | Skip]:
+def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
     """Yield the chats in `source`. What stands among several and is none is a `Skip`.
 
     Raises:
@@ -61,7 +61,7 @@ def read_chats(source: Source, reading: Reading) -> Iterator[Chat | Skip]:
         )
 
 
-def channel_names(source: Source) -> tuple[str, ...]:
+def channel_names(source: ChatFile) -> tuple[str, ...]:
     """Return names for the channel of the chat in a file, the best first."""
     path = Path(source.name)
     stem = slugify(path.stem) or "chat"
@@ -69,7 +69,7 @@ def channel_names(source: Source) -> tuple[str, ...]:
     return (stem, f"{above}-{stem}") if above else (stem,)
 
 
-def _first_object(source: Source, *, is_array: bool) -> dict[str, Any]:
+def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
     """Return the first object that tells anything: a line, an element, or the whole file."""
     if is_array:
         value = _first(islice(_elements(source), _FIRST))
@@ -88,13 +88,13 @@ def _first(found: Iterator[tuple[int, str, dict[str, Any]] | Skip]) -> dict[str,
     return next((line[2] for line in found if not isinstance(line, Skip)), None)
 
 
-def _elements(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
+def _elements(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
     with source.open() as stream:
         for number, span in enumerate(spans(source), start=1):
             yield read_object(number, span.read(stream))
 
 
-def _whole(source: Source) -> dict[str, Any] | None:
+def _whole(source: ChatFile) -> dict[str, Any] | None:
     """Return the one object that a file of many lines holds."""
     if source.size_bytes > MAX_ELEMENT_BYTES:
         return None

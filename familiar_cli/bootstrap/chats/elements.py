@@ -12,7 +12,7 @@ from familiar_cli.errors import BadInputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
 
 MAX_ELEMENT_BYTES: Final = 64 * MIB
 """Largest element, that is, one conversation with all its branches."""
@@ -23,7 +23,7 @@ _DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteSpan:
     """Where an element stands in its file, in bytes."""
 
     start: int
@@ -35,7 +35,7 @@ class Span:
         return stream.read(self.end - self.start)
 
 
-def spans(source: Source) -> Iterator[Span]:
+def spans(source: ChatFile) -> Iterator[ByteSpan]:
     """Yield where each object of the array in `source` stands.
 
     Raises:
@@ -54,7 +54,7 @@ class _Scan:
         self._depth = 0
         self._start = 0
 
-    def elements(self) -> Iterator[Span]:
+    def elements(self) -> Iterator[ByteSpan]:
         offset = self._stream.tell()
         rest = b""
         while block := self._stream.read(_BLOCK_BYTES):
@@ -77,12 +77,12 @@ class _Scan:
         if self._depth:
             raise BadInputError(f"{self._name!r} was cut off: its JSON does not end")
 
-    def _step(self, change: int, place: int) -> Iterator[Span]:
+    def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
         self._depth += change
         if change > 0 and self._depth == 2:  # noqa: PLR2004  # inside the array
             self._start = place
         elif change < 0 and self._depth == 1:
-            yield Span(self._start, place + 1)
+            yield ByteSpan(self._start, place + 1)
             self._start = place + 1
 
     def _refuse(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from familiar_cli.bootstrap.chats.elements import Span, spans
+from familiar_cli.bootstrap.chats.elements import ByteSpan, spans
 from familiar_cli.bootstrap.chats.sources import read_object
 from familiar_cli.bootstrap.chats.types import Chat, Skip
 from familiar_cli.bootstrap.json_text import dump_json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Message, Reading
 
 _ID_CHARS = 8  # of an id, to tell apart conversations of one title
@@ -56,19 +56,19 @@ class Service(Protocol):
 
 
 def read_chats(
-    source: Source, reading: Reading, service: Service, *, is_array: bool
+    source: ChatFile, reading: Reading, service: Service, *, is_array: bool
 ) -> Iterator[Chat | Skip]:
     """Yield the conversations in `source`, in its order; what is none is a `Skip`."""
     with source.open() as stream:
         start = stream.tell()
-        found = spans(source) if is_array else iter([Span(start, source.size_bytes)])
+        found = spans(source) if is_array else iter([ByteSpan(start, source.size_bytes)])
         for number, span in enumerate(found, start=1):
             read = read_object(number, span.read(stream))
             yield read if isinstance(read, Skip) else _chat(source, span, read[2], reading, service)
 
 
 def _chat(
-    source: Source, span: Span, value: dict[str, Any], reading: Reading, service: Service
+    source: ChatFile, span: ByteSpan, value: dict[str, Any], reading: Reading, service: Service
 ) -> Chat:
     parts = service.take_apart(value, reading)
 

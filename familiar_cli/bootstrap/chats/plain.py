@@ -22,7 +22,7 @@ from familiar_cli.text import str_or_empty
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.history.types import Role
 
@@ -53,7 +53,7 @@ def is_message(value: Mapping[str, Any]) -> bool:
 
 
 def read_chats(
-    source: Source, reading: Reading, *, channels: tuple[str, ...], is_array: bool
+    source: ChatFile, reading: Reading, *, channels: tuple[str, ...], is_array: bool
 ) -> Iterator[Chat]:
     """Yield the chats in `source`: one, or one for each of the channels that its head names."""
     reader = _Reader(source, reading, is_array)
@@ -79,7 +79,7 @@ def read_chats(
 class _Reader:
     """Reads the messages of one file, or those of one of its channels."""
 
-    source: Source
+    source: ChatFile
     reading: Reading
     is_array: bool
     channel: str = ""

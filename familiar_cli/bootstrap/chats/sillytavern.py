@@ -16,7 +16,7 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from familiar_cli.bootstrap.chats.sources import Source
+    from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.history.types import Role
 
@@ -61,7 +61,7 @@ def is_message(value: Mapping[str, Any]) -> bool:
     return "mes" in value
 
 
-def read_chat(source: Source, reading: Reading, *, channels: tuple[str, ...]) -> Chat:
+def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> Chat:
     """Return the chat in `source`.
 
     Raises:
@@ -96,7 +96,7 @@ class _Reader:
         head_line: The line that is the head; 0: none.
     """
 
-    source: Source
+    source: ChatFile
     reading: Reading
     familiar: frozenset[str]
     head_line: int

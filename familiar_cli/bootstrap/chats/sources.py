@@ -35,7 +35,7 @@ _BLOCK_BYTES: Final = MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ChatFile:
     """A file in UTF-8.
 
     Args:
@@ -94,7 +94,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def as_source(file: Path | None) -> Iterator[Source]:
+def as_source(file: Path | None) -> Iterator[ChatFile]:
     """Lend a file, or all of standard input when it is None, as a source.
 
     Raises:
@@ -102,7 +102,9 @@ def as_source(file: Path | None) -> Iterator[Source]:
     """
     with ExitStack() as stack:
         plain = (
-            Source(file, str(file)) if file else Source(stack.enter_context(_spooled()), "stdin")
+            ChatFile(file, str(file))
+            if file
+            else ChatFile(stack.enter_context(_spooled()), "stdin")
         )
         with plain.open() as stream:
             start = stream.read(4)
@@ -110,7 +112,7 @@ def as_source(file: Path | None) -> Iterator[Source]:
         if wide:
             narrow = stack.enter_context(_scratch()) / "utf-8"
             _transcode(plain, narrow, wide)
-            plain = Source(narrow, plain.name)
+            plain = ChatFile(narrow, plain.name)
         yield plain
 
 
@@ -128,7 +130,7 @@ def _spooled() -> Iterator[Path]:
         yield directory / "stdin"
 
 
-def _transcode(source: Source, target: Path, encoding: str) -> None:
+def _transcode(source: ChatFile, target: Path, encoding: str) -> None:
     decoder = codecs.getincrementaldecoder(encoding)(errors="surrogatepass")
     with source.open() as stream, target.open("wb") as out:
         try:
@@ -141,7 +143,7 @@ def _transcode(source: Source, target: Path, encoding: str) -> None:
             ) from error
 
 
-def json_lines(source: Source) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
+def json_lines(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
     """Yield number, text and value of each line that holds an object; blank lines are passed over.
 
     Every other line is a `Skip`.

@@ -68,7 +68,7 @@ class FolderPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FolderImportOptions:
     """How far an import may go.
 
     Args:
@@ -88,7 +88,7 @@ def plan_folder(
     store: MemoryStore,
     pieces: Iterable[Piece],
     ledger_path: str,
-    wish: Wish,
+    wish: FolderImportOptions,
     *,
     sources: Mapping[str, bytes],
     left_out: Iterable[LeftOut] = (),
@@ -133,7 +133,9 @@ def plan_folder(
 class _Draft:
     """A plan while it is being made."""
 
-    def __init__(self, store: MemoryStore, old: Ledger, wish: Wish, merge: Merge) -> None:
+    def __init__(
+        self, store: MemoryStore, old: Ledger, wish: FolderImportOptions, merge: Merge
+    ) -> None:
         self.old = old
         self._store = store
         self._wish = wish

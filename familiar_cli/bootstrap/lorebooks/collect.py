@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.lorebooks import book_settings
-from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
+from familiar_cli.bootstrap.lorebooks.files import EntryFiles, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import edits_of
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import NotFoundError
@@ -51,7 +51,9 @@ def _chosen(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
     return [key for key in ordered if settings.books[key].source in only] or ordered
 
 
-def _gather(settings: BookSettings, found: Found, book_ids: list[str], directory: str) -> Lorebook:
+def _gather(
+    settings: BookSettings, found: EntryFiles, book_ids: list[str], directory: str
+) -> Lorebook:
     notes = [f"{line}: left out" for line in found.skipped]
     if len(book_ids) > 1:
         names = ", ".join(repr(settings.books[key].name) for key in book_ids)

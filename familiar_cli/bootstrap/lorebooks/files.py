@@ -24,7 +24,7 @@ class LoreFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EntryFiles:
     """What became of the files of the entries in a directory.
 
     Args:
@@ -40,7 +40,7 @@ class Found:
     names: frozenset[str]
 
 
-def find(store: MemoryStore, directory: str, settings: BookSettings) -> Found:
+def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
     """Return the files of the entries in `settings`, and what else is in their `directory`.
 
     A file is an entry's when it bears its id; the one where the entry was last seen comes first,
@@ -59,7 +59,7 @@ def find(store: MemoryStore, directory: str, settings: BookSettings) -> Found:
         found = _claim(seen | marked, settings, wanted)
     claimed = {file.path for file in found.values()}
     strays = tuple(file for path, file in here.items() if path not in claimed)
-    return Found(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
+    return EntryFiles(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
 
 
 def _claim(

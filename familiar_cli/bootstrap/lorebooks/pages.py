@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
-from familiar_cli.memory.pages.lore_page import Page, parse
+from familiar_cli.memory.pages.lore_page import LorePage, parse
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"  # stands on the page where UTF-8 can hold nothing
 
 
-def page_of(entry: LoreEntry, entry_id: str) -> Page:
+def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
     """Return the page of `entry`: its text without decorators, and a title in any case."""
     _, body = split_decorators(entry.content)
-    return Page(
+    return LorePage(
         title=heading(entry),
         keys=entry.keys,
         enabled=entry.enabled,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.bootstrap import ledger
 from familiar_cli.bootstrap.lorebooks import book_settings, entry_ids
 from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, BookSettings, EntryRecord
-from familiar_cli.bootstrap.lorebooks.files import Found, LoreFile, find
+from familiar_cli.bootstrap.lorebooks.files import EntryFiles, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import page_of, unmapped
 from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest
 from familiar_cli.diffs import unified
@@ -106,7 +106,7 @@ class _Draft:
     """A plan while it is being made."""
 
     def __init__(
-        self, directory: str, settings: BookSettings, found: Found, *, force: bool
+        self, directory: str, settings: BookSettings, found: EntryFiles, *, force: bool
     ) -> None:
         self.directory = directory
         self.settings = settings

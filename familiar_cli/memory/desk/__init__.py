@@ -1,7 +1,7 @@
 """What lies on the familiar's desk: reminders, tasks and a scratchpad, in Markdown."""
 
 from familiar_cli.memory.desk.files import (
-    Change,
+    ListChange,
     add_item,
     add_scratch,
     clear_scratch,
@@ -17,8 +17,8 @@ __all__ = [
     "REMINDERS",
     "SCRATCH",
     "TASKS",
-    "Change",
     "Item",
+    "ListChange",
     "Mark",
     "add_item",
     "add_scratch",

@@ -25,7 +25,7 @@ _MESSAGE_CHARS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ListChange:
     """What was changed, or would be.
 
     Args:
@@ -64,7 +64,7 @@ def read_items(store: MemoryStore, rel_path: str) -> tuple[Item, ...]:
 
 def add_item(
     store: MemoryStore, rel_path: str, text: str, due: Due | None = None, *, dry_run: bool = False
-) -> Change:
+) -> ListChange:
     """Write one more item down.
 
     Raises:
@@ -83,12 +83,12 @@ def add_item(
             hint=f"Close the block: `familiar memory cat {rel_path}`.",
         )
     _write(store, rel_path, after, sha256, f"add {words}", dry_run=dry_run)
-    return Change(rel_path, before, after, items[-1], dry_run)
+    return ListChange(rel_path, before, after, items[-1], dry_run)
 
 
 def mark_item(
     store: MemoryStore, rel_path: str, number: int, mark: Mark, *, dry_run: bool = False
-) -> Change:
+) -> ListChange:
     """Put another mark on an item; on one that has it already nothing changes.
 
     Raises:
@@ -101,7 +101,7 @@ def mark_item(
     if before != after:
         _write(store, rel_path, after, sha256, f"{mark.name} {item.text}", dry_run=dry_run)
     now = find_item(items_in(after), number, rel_path)
-    return Change(rel_path, before, after, now, dry_run)
+    return ListChange(rel_path, before, after, now, dry_run)
 
 
 def read_scratch(store: MemoryStore) -> str:
@@ -109,7 +109,7 @@ def read_scratch(store: MemoryStore) -> str:
     return _read(store, SCRATCH)[0]
 
 
-def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> Change:
+def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> ListChange:
     """Put `text` below what stands on the scratchpad.
 
     Raises:
@@ -125,10 +125,10 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> Chan
     gap = "" if not before or before.endswith("\n") else "\n"
     after = f"{before}{gap}{text}" + ("" if text.endswith("\n") else "\n")
     _write(store, SCRATCH, after, sha256, "add to the scratchpad", dry_run=dry_run)
-    return Change(SCRATCH, before, after, dry_run=dry_run)
+    return ListChange(SCRATCH, before, after, dry_run=dry_run)
 
 
-def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = False) -> Change:
+def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = False) -> ListChange:
     """Put `text` in the place of what stood on the scratchpad; an empty one deletes the file.
 
     Raises:
@@ -144,10 +144,10 @@ def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = Fals
         return clear_scratch(store, dry_run=dry_run)
     if text != before:
         _write(store, SCRATCH, text, sha256, "edit the scratchpad", dry_run=dry_run)
-    return Change(SCRATCH, before, text, dry_run=dry_run)
+    return ListChange(SCRATCH, before, text, dry_run=dry_run)
 
 
-def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> Change:
+def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> ListChange:
     """Throw away what stands on the scratchpad: the file is deleted.
 
     Raises:
@@ -157,7 +157,7 @@ def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> Change:
     if sha256 != MISSING:
         with store.transaction("human", "clear the scratchpad", dry_run=dry_run) as tx:
             tx.delete(SCRATCH, expect=sha256)
-    return Change(SCRATCH, before, "", dry_run=dry_run)
+    return ListChange(SCRATCH, before, "", dry_run=dry_run)
 
 
 def _read(store: MemoryStore, rel_path: str) -> tuple[str, str]:

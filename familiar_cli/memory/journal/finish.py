@@ -7,10 +7,11 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, read_plain
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.objects import damaged
+from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
 from familiar_cli.memory.store.types import Applied, Change
 
@@ -47,12 +48,12 @@ def finish(
         _set_aside(repository, mark, tell)
         return True
     from familiar_cli.memory.store.apply import apply
-    from familiar_cli.memory.store.plan import Plan
+    from familiar_cli.memory.store.plan import WritePlan
 
     changes, edited = _left_to_do(repository, memory.real, mark)
     if head != mark.commit:
         repository.set_head(mark.commit)
-    plan = Plan(
+    plan = WritePlan(
         changes=tuple(changes),
         result=Applied(),
         seen={c.rel_path: signature(_real(memory.real, c.rel_path)) for c in changes},
@@ -106,10 +107,21 @@ def _left_to_do(repository: Repository, root: str, mark: Pending) -> tuple[list[
         if now == after:
             continue
         if now == before:
+            _check_name(rel_path, is_new=before is None)
             changes.append(Change(rel_path, before, after))
         else:
             edited.append(rel_path)
     return changes, edited
+
+
+def _check_name(rel_path: str, *, is_new: bool) -> None:
+    """Refuse a name that no change of the memory could have had: the mark is forged."""
+    try:
+        allowed = paths.parse_new(rel_path) if is_new else paths.parse_old(rel_path)
+    except UnsafePathError as error:
+        raise damaged(f"{pending.NAME!r} names a change of {rel_path!r}: {error}") from error
+    if allowed != rel_path:
+        raise damaged(f"{pending.NAME!r} names a change of {rel_path!r}, which is no file's path")
 
 
 def _paths(repository: Repository, mark: Pending) -> list[str]:

@@ -24,7 +24,7 @@ _MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LoggedChange:
     """One commit, and what it changed.
 
     Args:
@@ -60,7 +60,7 @@ class History:
         source: str | None = None,
         since: datetime | None = None,
         limit: int | None = None,
-    ) -> Iterator[Change]:
+    ) -> Iterator[LoggedChange]:
         """Yield the changes of a file or directory (or of everything), newest first.
 
         A file is followed through its renames.
@@ -132,18 +132,18 @@ class History:
             yield at
             _, at = commits.tree_and_parent(self._repository.objects.read(at))
 
-    def _of_all(self) -> Iterator[Change]:
+    def _of_all(self) -> Iterator[LoggedChange]:
         for commit in self.commits():
-            yield Change(commit, self.touched(commit))
+            yield LoggedChange(commit, self.touched(commit))
 
-    def _of_path(self, rel_path: str) -> Iterator[Change]:
+    def _of_path(self, rel_path: str) -> Iterator[LoggedChange]:
         at = rel_path
         for commit in self.commits():
             kind = self._how(commit, at)
             if kind is None:
                 continue
             touched = self.touched(commit)
-            yield Change(commit, touched, at)
+            yield LoggedChange(commit, touched, at)
             if kind == "added" and any(t.kind == "deleted" for t in touched):
                 from familiar_cli.memory.journal.renames import former_path
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.compact import Compacted
     from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.journal.history import Change
+    from familiar_cli.memory.journal.history import LoggedChange
     from familiar_cli.memory.journal.undo import Undone
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -68,7 +68,7 @@ class Past:
         source: str | None = None,
         since: datetime | None = None,
         limit: int | None = None,
-    ) -> list[Change]:
+    ) -> list[LoggedChange]:
         """Return the changes of a file, a directory or everything, newest first.
 
         Raises:
@@ -81,20 +81,20 @@ class Past:
                 raise self._unknown(clean)
             return found
 
-    def show(self, word: str) -> tuple[Change, tuple[FileDiff, ...]]:
+    def show(self, word: str) -> tuple[LoggedChange, tuple[FileDiff, ...]]:
         """Return one change, and how each file differs by it.
 
         Raises:
             NotFoundError: There is no such commit.
         """
         from familiar_cli.memory.journal.diff import between
-        from familiar_cli.memory.journal.history import Change
+        from familiar_cli.memory.journal.history import LoggedChange
 
         with self._history() as history:
             commit = history.find(word)
             old = self._repository.tree_of(commit.parent)
             files = tuple(between(self._repository, old, commit.tree))
-            return Change(commit, history.touched(commit)), files
+            return LoggedChange(commit, history.touched(commit)), files
 
     def diff(self, words: Sequence[str]) -> Difference:
         """Return what differs between two commits.

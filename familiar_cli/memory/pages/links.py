@@ -65,7 +65,7 @@ class LinkPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LinkStep:
     """A file that was reached, over how many links, and by which one."""
 
     rel_path: str
@@ -82,7 +82,7 @@ class Graph:
     broken: tuple[Link, ...]
     skipped: tuple[Skipped, ...]
 
-    def around(self, rel_path: str, depth: int = 1) -> list[Step]:
+    def around(self, rel_path: str, depth: int = 1) -> list[LinkStep]:
         """Return the files within `depth` links of `rel_path`, in either direction, nearest first.
 
         Raises:
@@ -104,7 +104,7 @@ class Graph:
                     if there not in seen:
                         seen.add(there)
                         reached.append(there)
-                        steps.append(Step(there, distance, link))
+                        steps.append(LinkStep(there, distance, link))
             edge = reached
         return steps
 

@@ -25,7 +25,7 @@ _REGEX_KEY: Final = re.compile(r"/.+/[a-z]*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LorePage:
     """What a person sees of one entry.
 
     Args:
@@ -43,7 +43,7 @@ class Page:
     body: str = ""
 
 
-def render(page: Page) -> str:
+def render(page: LorePage) -> str:
     """Return the file for `page`; `parse` reads it back."""
     bullets = [f"- {quote(key)}\n" for key in page.keys]
     if not page.enabled:
@@ -54,7 +54,7 @@ def render(page: Page) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def parse(text: str) -> Page:
+def parse(text: str) -> LorePage:
     """Return what a file says, however a person left it."""
     lines = split_lines(text.removeprefix("\ufeff"))
     top = _skip_blank(lines, 0)
@@ -114,7 +114,9 @@ def _as_json(key: str) -> str:
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _unmarked(title: str | None, bullets: list[str], listed: list[str], rest: list[str]) -> Page:
+def _unmarked(
+    title: str | None, bullets: list[str], listed: list[str], rest: list[str]
+) -> LorePage:
     """Read a file whose mark a person moved or took away, or which never had one."""
     marks = [n for n, line in enumerate(rest) if _MARK.fullmatch(_bare(line))]
     if marks:
@@ -126,9 +128,9 @@ def _unmarked(title: str | None, bullets: list[str], listed: list[str], rest: li
     return _page(title, bullets, None, rest)
 
 
-def _page(title: str | None, bullets: list[str], entry_id: str | None, body: list[str]) -> Page:
+def _page(title: str | None, bullets: list[str], entry_id: str | None, body: list[str]) -> LorePage:
     keys = tuple(unquote(text) for text in bullets if not _DISABLED.fullmatch(text))
-    return Page(title, keys, len(keys) == len(bullets), entry_id, "".join(body))
+    return LorePage(title, keys, len(keys) == len(bullets), entry_id, "".join(body))
 
 
 def _bullets(lines: list[str], at: int) -> tuple[int, list[str]]:

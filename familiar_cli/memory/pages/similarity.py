@@ -37,7 +37,7 @@ def normal_lines(text: str) -> frozenset[str]:
     return frozenset(line for line in map(normal, split_lines(text)) if line)
 
 
-class Known:
+class KnownTexts:
     """Texts that are known, and whether a line only repeats them."""
 
     def __init__(self, texts: Iterable[str]) -> None:

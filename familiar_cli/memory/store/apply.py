@@ -15,7 +15,7 @@ from familiar_cli.memory.store.files import Signature, signature
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.memory.store.plan import Plan
+    from familiar_cli.memory.store.plan import WritePlan
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Move:
     begun: bool = False
 
 
-def apply(root: str, plan: Plan, disk: Disk | None = None) -> None:
+def apply(root: str, plan: WritePlan, disk: Disk | None = None) -> None:
     """Make the changes of `plan` below the real path `root`. The caller holds the lock.
 
     What may fail for want of room happens first, beside the files; after that there are only
@@ -73,7 +73,7 @@ class _Work:
         self._made_dirs: list[str] = []
         self.at = ""
 
-    def lay_out(self, plan: Plan) -> None:
+    def lay_out(self, plan: WritePlan) -> None:
         """Write all that is new to temporary files, and keep a second name for all that is old."""
         for change in plan.changes:
             self.at = change.rel_path

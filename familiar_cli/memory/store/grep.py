@@ -16,7 +16,7 @@ import regex
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import LimitError, TooManyResultsError, UsageError
 from familiar_cli.memory.store.files import MAX_READ_BYTES, too_large_to_read
-from familiar_cli.memory.store.types import Found, GrepHit, Skipped
+from familiar_cli.memory.store.types import GrepHit, GrepResult, Skipped
 from familiar_cli.memory.store.walk import scan
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def grep(
     case_insensitive: bool,
     hidden: bool,
     limits: Limits,
-) -> Found:
+) -> GrepResult:
     """Return what `MemoryStore.search` promises."""
     matcher = _Matcher(pattern, case_insensitive=case_insensitive, limits=limits)
     files, skipped = scan(tree, rel_path, hidden=hidden)
@@ -69,10 +69,10 @@ def grep(
             skipped.append(Skipped(name, text.reason))
     truncated = len(hits) > limits.max_results
     skipped.sort(key=lambda s: s.rel_path)
-    return Found(tuple(hits[: limits.max_results]), tuple(skipped), truncated)
+    return GrepResult(tuple(hits[: limits.max_results]), tuple(skipped), truncated)
 
 
-def all_of(found: Found, pattern: str) -> list[GrepHit]:
+def all_of(found: GrepResult, pattern: str) -> list[GrepHit]:
     """Return the hits of `found`. Raises `TooManyResultsError` when it was cut."""
     if found.truncated:
         raise TooManyResultsError(

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from familiar_cli.memory.store.files import Signature, Tree
-    from familiar_cli.memory.store.transactions import Step
+    from familiar_cli.memory.store.transactions import StagedStep
     from familiar_cli.memory.store.types import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WritePlan:
     """What a transaction comes to: the changes of files, sorted by path, and their summary.
 
     Args:
@@ -33,7 +33,7 @@ class Plan:
     leftovers: tuple[str, ...]
 
 
-def make_plan(tree: Tree, limits: Limits, steps: Iterable[Step]) -> Plan:
+def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WritePlan:
     """Follow `steps` on staged.
 
     Raises:
@@ -53,4 +53,4 @@ def make_plan(tree: Tree, limits: Limits, steps: Iterable[Step]) -> Plan:
     if result.written or result.deleted:
         staged.ignore_index()
     changes = tuple(change for change in staged.changes() if change.before != change.after)
-    return Plan(changes, result, staged.seen, tuple(staged.leftovers))
+    return WritePlan(changes, result, staged.seen, tuple(staged.leftovers))

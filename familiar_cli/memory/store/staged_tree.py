@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.memory.store.files import Signature, Tree
-    from familiar_cli.memory.store.transactions import Step
+    from familiar_cli.memory.store.transactions import StagedStep
     from familiar_cli.memory.store.types import Limits
 
 GITIGNORE = ".gitignore"
@@ -79,7 +79,7 @@ class StagedTree:
         self.leftovers: list[str] = []
         self.seen: dict[str, Signature | None] = {}
 
-    def apply_step(self, step: Step) -> None:
+    def apply_step(self, step: StagedStep) -> None:
         """Apply one step, or refuse it."""
         old = self._load(step.rel_path)
         _check_expected(step, old)
@@ -105,7 +105,7 @@ class StagedTree:
                 gap = b"" if not old or old.endswith(b"\n") else b"\n"
                 self._put(GITIGNORE, old + gap + INDEX_DIR.encode() + b"/\n", any_size=True)
 
-    def _move(self, step: Step) -> None:
+    def _move(self, step: StagedStep) -> None:
         content = self._take(step.rel_path)
         if self._load(step.to) is not None:
             raise RefusedError(
@@ -256,12 +256,12 @@ def _listdir(real: str, directory: str) -> list[str]:
         ) from error
 
 
-def _joined(old: bytes, step: Step) -> bytes:
+def _joined(old: bytes, step: StagedStep) -> bytes:
     apart = step.on_new_line and old and not old.endswith(b"\n")
     return old + (b"\n" if apart else b"") + step.content
 
 
-def _check_expected(step: Step, content: bytes | None) -> None:
+def _check_expected(step: StagedStep, content: bytes | None) -> None:
     if step.expect is None:
         return
     if step.expect == MISSING:

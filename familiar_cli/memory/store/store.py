@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from familiar_cli.files import Disk
     from familiar_cli.memory.journal import Journal
-    from familiar_cli.memory.store.plan import Plan
+    from familiar_cli.memory.store.plan import WritePlan
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.memory.store.types import (
-        Found,
         GrepHit,
+        GrepResult,
         MemoryEntry,
         MemoryFile,
         MemoryHead,
@@ -184,7 +184,7 @@ class MemoryStore:
         *,
         case_insensitive: bool = True,
         hidden: bool = False,
-    ) -> Found:
+    ) -> GrepResult:
         """Return at most `limits.max_results` lines that match, and what could not be searched.
 
         Raises:
@@ -288,7 +288,7 @@ class MemoryStore:
             self._journal.begin()
             return read()
 
-    def _plan(self, tx: Transaction) -> Plan:
+    def _plan(self, tx: Transaction) -> WritePlan:
         from familiar_cli.memory.store.plan import make_plan
 
         return make_plan(self._tree, self.limits, tx.steps)

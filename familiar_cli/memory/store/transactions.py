@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StagedStep:
     """One staged change, not yet looked at.
 
     Args:
@@ -46,7 +46,7 @@ class Transaction:
         self.source: Final = source
         self.message: Final = message
         self.trailers: Final = dict(trailers or {})
-        self.steps: Final[list[Step]] = []
+        self.steps: Final[list[StagedStep]] = []
         self._result: Applied | None = None
 
     def write(
@@ -68,7 +68,7 @@ class Transaction:
         """
         clean = paths.parse_new(rel_path)
         self.steps.append(
-            Step("write", clean, _bytes_of(clean, content), expect=expect, any_size=any_size)
+            StagedStep("write", clean, _bytes_of(clean, content), expect=expect, any_size=any_size)
         )
 
     def append(self, rel_path: str, content: str | bytes, *, on_new_line: bool = False) -> None:
@@ -80,16 +80,18 @@ class Transaction:
             on_new_line: Put a newline between when the old text does not end in one.
         """
         clean = paths.parse_new(rel_path)
-        self.steps.append(Step("append", clean, _bytes_of(clean, content), on_new_line=on_new_line))
+        self.steps.append(
+            StagedStep("append", clean, _bytes_of(clean, content), on_new_line=on_new_line)
+        )
 
     def delete(self, rel_path: str, *, expect: str | None = None) -> None:
         """Delete a file; directories that this leaves empty go too."""
-        self.steps.append(Step("delete", paths.parse_old(rel_path), expect=expect))
+        self.steps.append(StagedStep("delete", paths.parse_old(rel_path), expect=expect))
 
     def move(self, old: str, new: str, *, expect: str | None = None) -> None:
         """Give a file another path, where nothing is yet."""
         old, new = paths.parse_old(old), paths.parse_new(new)
-        self.steps.append(Step("move", old, to=new, expect=expect))
+        self.steps.append(StagedStep("move", old, to=new, expect=expect))
 
     @property
     def result(self) -> Applied:

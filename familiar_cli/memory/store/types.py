@@ -99,7 +99,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GrepResult:
     """What a search gave, sorted by path and line; `truncated` when there was more to find."""
 
     hits: tuple[GrepHit, ...]

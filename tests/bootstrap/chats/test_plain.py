@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import Span, select
+from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.identity import Author
 from tests.support.chats import bring, exported, only, robin, said, save, yuzu
 
@@ -19,7 +19,7 @@ AT = "2025-12-01T09:15:00Z"
 
 
 def turns(store, channel="c"):
-    return [kept.turn for kept in select(store, Span(channel))]
+    return [kept.turn for kept in select(store, TurnFilter(channel))]
 
 
 def line(content="Hi", role="user", **more):

@@ -16,9 +16,9 @@ from tests.support.chats import HEAD, bring, exported, only, robin, said, save, 
 
 
 def turns(store, channel="c"):
-    from familiar_cli.history.selection import Span, select
+    from familiar_cli.history.selection import TurnFilter, select
 
-    return [kept.turn for kept in select(store, Span(channel))]
+    return [kept.turn for kept in select(store, TurnFilter(channel))]
 
 
 def test_messages_become_turns_with_their_times_and_authors(store, tmp_path) -> None:

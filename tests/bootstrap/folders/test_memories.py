@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap import bullets
 from familiar_cli.bootstrap.folders.ledger import originals
-from familiar_cli.bootstrap.folders.plan import Wish
+from familiar_cli.bootstrap.folders.plan import FolderImportOptions
 from familiar_cli.bootstrap.folders.reading import Folder
 from familiar_cli.bootstrap.import_memories import (
     LEDGER,
@@ -24,16 +24,16 @@ DAY = "daily/2026-03-09_harbour.md"
 
 
 def take(store, files, **wish):
-    return import_memories(store, Folder(dict(files)), Wish(**wish))
+    return import_memories(store, Folder(dict(files)), FolderImportOptions(**wish))
 
 
 def test_the_example_comes_in_as_it_is_and_again_changes_nothing(store) -> None:
     folder = read_tree(EXAMPLES / "memories")
-    done = import_memories(store, folder, Wish())
+    done = import_memories(store, folder, FolderImportOptions())
     assert done.tiers == {"daily": 3, "weekly": 1, "monthly": 1, "yearly": 1, "significant": 1}
     assert set(done.written) == set(folder.files)
     assert {path: store.read_bytes(path) for path in done.written} == folder.files
-    again = import_memories(store, folder, Wish())
+    again = import_memories(store, folder, FolderImportOptions())
     assert (again.written, set(again.unchanged)) == ((), set(folder.files))
 
 
@@ -123,7 +123,7 @@ def test_a_changed_tree_is_refused_until_update(store) -> None:
 
 
 def test_a_dry_run_changes_nothing(store) -> None:
-    import_memories(store, read_tree(EXAMPLES / "memories"), Wish(), dry_run=True)
+    import_memories(store, read_tree(EXAMPLES / "memories"), FolderImportOptions(), dry_run=True)
     assert not store.root.exists()
 
 

@@ -14,7 +14,7 @@ from familiar_cli.bootstrap.create_from_persona import (
     template_persona,
 )
 from familiar_cli.bootstrap.folders.ledger import originals
-from familiar_cli.bootstrap.folders.plan import Wish, plan_folder
+from familiar_cli.bootstrap.folders.plan import FolderImportOptions, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder
 from familiar_cli.bootstrap.persona_tasks import tasks_markdown
 from familiar_cli.bootstrap.persona_templates import NAMES
@@ -34,7 +34,12 @@ NOOR = Author("discord", "4711")
 def take(store, files, **wish):
     mapped = map_persona(files, NOOR, "")
     plan = plan_folder(
-        store, mapped.pieces, LEDGER, Wish(**wish), sources=files, warnings=mapped.warnings
+        store,
+        mapped.pieces,
+        LEDGER,
+        FolderImportOptions(**wish),
+        sources=files,
+        warnings=mapped.warnings,
     )
     with store.transaction("init", "persona") as tx:
         plan.stage(tx)

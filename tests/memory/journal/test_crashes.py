@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.memory.journal import pending
+from familiar_cli.memory.journal import commits, pending, trees
+from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.store.lock import held
 from tests.support import dying
 from tests.support.journals import World
@@ -223,6 +225,16 @@ class TestReadingWhileSomeoneWrites:
             writer.join()
 
 
+def forged(world: World, base: str, name: str) -> str:
+    """Put a commit that makes the file `name` into the journal, as the memory never would."""
+    repository = world.journal.repository
+    blob = git_object("blob", b"forged\n")
+    tree, made = trees.rewrite(repository.tree, repository.tree_of(base), {name: blob.id})
+    commit = commits.encode(tree, base, "tool", "forged", at=clock.now(), trailers=())
+    repository.objects.write([blob, *made, commit])
+    return commit.id
+
+
 class TestAMarkThatCannotBeUsed:
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"base": null}'])
     def test_is_one_clear_error(self, world, text) -> None:
@@ -238,6 +250,18 @@ class TestAMarkThatCannotBeUsed:
         pending.write(world.journal.path, mark, dying.Disk())
         with pytest.raises(FamiliarError, match="damaged"):
             world.again().store.append_file("a.md", "2")
+
+    @pytest.mark.parametrize(
+        "name",
+        ["con.md", "a:b.md", "x.", "sub/aux.md", ".tmp-familiar-1", "a\nb.md", ".git/config"],
+    )
+    def test_makes_no_name_that_the_memory_refuses(self, world, name) -> None:
+        base = world.commit("first", a="1\n")
+        mark = pending.Pending(base, forged(world, base, name))
+        pending.write(world.journal.path, mark, dying.Disk())
+        with pytest.raises(FamiliarError, match="damaged"):
+            world.again().store.append_file("a.md", "2")
+        assert {p.name for p in (world.root / "memory").iterdir()} == {".gitignore", "a.md"}
 
 
 class TestADamagedJournal:

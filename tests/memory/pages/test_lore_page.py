@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.lore_page import Page, parse, quote, render, unquote
+from familiar_cli.memory.pages.lore_page import LorePage, parse, quote, render, unquote
 from tests.support.lorebooks import texts
 
 ID = "0123456789ab"
@@ -24,19 +24,21 @@ def test_a_key_is_one_line_and_comes_back(key) -> None:
 
 @given(st.lists(texts), storable, st.booleans())
 def test_keys_body_and_switch_come_back(keys, body, enabled) -> None:
-    page = parse(render(Page("Title", tuple(keys), enabled, ID, body)))
+    page = parse(render(LorePage("Title", tuple(keys), enabled, ID, body)))
 
     ending = "" if not body or body.endswith("\n") else "\n"
-    assert page == Page("Title", tuple(keys), enabled, ID, body + ending)
+    assert page == LorePage("Title", tuple(keys), enabled, ID, body + ending)
 
 
 @given(st.text())
 def test_no_text_stops_the_reader(text) -> None:
-    assert isinstance(parse(text), Page)
+    assert isinstance(parse(text), LorePage)
 
 
 def test_a_page_reads_as_a_person_would_write_it() -> None:
-    page = Page("The Citadel", ("citadel", "/old (fort|wall)/i", "a, b"), False, ID, "It stands.")
+    page = LorePage(
+        "The Citadel", ("citadel", "/old (fort|wall)/i", "a, b"), False, ID, "It stands."
+    )
 
     assert render(page) == (
         "# The Citadel\n\n- citadel\n- `/old (fort|wall)/i`\n- a, b\n- **Disabled**\n\n"
@@ -45,7 +47,7 @@ def test_a_page_reads_as_a_person_would_write_it() -> None:
 
 
 def test_a_key_named_disabled_does_not_switch_the_entry_off() -> None:
-    page = parse(render(Page("T", ("Disabled", "**disabled**"), True, ID)))
+    page = parse(render(LorePage("T", ("Disabled", "**disabled**"), True, ID)))
 
     assert (page.enabled, page.keys) == (True, ("Disabled", "**disabled**"))
 
@@ -65,11 +67,11 @@ def test_a_person_may_spell_the_mark_of_a_disabled_entry_as_they_like(mark) -> N
     ],
 )
 def test_bullets_blank_lines_and_line_ends_may_be_anyones(text) -> None:
-    assert parse(text) == Page("T", ("a", "b"), True, ID, "text\n")
+    assert parse(text) == LorePage("T", ("a", "b"), True, ID, "text\n")
 
 
 def test_a_list_that_begins_the_text_is_no_key() -> None:
-    page = parse(render(Page("T", (), True, ID, "- one\n- two\n")))
+    page = parse(render(LorePage("T", (), True, ID, "- one\n- two\n")))
 
     assert (page.keys, page.body) == ((), "- one\n- two\n")
 
@@ -79,21 +81,21 @@ def test_a_key_wrapped_onto_the_next_line_is_one_key() -> None:
 
 
 def test_a_mark_moved_to_the_end_still_names_the_entry() -> None:
-    assert parse(f"# T\n\n- a\n\ntext\n{MARK}\n") == Page("T", ("a",), True, ID, "text\n")
+    assert parse(f"# T\n\n- a\n\ntext\n{MARK}\n") == LorePage("T", ("a",), True, ID, "text\n")
 
 
 def test_a_file_without_a_mark_has_the_list_below_its_title_as_keys() -> None:
-    assert parse("# T\n\n- a\n- b\n\ntext\n") == Page("T", ("a", "b"), True, None, "text\n")
+    assert parse("# T\n\n- a\n- b\n\ntext\n") == LorePage("T", ("a", "b"), True, None, "text\n")
 
 
 def test_a_file_that_is_only_a_list_has_no_keys() -> None:
-    assert parse("# Shopping\n\n- milk\n- eggs\n") == Page(
+    assert parse("# Shopping\n\n- milk\n- eggs\n") == LorePage(
         "Shopping", (), True, None, "- milk\n- eggs\n"
     )
 
 
 def test_a_file_without_a_title_has_none() -> None:
-    assert parse("just text\n") == Page(None, (), True, None, "just text\n")
+    assert parse("just text\n") == LorePage(None, (), True, None, "just text\n")
 
 
 def test_a_later_heading_is_text() -> None:

@@ -18,7 +18,7 @@ from familiar_cli.context.providers.content_search.filter_prompt import (
     first_messages,
     second_messages,
 )
-from familiar_cli.context.providers.content_search.filter_reply import Reply, read_reply
+from familiar_cli.context.providers.content_search.filter_reply import FilterChoice, read_reply
 from familiar_cli.context.side_model import ask_side_model
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.jobs import in_thread
@@ -136,7 +136,7 @@ class Filter:
 
     def _chosen(
         self,
-        reply: Reply,
+        reply: FilterChoice,
         passages: Sequence[Passage],
         sources: tuple[str, ...],
         searched: str,
@@ -158,7 +158,7 @@ class Filter:
             return Chosen(passages=tuple(passages[:FORWARDED]), why=why + also)
         return Chosen(why=f"the filter saw nothing in it that bears on what was said{also}")
 
-    def _cut(self, reply: Reply, most: int) -> tuple[str, str]:
+    def _cut(self, reply: FilterChoice, most: int) -> tuple[str, str]:
         shortened = "the filter's answer broke off" if reply.is_cut else ""
         if self._counter.count(reply.text) <= most:
             return reply.text, shortened

@@ -28,7 +28,7 @@ _WRAPPING: Final = " \t\r\n.()[]<>*_`\"'-–—"
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class FilterChoice:
     """What a reply means.
 
     Args:
@@ -44,7 +44,7 @@ class Reply:
     is_cut: bool = False
 
 
-def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Reply:
+def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> FilterChoice:
     """Return what a reply means.
 
     Args:
@@ -56,11 +56,11 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Repl
     said = "".join("\n" if line.is_fence else line.text for line in lines)
     parts = _parts(said)
     if not parts:
-        return Reply("malformed", "its reply has neither ANSWER nor ESCALATE")
+        return FilterChoice("malformed", "its reply has neither ANSWER nor ESCALATE")
     if "answer" in parts and (parts["answer"] or "escalate" not in parts or forced):
         return _answer(parts["answer"], is_cut=is_cut)
     if forced:
-        return Reply("malformed", "it asked for a second search")
+        return FilterChoice("malformed", "it asked for a second search")
     return _escalation(parts["escalate"])
 
 
@@ -80,21 +80,21 @@ def _told(text: str) -> str:
     return "" if text.strip(_WRAPPING).lower() in _NOTHING else text.strip()
 
 
-def _answer(text: str, *, is_cut: bool) -> Reply:
+def _answer(text: str, *, is_cut: bool) -> FilterChoice:
     if not text:
-        return Reply("nothing")
+        return FilterChoice("nothing")
     if not is_cut:
-        return Reply("answer", text)
+        return FilterChoice("answer", text)
     ends = list(sentence_ends(text))
-    return Reply("answer", text[: ends[-1]].strip() if ends else text, is_cut=True)
+    return FilterChoice("answer", text[: ends[-1]].strip() if ends else text, is_cut=True)
 
 
-def _escalation(said: str) -> Reply:
+def _escalation(said: str) -> FilterChoice:
     found = _GREP.search(said)
     pattern = _pattern(said[found.end() :]) if found else ""
     if not found or not pattern:
-        return Reply("malformed", "it wants to search, and does not say for what")
-    return Reply("escalate", said[: found.start()].strip(" ;\n"), pattern)
+        return FilterChoice("malformed", "it wants to search, and does not say for what")
+    return FilterChoice("escalate", said[: found.start()].strip(" ;\n"), pattern)
 
 
 def _pattern(said: str) -> str:

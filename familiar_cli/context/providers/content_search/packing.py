@@ -37,7 +37,7 @@ _LETTER: Final = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PieceSource:
     """Where pieces come from: a memory file, or a conversation.
 
     Args:
@@ -100,7 +100,7 @@ class Packed:
         is_cut: It is not all of the source.
     """
 
-    source: Source
+    source: PieceSource
     text: str
     pieces: tuple[Piece, ...]
     is_cut: bool
@@ -130,7 +130,7 @@ class _Open:
 
 def fill(
     pieces: Sequence[Piece],
-    sources: Mapping[str, Source],
+    sources: Mapping[str, PieceSource],
     room: int,
     counter: TokenCounter,
     *,
@@ -185,7 +185,7 @@ def _precise(pieces: Iterable[Piece]) -> list[Piece]:
 
 @dataclass(slots=True)
 class _Filler:
-    sources: Mapping[str, Source]
+    sources: Mapping[str, PieceSource]
     room: int
     counter: TokenCounter
     most_sources: int
@@ -241,7 +241,7 @@ class _Filler:
         left = {key: why for key, why in self.left.items() if key not in self.open}
         return Filling(tuple(passages), left)
 
-    def _take_whole(self, source: Source, frame: int, piece: Piece) -> bool:
+    def _take_whole(self, source: PieceSource, frame: int, piece: Piece) -> bool:
         """Take all of a source that is short or meant to be read whole; tell whether it was."""
         if not source.whole:
             return False
@@ -305,7 +305,7 @@ def _from_best(whole: str, best: str) -> str:
     return whole if at < len(whole) // 2 else whole[at:]
 
 
-def _packed(source: Source, taken: _Open) -> Packed:
+def _packed(source: PieceSource, taken: _Open) -> Packed:
     pieces = tuple(sorted({p.start: p for p in taken.pieces}.values(), key=lambda p: p.start))
     if taken.whole:
         return Packed(source, taken.whole, pieces, is_cut=False)

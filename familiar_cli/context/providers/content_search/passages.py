@@ -13,7 +13,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.packing import Piece, Source
+from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import bullet, scan
@@ -186,7 +186,7 @@ class Gatherer:
     elsewhere: frozenset[str] = frozenset()
     most_chars: int = 20_000
     pieces: list[Piece] = field(default_factory=list)
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, PieceSource] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _files: dict[str, _File] = field(default_factory=dict)
     _chars: int = 0
@@ -272,7 +272,7 @@ class Gatherer:
             vague=_VAGUE.get(hit.rel_path.partition("/")[0], 0),
         )
 
-    def _source(self, hit: Hit, seen: Seen) -> Source:
+    def _source(self, hit: Hit, seen: Seen) -> PieceSource:
         is_lore = hit.rel_path.startswith(LORE_DIR)
         may_be_whole = hit.rel_path not in self.loaded and (
             len(seen.text) <= _SHORT_CHARS or is_lore
@@ -281,7 +281,7 @@ class Gatherer:
         if may_be_whole:
             shown = _below_title(seen.between(0, len(seen.text)), hit.title)
             whole = self.sight.words(hit.rel_path, shown)
-        return Source(
+        return PieceSource(
             key=hit.rel_path,
             label=label_of(hit),
             whole=whole,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.providers.content_search.people import RECENT_AUTHORS, People
-from familiar_cli.context.providers.content_search.retrieval import Found
+from familiar_cli.context.providers.content_search.retrieval import Candidates
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
@@ -146,14 +146,14 @@ class ContentSearchProvider:
         request: ContextRequest,
         people: list[Contribution],
         until_s: float,
-    ) -> tuple[Found, list[Contribution]]:
+    ) -> tuple[Candidates, list[Contribution]]:
         """Search in a thread; when time is up, what was found by then is taken."""
-        founds: list[Found] = []
+        founds: list[Candidates] = []
         room = self._room(request, people)
         look = partial(retrieval.look, request, _by_path(people), room, founds.append)
         task = asyncio.ensure_future(in_thread(look))
         done, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
-        found = founds[-1] if founds else Found(behind=True)
+        found = founds[-1] if founds else Candidates(behind=True)
         if not done:
             task.cancel()
             return found, [] if founds else [_told("memory was not searched in time")]
@@ -168,7 +168,7 @@ class ContentSearchProvider:
         retrieval: Retrieval,
         request: ContextRequest,
         people: list[Contribution],
-        found: Found,
+        found: Candidates,
     ) -> list[Contribution]:
         if self._filter is None:
             return [_offered(passage, found.how) for passage in found.passages]
@@ -189,7 +189,7 @@ class ContentSearchProvider:
         return max(limit - taken, int(_OWN_SHARE * limit))
 
 
-def _made(chosen: Chosen, found: Found) -> list[Contribution]:
+def _made(chosen: Chosen, found: Candidates) -> list[Contribution]:
     """Return what goes on, and a record of what does not."""
     kept = {passage.name for passage in chosen.passages}
     pieces = [_offered(p, found.how, chosen.why) for p in chosen.passages]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.providers.content_search.packing import Piece, Source
+from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.rank import WEIGHTS, is_named
@@ -42,7 +42,7 @@ class Recall:
     """
 
     pieces: tuple[Piece, ...] = ()
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, PieceSource] = field(default_factory=dict)
     unread: int = 0
     why: Callable[[int], str | None] = lambda _: None
 
@@ -103,7 +103,7 @@ class Recaller:
             within_s=self.within_s,
         )
         made = _Pieces(query, self.name, shown)
-        sources: dict[str, Source] = {}
+        sources: dict[str, PieceSource] = {}
         pieces = []
         for one in found.turns:
             if one.turn.content.strip():
@@ -112,12 +112,12 @@ class Recaller:
                 pieces.append(made.of(one, source.key))
         return Recall(tuple(pieces), sources, found.unread, lambda turn: self._why(turn, hidden))
 
-    def _source(self, turn: Turn, here: str) -> Source:
+    def _source(self, turn: Turn, here: str) -> PieceSource:
         local = turn.at.astimezone(self.zone)
         part = local.hour // 6
         where = "" if turn.channel_id == here else f", {one_line(self.label(turn.channel_id), 60)}"
         key = f"past:{turn.channel_id}:{local:%Y-%m-%d}-{part}"
-        return Source(key, f"{day_words(local.date())}{where}", KIND)
+        return PieceSource(key, f"{day_words(local.date())}{where}", KIND)
 
     def _why(self, turn_id: int, hidden: Collection[str]) -> str | None:
         turn = self.history.turn(turn_id)

@@ -74,7 +74,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """What a search gave.
 
     Args:
@@ -129,7 +129,7 @@ class Retrieval:
         request: ContextRequest,
         loaded: Mapping[str, Contribution],
         room: int,
-        tell: Callable[[Found], None],
+        tell: Callable[[Candidates], None],
     ) -> None:
         """Search by words and then, if there is a model, by words and meaning.
 
@@ -142,7 +142,7 @@ class Retrieval:
         query = question(request)
         ways = self._ways(query)
         if not ways:
-            tell(Found(remarks=("there is no word in it that could be searched for",)))
+            tell(Candidates(remarks=("there is no word in it that could be searched for",)))
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
             options = self._options(gatherer, method, first=not number)
@@ -151,7 +151,7 @@ class Retrieval:
             except EmbedderError as error:
                 if method != "dense":
                     raise
-                tell(Found(remarks=(f"there is no word in it to search for, and {error}",)))
+                tell(Candidates(remarks=(f"there is no word in it to search for, and {error}",)))
                 return
             past = self._past(request, query)
             is_last = number + 1 == len(ways)
@@ -239,7 +239,7 @@ class Retrieval:
         room: int,
         *,
         is_last: bool,
-    ) -> Found:
+    ) -> Candidates:
         opened = self._memory.opened()
         remarks = [_sentence(note) for note in result.notes]
         if result.unread:
@@ -258,7 +258,7 @@ class Retrieval:
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
             for packed in filling.passages
         )
-        return Found(passages, how, tuple(remarks), behind, filling.left)
+        return Candidates(passages, how, tuple(remarks), behind, filling.left)
 
     def _filling(self, gatherer: Gatherer, past: Recall, room: int) -> Filling:
         said = {
