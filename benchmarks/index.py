@@ -35,7 +35,8 @@ from familiar_cli import fts
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index import schema, vectors
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import BATCH, Opened, Spec, open_embedder
+from familiar_cli.index.embedder import OnnxEmbedder, Opened, Spec, open_embedder
+from familiar_cli.index.onnx import Encoder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
@@ -117,8 +118,9 @@ def build(embedder: Embedder, directory: Path) -> dict[str, float]:
     index = EmbeddingIndex(MemoryStore(directory / "memory"))
     ours = seconds(lambda: index.build_if_stale(embedder))
     embedder.passages = given  # type: ignore[method-assign]
-    model = load(embedder)
-    bare = seconds(lambda: [list(model.embed(batch, batch_size=BATCH)) for batch in read])
+    assert isinstance(embedder, OnnxEmbedder)
+    model = Encoder(embedder.spec, embedder._directory, optimised=True)  # noqa: SLF001
+    bare = seconds(lambda: [model.pooled(batch) for batch in read])
     count = sum(len(batch) for batch in read)
     return {
         "texts": count,
@@ -126,12 +128,6 @@ def build(embedder: Embedder, directory: Path) -> dict[str, float]:
         "bare_per_second": round(count / bare, 1),
         "ratio": round(bare / ours, 3),
     }
-
-
-def load(embedder: Any) -> Any:  # noqa: ANN401  # fastembed's own model
-    from familiar_cli.index import embedder as room
-
-    return room._load(embedder.spec, embedder._directory)  # noqa: SLF001
 
 
 def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:

@@ -68,6 +68,7 @@ class Familiar:
         self._models: dict[ResolvedSlot, ChatModel] = {}
         self._index_is_behind = False
         self._has_unembedded = False
+        self._is_loaded: set[bool] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -192,6 +193,30 @@ class Familiar:
 
         return open_embedder(self.config.embedding.model, cache_dir())
 
+    def load_embedder(self, *, optimised: bool = False) -> None:
+        """Begin to open the model that finds by meaning, beside what is done meanwhile.
+
+        What is wrong with it is told by the first question.
+
+        Args:
+            optimised: For whoever stays; see `OnnxEmbedder.load`.
+        """
+        from contextlib import suppress
+        from threading import Thread
+
+        from familiar_cli.errors import FamiliarError
+
+        embedder = self.embedder.embedder
+        if embedder is None or self._is_loaded & {True, optimised}:
+            return
+        self._is_loaded.add(optimised)
+
+        def load() -> None:
+            with suppress(FamiliarError):
+                embedder.load(optimised=optimised)
+
+        Thread(target=load, daemon=True, name="familiar-load").start()
+
     def search(
         self,
         query: str,
@@ -208,6 +233,8 @@ class Familiar:
             instance=instance_id(self.config.instance.id),
             zone=self.zone,
         )
+        if options.method not in {"lexical", "grep"}:
+            self.load_embedder()
         return search(self.index, query, options, self.embedder, progress)
 
     @cached_property

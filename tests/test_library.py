@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import queue
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -278,6 +280,35 @@ async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
 
         assert familiar.memory.exists("people/discord-1.md")
         assert familiar.index.use(count_waiting) == 0
+
+
+async def test_a_turn_opens_the_model_while_other_things_are_read(ada, monkeypatch) -> None:
+    opened, read = threading.Event(), Familiar.character
+
+    class Waits(WordEmbedder):
+        def load(self, *, optimised=False):
+            assert not optimised
+            opened.set()
+
+    def character(self):
+        assert opened.wait(5)
+        return read(self)
+
+    with Familiar.load_from_disk(ada, "ada") as familiar:
+        familiar.embedder = Opened(Waits())
+        monkeypatch.setattr(Familiar, "character", character)
+        await assemble(familiar, Said("Hello", ANNA, "harbour"))
+
+
+def test_the_model_is_opened_once_and_once_more_for_whoever_stays(ada, monkeypatch) -> None:
+    with Familiar.load_from_disk(ada, "ada") as familiar:
+        embedder, ways = WordEmbedder(), queue.Queue()
+        monkeypatch.setattr(embedder, "load", lambda *, optimised=False: ways.put(optimised))
+        familiar.embedder = Opened(embedder)
+        for optimised in (False, False, True, False, True):
+            familiar.load_embedder(optimised=optimised)
+        assert {ways.get(timeout=5), ways.get(timeout=5)} == {False, True}
+        assert ways.empty()
 
 
 async def test_a_broken_embedder_never_fails_what_is_written(ada) -> None:

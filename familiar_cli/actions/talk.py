@@ -36,6 +36,7 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
         LimitError: It is longer than a prompt may be.
         UsageError: The greeting that was asked for cannot open the channel.
     """
+    familiar.load_embedder()
     setup = _setup(familiar, said)
     made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
     assembled = await made_by.assemble(_request(familiar, said, setup))
@@ -90,6 +91,7 @@ async def take_turn(
         ModelError: There is no whole reply; what was said is kept.
     """
     check_usable(familiar.slot())
+    familiar.load_embedder()
     setup = _setup(familiar, said)
     runner, request = _runner(familiar, said, setup), _request(familiar, said, setup)
     model = familiar.model(on_wait=on_wait)

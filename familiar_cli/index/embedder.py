@@ -6,8 +6,8 @@ import atexit
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from familiar_cli.errors import FamiliarError
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from familiar_cli.index.onnx import Encoder
+
     Matrix = NDArray[np.float32]
 
 _PATIENCE_S: Final = 15.0  # with what is being done when the program ends
 
 BATCH: Final = 16
-"""Texts per call of the model: fastembed's own default of 256 can take gigabytes."""
+"""Texts per call of the model; 256 can take gigabytes."""
 
 AUTO: Final = ("bge-small-en-v1.5", "minilm-l6-v2")
 """What `auto` takes, the first one whose files are on disk."""
@@ -35,6 +37,9 @@ class Embedder(Protocol):
     model: str
     dimension: int
     spec: Spec
+
+    def load(self, *, optimised: bool = False) -> None:
+        """Open it now; `optimised` takes longer, and halves the time of each text after it."""
 
     def passages(self, texts: Sequence[str]) -> Matrix:
         """Return float32[n, d], each row L2-normalised; every word of every text was read."""
@@ -55,6 +60,8 @@ class Spec:
         query_prefix: What stands before a question.
         far: Cosine of texts that have nothing to do with each other.
         near: Cosine of a question and its answer.
+        file: The model's file.
+        pooling: How vectors of tokens become one: their mean, or the first one's.
     """
 
     name: str
@@ -64,17 +71,20 @@ class Spec:
     query_prefix: str = ""
     far: float = 0.0
     near: float = 0.6
+    file: str = "model.onnx"
+    pooling: Literal["mean", "first"] = "mean"
 
 
 _BGE_QUERY: Final = "Represent this sentence for searching relevant passages: "
+_BGE: Final = (_BGE_QUERY, 0.4, 0.8, "model_optimized.onnx", "first")
 SPECS: Final = {
     spec.name: spec
     for spec in (
         Spec("minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", 384, 256),
         # `far` and `near` of the bge models are estimates, not measurements: their cosines lie
         # closer together and higher than MiniLM's.
-        Spec("bge-small-en-v1.5", "BAAI/bge-small-en-v1.5", 384, 512, _BGE_QUERY, 0.4, 0.8),
-        Spec("bge-base-en-v1.5", "BAAI/bge-base-en-v1.5", 768, 512, _BGE_QUERY, 0.4, 0.8),
+        Spec("bge-small-en-v1.5", "BAAI/bge-small-en-v1.5", 384, 512, *_BGE),
+        Spec("bge-base-en-v1.5", "BAAI/bge-base-en-v1.5", 768, 512, *_BGE),
     )
 }
 
@@ -85,8 +95,8 @@ class EmbedderError(FamiliarError):
     code = "embedder"
 
 
-class FastEmbedder:
-    """A model that fastembed runs on the CPU, from files on disk and never from the network."""
+class OnnxEmbedder:
+    """A model that onnxruntime runs on the CPU, from files on disk and never from the network."""
 
     def __init__(self, spec: Spec, directory: Path) -> None:
         self.spec = spec
@@ -95,6 +105,8 @@ class FastEmbedder:
         self._directory = directory
         self._lock = threading.Lock()
         self._is_over = False
+        self._encoder: Encoder | None = None
+        self._queries = lru_cache(maxsize=4)(self._query_rows)
         atexit.register(self._finish)
 
     def _finish(self) -> None:
@@ -107,58 +119,65 @@ class FastEmbedder:
         self._lock.acquire(timeout=_PATIENCE_S)
 
     @contextmanager
-    def _working(self) -> Iterator[Any]:
-        """Hold fastembed's model, and say what is wrong with it in our words."""
+    def _working(self, *, optimised: bool = False) -> Iterator[Encoder]:
+        """Hold the open model, and say what is wrong with it in our words.
+
+        Optimising its graph costs more than a question gains from it, so only long work waits for
+        that; a model that was optimised stays so.
+        """
         with self._lock:
             if self._is_over:
                 raise self._failed(RuntimeError("the program ends"))
             try:
-                yield _load(self.spec, self._directory)
+                if self._encoder is None or (optimised and not self._encoder.optimised):
+                    from familiar_cli.index.onnx import Encoder  # noqa: PLC0415  # 0.2 s
+
+                    self._encoder = Encoder(self.spec, self._directory, optimised=optimised)
+                yield self._encoder
             except Exception as error:  # onnxruntime and tokenizers raise classes of their own
                 raise self._failed(error) from error
 
+    def load(self, *, optimised: bool = False) -> None:
+        """Open the model now, so that nobody waits for it later.
+
+        Args:
+            optimised: Take longer to open it, and half the time for each text from then on.
+
+        Raises:
+            EmbedderError: The model does not work.
+        """
+        with self._working(optimised=optimised):
+            pass
+
     def passages(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text; a text too long to read at once is read in parts."""
-        import numpy as np  # noqa: PLC0415  # 0.1 s
-
-        parts = [self._parts(text) for text in texts]
-        rows = self._embed([part for of_text in parts for part in of_text])
-        if len(rows) == len(texts):
-            return rows
-        ends = np.cumsum([len(of_text) for of_text in parts])
-        return _normal(np.stack([g.mean(axis=0) for g in np.split(rows, ends[:-1])]))
+        return self._rows(texts, optimised=True)
 
     def queries(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector a question."""
-        return self.passages([self.spec.query_prefix + text for text in texts])
+        """Return one vector a question; what was asked just before costs nothing."""
+        return self._queries(tuple(texts))
 
-    def _embed(self, texts: list[str]) -> Matrix:
-        import numpy as np  # noqa: PLC0415
+    def _query_rows(self, texts: tuple[str, ...]) -> Matrix:
+        asked = [self.spec.query_prefix + text for text in texts]
+        rows = self._rows(asked, optimised=False)
+        rows.flags.writeable = False
+        return rows
 
-        with self._working() as model:
-            rows = list(model.embed(texts, batch_size=BATCH))
-        found = np.asarray(rows, dtype=np.float32).reshape(len(texts), -1)
-        if found.shape[1] != self.dimension or not np.isfinite(found).all():
-            raise self._failed(ValueError(f"its vectors have {found.shape[1]} numbers"))
-        return _normal(found)
+    def _rows(self, texts: Sequence[str], *, optimised: bool) -> Matrix:
+        import numpy as np  # noqa: PLC0415  # 0.1 s
 
-    def _encode(self, text: str) -> Any:  # noqa: ANN401  # an encoding of tokenizers
-        with self._working() as model:
-            return model.model.tokenizer.encode(text)
-
-    def _parts(self, text: str) -> list[str]:
-        """Cut `text` between words into parts that the model reads whole."""
-        parts: list[str] = []
-        while True:
-            encoded = self._encode(text)
-            # What was cut off comes back as further encodings; the first says where they begin.
-            unread = [at for e in encoded.overflowing for at, to in e.offsets if to]
-            if not unread:
-                return [*parts, text]
-            cut = min(unread)
-            cut = max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut)) + 1 or max(cut, 1)
-            parts.append(text[:cut])
-            text = text[cut:]
+        with self._working(optimised=optimised) as encoder:
+            parts = [_parts(encoder, text) for text in texts]
+            flat = [part for of_text in parts for part in of_text]
+            batches = [flat[at : at + BATCH] for at in range(0, len(flat), BATCH)]
+            pooled = [encoder.pooled(batch) for batch in batches]
+        rows = np.concatenate(pooled) if pooled else np.empty((0, self.dimension), np.float32)
+        if rows.shape[1] != self.dimension or not np.isfinite(rows).all():
+            raise self._failed(ValueError(f"its vectors have {rows.shape[1]} numbers"))
+        if len(rows) != len(texts):
+            ends = np.cumsum([len(of_text) for of_text in parts])
+            rows = np.stack([g.mean(axis=0) for g in np.split(_normal(rows), ends[:-1])])
+        return _normal(rows)
 
     def _failed(self, error: Exception) -> EmbedderError:
         return EmbedderError(
@@ -208,24 +227,19 @@ def _directory_of(name: str, cache_dir: Path) -> Path | None:
 
 
 @cache
-def _embedder(spec: Spec, directory: Path) -> FastEmbedder:
+def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
     """Return the one embedder of this process for these files."""
-    return FastEmbedder(spec, directory)
+    return OnnxEmbedder(spec, directory)
 
 
-@cache
-def _load(spec: Spec, directory: Path) -> Any:  # noqa: ANN401  # fastembed's model, without types
-    from fastembed import TextEmbedding  # noqa: PLC0415  # 0.5 s
-
-    model: Any = TextEmbedding(
-        spec.hub_id,
-        specific_model_path=str(directory),
-        cache_dir=str(directory),
-        local_files_only=True,
-        cuda=False,
-    )
-    model.model.tokenizer.enable_truncation(spec.max_tokens)
-    return model
+def _parts(encoder: Encoder, text: str) -> list[str]:
+    """Cut `text` between words into parts that the model reads whole."""
+    parts: list[str] = []
+    while (cut := encoder.unread_from(text)) is not None:
+        cut = max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut)) + 1 or max(cut, 1)
+        parts.append(text[:cut])
+        text = text[cut:]
+    return [*parts, text]
 
 
 def _normal(rows: Matrix) -> Matrix:

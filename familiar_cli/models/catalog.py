@@ -110,7 +110,7 @@ class Model:
 
 
 def _bge(name: str, licence: str, purpose: str, onnx_bytes: int) -> Model:
-    """Return a BGE model. It is on the hub only, where fastembed takes it from; sizes are about."""
+    """Return a BGE model. It is on the hub only; sizes are about."""
     files = (
         File("model_optimized.onnx", onnx_bytes),
         File("tokenizer.json", 700_000),

@@ -87,6 +87,7 @@ class Chat:
         check_usable(self.familiar.slot())  # better now than after the first line
         self.opening = opening_of(self.familiar, self.said)
         if self.interactive:
+            self.familiar.load_embedder(optimised=True)
             self.out.note("/help lists what else you can type; Ctrl-D ends.")
         if self.said.off_record:
             self.out.note(_OFF)

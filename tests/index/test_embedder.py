@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from familiar_cli.index import embedder
-from familiar_cli.index.embedder import SPECS, EmbedderError, FastEmbedder, open_embedder
+from familiar_cli.index.embedder import SPECS, EmbedderError, OnnxEmbedder, open_embedder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,35 +80,92 @@ def test_near_in_meaning_is_near_in_vectors(minilm) -> None:
     assert rows[0] @ question > rows[1] @ question
 
 
-def test_the_encoder_cuts_at_256_tokens_so_long_texts_are_read_in_parts(minilm) -> None:
+TEXTS = [
+    "Alice likes green tea",
+    "",
+    "日本語のお茶 and a word",
+    "The train to Rome was late. " * 20,
+    "ok",
+]
+
+
+def test_vectors_are_those_of_fastembed(minilm) -> None:
+    from fastembed import TextEmbedding
+
+    peer = TextEmbedding(
+        minilm.spec.hub_id, specific_model_path=str(minilm._directory), local_files_only=True
+    )
+    theirs = np.array(list(peer.embed(TEXTS)))
+    assert minilm.passages(TEXTS) == pytest.approx(theirs, abs=1e-3)
+    quick = OnnxEmbedder(minilm.spec, minilm._directory)
+    assert quick.queries(TEXTS) == pytest.approx(theirs, abs=1e-3)
+    assert not quick._encoder.optimised
+
+
+@pytest.fixture
+def encoder(minilm):
+    with minilm._working() as opened:
+        yield opened
+
+
+def test_the_first_token_is_the_vector_of_models_that_pool_so(minilm) -> None:
+    from familiar_cli.index.onnx import Encoder
+
+    spec = replace(minilm.spec, pooling="first")
+    encoder = Encoder(spec, minilm._directory, optimised=False)
+    mean = Encoder(minilm.spec, minilm._directory, optimised=False)
+    assert SPECS["bge-small-en-v1.5"].pooling == "first"
+    assert encoder.pooled(["tea", "green tea"]).shape == (2, 384)
+    assert not np.allclose(encoder.pooled(["green tea"]), mean.pooled(["green tea"]), atol=1e-2)
+
+
+def test_a_question_asked_again_is_not_read_again(minilm, monkeypatch) -> None:
+    (first,) = minilm.queries(["which tea?"])
+    monkeypatch.setattr(minilm, "_rows", None)
+    (again,) = minilm.queries(["which tea?"])
+    assert (first == again).all()
+
+
+def test_a_model_that_was_optimised_for_long_work_stays_so(minilm_cache) -> None:
+    fresh = OnnxEmbedder(SPECS["minilm-l6-v2"], minilm_cache / "models" / "minilm-l6-v2")
+    fresh.load()
+    assert not fresh._encoder.optimised
+    fresh.passages(["tea"])
+    fresh.load()
+    assert fresh._encoder.optimised
+
+
+def test_the_encoder_cuts_at_256_tokens_so_long_texts_are_read_in_parts(minilm, encoder) -> None:
+    filler = "The weather was grey and nothing happened. " * 60
+    parts = embedder._parts(encoder, filler)
+    assert "".join(parts) == filler
+    assert all(encoder.unread_from(part) is None for part in parts)
+
+
+def test_the_end_of_a_long_text_counts(minilm) -> None:
     filler = "The weather was grey and nothing happened. " * 60
     short, long = minilm.passages([filler, filler + "The marmalade is behind the clock."])
     assert not np.allclose(short, long, atol=1e-3)
-    tokenizer = embedder._load(minilm.spec, minilm._directory).model.tokenizer
-    parts = minilm._parts(filler)
-    assert "".join(parts) == filler
-    assert all(not tokenizer.encode(part).overflowing for part in parts)
 
 
 @pytest.mark.parametrize("text", ["日本語 " * 400, "字" * 900, "x" * 3000, "a " * 2000, ""])
-def test_parts_lose_nothing_and_fit_whatever_the_script(minilm, text) -> None:
-    tokenizer = embedder._load(minilm.spec, minilm._directory).model.tokenizer
-    parts = minilm._parts(text)
+def test_parts_lose_nothing_and_fit_whatever_the_script(encoder, text) -> None:
+    parts = embedder._parts(encoder, text)
     assert "".join(parts) == text
-    assert all(not tokenizer.encode(part).overflowing for part in parts)
+    assert all(encoder.unread_from(part) is None for part in parts)
 
 
 def test_bge_asks_in_its_query_form(monkeypatch) -> None:
     asked: list[str] = []
-    bge = FastEmbedder(SPECS["bge-small-en-v1.5"], Path())
-    monkeypatch.setattr(bge, "passages", asked.extend)
+    bge = OnnxEmbedder(SPECS["bge-small-en-v1.5"], Path())
+    monkeypatch.setattr(bge, "_rows", lambda texts, **_: asked.extend(texts) or np.zeros((1, 384)))
     bge.queries(["tea?"])
     assert asked == ["Represent this sentence for searching relevant passages: tea?"]
 
 
 def test_a_broken_model_is_an_error_that_says_how_to_mend_it(tmp_path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"cut off")
-    broken = FastEmbedder(SPECS["minilm-l6-v2"], tmp_path)
+    broken = OnnxEmbedder(SPECS["minilm-l6-v2"], tmp_path)
     with pytest.raises(EmbedderError) as caught:
         broken.passages(["tea"])
     assert "familiar model pull minilm-l6-v2" in str(caught.value.hint)
@@ -121,12 +179,12 @@ def test_an_unreachable_hub_costs_nothing_since_it_is_never_asked(minilm_cache) 
         "from pathlib import Path\n"
         "from familiar_cli.index.embedder import open_embedder\n"
         "found = open_embedder('minilm-l6-v2', Path(sys.argv[1])).embedder\n"
-        "print(found.passages(['tea']).shape)\n"
+        "print(found.passages(['tea']).shape, 'fastembed' in sys.modules)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-c", code, str(minilm_cache)]
     done = subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
-    assert (done.returncode, done.stdout) == (0, "(1, 384)\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "(1, 384) False\n"), done.stderr
 
 
 def test_a_whole_memory_is_read_and_found_by_meaning(world, minilm) -> None:

@@ -21,6 +21,9 @@ class WordEmbedder:
         self.asked: list[str] = []
         self._same = {word: group[0] for group in alike for word in group}
 
+    def load(self, *, optimised=False):
+        pass
+
     def passages(self, texts):
         self.read += texts
         return self._rows(texts)
