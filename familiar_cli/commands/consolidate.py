@@ -21,7 +21,7 @@ def consolidate(
     ctx: typer.Context,
     tier: Annotated[
         str | None,
-        typer.Argument(metavar="[TIER]", help="daily, weekly, monthly or yearly; default: all."),
+        typer.Argument(metavar="[PERIODS]", help="daily, weekly, monthly or yearly; default: all."),
     ] = None,
     *,
     period: Annotated[

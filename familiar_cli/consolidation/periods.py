@@ -137,7 +137,7 @@ def parse_tier(name: str) -> Tier:
         if name == tier:
             return tier
     raise UsageError(
-        f"There is no tier {name!r}", hint=f"It is one of {', '.join(TIERS)}; or none for all."
+        f"{name!r} is not a kind of period", hint=f"Known: {', '.join(TIERS)}; none means all."
     )
 
 
