@@ -8,19 +8,18 @@ that order. A file is data: nothing in it is expanded, and its headings stay.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.context.providers.content_search.person_page import bare, parts
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
-from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.aliases import slug_in
 from familiar_cli.memory.people.same_person import same_as
-from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,9 +34,17 @@ if TYPE_CHECKING:
 SOURCE: Final = "content_search.people"
 PRIORITY: Final = 85
 FILE_TOKENS: Final = 800
+REST_PRIORITY: Final = 65
+"""Of the rest of a long file, which is served after what was searched for."""
+
+_SHARE: Final = 0.5  # of the layer, for the files of those who take part
+_LEAST_TOKENS: Final = 100
+_SHARERS: Final = 3
+_CHARS_A_TOKEN: Final = 4  # about
 RECENT_AUTHORS: Final = 5
 MOST_NAMED: Final = 20  # files of people who are named; a prompt has no room for more
-_CUT: Final = f"only its beginning: a file may have {FILE_TOKENS} tokens"
+_CUT: Final = "who it is, the names and the newest lines: the file is longer than its share"
+_REST: Final = "more of a long file"
 _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 
 
@@ -45,6 +52,7 @@ _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 class _Gathered:
     """What was found so far; it is there also when time runs out."""
 
+    sharers: int = 1
     pieces: list[Contribution] = field(default_factory=list)
     problems: list[Contribution] = field(default_factory=list)
 
@@ -99,7 +107,8 @@ class People:
         gathered = _Gathered()
         self._take_present(request, gathered)
         self._take_named(request, gathered)
-        return list({piece.rel_path: piece for piece in gathered.pieces}.values())
+        known = {(piece.rel_path, piece.priority): piece for piece in gathered.pieces}
+        return list(known.values())
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a person's file would not be offered; see `protocols.Explains`."""
@@ -132,15 +141,18 @@ class People:
         return []
 
     def _take_present(self, request: ContextRequest, gathered: _Gathered) -> None:
-        for slug, cause in self._present(request):
-            self._take(slug, cause, request.channel_id, gathered)
+        present = self._present(request)
+        gathered.sharers = len(present)
+        for slug, cause in present:
+            self._take(slug, cause, request, gathered)
 
     def _take_named(self, request: ContextRequest, gathered: _Gathered) -> None:
         named, notices = self._named(request)
         gathered.problems += [_problem(ALIASES_JSON, notice) for notice in notices]
         causes = list(_causes(named))
+        gathered.sharers = len(causes)
         for slug, cause in causes[:MOST_NAMED]:
-            self._take(slug, cause, request.channel_id, gathered)
+            self._take(slug, cause, request, gathered)
         if causes[MOST_NAMED:]:
             more = len(causes) - MOST_NAMED
             gathered.problems.append(_problem(None, f"{more} more people are named; none is read"))
@@ -173,7 +185,7 @@ class People:
         ]
         return found, [*notices, *told]
 
-    def _take(self, slug: str, cause: str, channel_id: str, gathered: _Gathered) -> None:
+    def _take(self, slug: str, cause: str, request: ContextRequest, gathered: _Gathered) -> None:
         rel_path = people_path(slug)
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
@@ -190,32 +202,41 @@ class People:
         except FamiliarError as error:
             gathered.problems.append(_problem(rel_path, str(error)))
         else:
-            gathered.pieces.append(self._piece(head, cause, channel_id))
+            gathered.pieces += self._pieces(head, cause, request, gathered.sharers)
             if not head.is_whole:
                 why = f"has {head.size_bytes:,} bytes, more than memory.max_file_bytes allows"
                 gathered.problems.append(_problem(rel_path, f"{why}; only its beginning is read"))
 
-    def _piece(self, head: MemoryHead, cause: str, channel_id: str) -> Contribution:
+    def _pieces(
+        self, head: MemoryHead, cause: str, request: ContextRequest, sharers: int
+    ) -> list[Contribution]:
         # What was said in private is shown where it was said; which turns a line rests on, nowhere.
+        channel_id = request.channel_id
         seen = head.text if self._share_private else visible_in(head.text, channel_id)
-        whole = without_references(seen).removeprefix("\ufeff").rstrip()
-        fits = len(whole) <= FILE_TOKENS or self._counter.count(whole) <= FILE_TOKENS
-        text = whole if fits else cut_to(whole, FILE_TOKENS, self._counter.count)
-        is_all = len(text) == len(whole) and head.is_whole
+        room = request.layer_tokens.get(Layer.content, request.budget_tokens)
+        people = min(max(sharers, 1), _SHARERS)
+        share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
+        made = parts(seen, share, FILE_TOKENS, self._counter.count)
+        is_all = head.is_whole and not made.rest and made.first == bare(seen)
         kept_back = "" if seen == head.text else "without what was said in private elsewhere"
-        return Contribution(
+        first = Contribution(
             layer=Layer.content,
             priority=PRIORITY,
-            text=text,
+            text=made.first,
             source=SOURCE,
             place=Place.world_after,
             rel_path=head.rel_path,
             fit=Fit.queue,
-            lines=(1, 1 + text.count("\n")),
+            lines=(1, 1 + (made.first if is_all else head.text.rstrip()).count("\n")),
             sha256=head.sha256,
             cause=cause,
             shortened=kept_back if is_all else _CUT,
+            whole_tokens=0 if is_all else len(seen) // _CHARS_A_TOKEN,
         )
+        if not made.rest:
+            return [first]
+        rest = replace(first, text=made.rest, priority=REST_PRIORITY, cause=_REST)
+        return [first, rest]
 
 
 def _causes(named: list[Named]) -> Iterator[tuple[str, str]]:

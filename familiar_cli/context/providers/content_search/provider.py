@@ -6,11 +6,16 @@ Whatever the second and the third tier do, what the first one found is offered.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.context.providers.content_search.people import RECENT_AUTHORS, People
+from familiar_cli.context.providers.content_search.people import (
+    RECENT_AUTHORS,
+    REST_PRIORITY,
+    People,
+)
 from familiar_cli.context.providers.content_search.retrieval import Candidates
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError
@@ -107,7 +112,8 @@ class ContentSearchProvider:
         if self._retrieval is None or not self._retrieval.k:
             return people
         try:
-            return [*people, *await self._recall(self._retrieval, request, people, until_s)]
+            found = await self._recall(self._retrieval, request, people, until_s)
+            return [*_without_said(people, found), *found]
         except Exception as error:  # noqa: BLE001  # whatever fails here, nobody is forgotten
             return [*people, _told(f"memory was not searched: {_words(error)}")]
 
@@ -185,7 +191,8 @@ class ContentSearchProvider:
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
         """Return how many tokens passages may have, beside the people's files."""
         limit = request.layer_tokens.get(Layer.content, request.budget_tokens)
-        taken = sum(self._counter.count(piece.text) for piece in people if piece.text)
+        served = [piece.text for piece in people if piece.text and piece.priority > PRIORITY]
+        taken = sum(map(self._counter.count, served))
         return max(limit - taken, int(_OWN_SHARE * limit))
 
 
@@ -263,7 +270,27 @@ def _told(words: str) -> Contribution:
 
 
 def _by_path(pieces: Sequence[Contribution]) -> dict[str, Contribution]:
-    return {piece.rel_path: piece for piece in pieces if piece.rel_path and not piece.problem}
+    return {
+        piece.rel_path: piece
+        for piece in pieces
+        if piece.rel_path and not piece.problem and piece.priority > REST_PRIORITY
+    }
+
+
+def _without_said(
+    people: Sequence[Contribution], found: Sequence[Contribution]
+) -> list[Contribution]:
+    """Return people's files, the rest of them without the lines that are quoted."""
+    quoted = {line for piece in found for line in piece.text.split("\n")}
+    return [
+        replace(
+            piece,
+            text="\n".join(line for line in piece.text.split("\n") if line not in quoted),
+        )
+        if piece.priority == REST_PRIORITY
+        else piece
+        for piece in people
+    ]
 
 
 def _words(error: BaseException) -> str:
