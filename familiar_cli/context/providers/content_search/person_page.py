@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GAP: Final = "…"
 _ALIASES: Final = "aliases"
 _HEAD_SHARE: Final = 0.5
+_MOST_CHARS_A_TOKEN: Final = 16  # no text has so few tokens; a longer one need not be counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,15 @@ def parts(
         all_tokens: Most tokens of both.
         count: Counts tokens.
     """
-    whole = bare(text)
-    if count(whole) <= first_tokens:
-        return PersonParts(whole)
+    if len(text) <= _MOST_CHARS_A_TOKEN * first_tokens and count(bare(text)) <= first_tokens:
+        return PersonParts(bare(text))
     divided = list(sections(text, 2))
     head = [line for section in divided if _is_head(section) for line in section.lines]
     body = [line for section in divided if not _is_head(section) for line in section.lines]
     shown = bare("".join(line.text for line in head))
-    if count(shown) > first_tokens * (_HEAD_SHARE if body else 1):
-        shown = cut_to(shown, int(first_tokens * (_HEAD_SHARE if body else 1)), count) or shown
+    most = int(first_tokens * (_HEAD_SHARE if body else 1))
+    if len(shown) > _MOST_CHARS_A_TOKEN * most or count(shown) > most:
+        shown = cut_to(shown, most, count)
     newest = _newest_first(body)
     first = _taken(newest, first_tokens - count(shown), count)
     left = [line for line in newest if line.start not in first]
