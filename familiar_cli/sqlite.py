@@ -37,6 +37,7 @@ _FAULTS: Final = {
     sqlite3.SQLITE_CANTOPEN: Fault.read_only,
     sqlite3.SQLITE_READONLY: Fault.read_only,
 }
+_NOT_OURS: Final = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 _HINTS: Final = {
     Fault.locked: "Try again when the other process is done.",
     Fault.full: "Free some space on the disk and try again.",
@@ -83,6 +84,12 @@ def fault_of(error: BaseException) -> Fault:
     if "decode to UTF-8" in str(error):  # Python's own error, without a code of SQLite's
         return Fault.damaged
     return _FAULTS.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, Fault.other)
+
+
+def is_useless(error: BaseException) -> bool:
+    """Tell whether a file that can be made again has to be: it is damaged, or of others' tables."""
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    return fault_of(error) is Fault.damaged or code in _NOT_OURS
 
 
 def hint_for(fault: Fault, otherwise: str) -> str:

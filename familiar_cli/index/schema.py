@@ -9,7 +9,7 @@ from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import TEMP_PREFIX, locked
 from familiar_cli.fts import TOKENIZER
 from familiar_cli.index import chunking
-from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
+from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, is_useless, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,7 +117,7 @@ def _attempt(directory: Path, action: Callable[[sqlite3.Connection], T], reason:
     try:
         return action(connection)
     except sqlite3.DatabaseError as error:
-        if fault_of(error) is not Fault.damaged:
+        if not is_useless(error):
             raise
         connection.close()
         _forget(directory)
@@ -184,7 +184,7 @@ def _checked(path: Path) -> sqlite3.Connection | str:
     except sqlite3.DatabaseError as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, sqlite3.OperationalError) and "no such table" not in str(error):
+        if not is_useless(error):
             raise
         broken = fault_of(error) is Fault.damaged
         return "it was damaged" if broken else "it was no index of this program"

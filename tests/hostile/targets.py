@@ -41,7 +41,7 @@ from familiar_cli.ui.housekeeping_page import housekeeping_page
 from familiar_cli.ui.lorebook_page import imported_page
 from familiar_cli.ui.status_page import list_page, status_page
 from familiar_cli.ui.terminal import as_plain
-from tests.hostile import inputs, journals
+from tests.hostile import indexes, inputs, journals
 from tests.hostile.mutations import (
     damage,
     damage_json,
@@ -416,6 +416,18 @@ def _use_journal(raw: bytes, rng: Random, world: World) -> None:
     assert {path.name for path in world.home.iterdir()} <= allowed, "a file beside the familiar"
 
 
+def _use_indexes(raw: bytes, rng: Random, world: World) -> None:
+    """Whatever stands in place of what is made from the memory, it is made again in two tries."""
+    paths = world.fresh().paths
+    empty(paths.root)
+    shutil.copytree(indexes.template(), paths.root, symlinks=True)
+    for path in rng.sample(indexes.files(paths.root), rng.choice((1, 1, 2))):
+        indexes.spoil(path, rng)
+    for argv in rng.sample(indexes.READS, 3):
+        if _typed(world, argv) not in {0, 7}:
+            assert _typed(world, argv) in {0, 7}, f"{argv} failed twice"
+
+
 def _typed(world: World, argv: tuple[str, ...]) -> int:
     done = journals.type_(world.home, *argv)
     if not isinstance(done.exception, SystemExit | None):
@@ -437,4 +449,5 @@ TARGETS = {
     "own-files": Target(_inside, _use_inside),
     "tree": Target(_nothing, _use_tree),
     "journal": Target(_nothing, _use_journal),
+    "indexes": Target(_nothing, _use_indexes),
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.memory.people.mentions import Head, head_of, key_of
-from familiar_cli.sqlite import Fault, connect, fault_of, rows_among, transaction
+from familiar_cli.sqlite import Fault, connect, fault_of, is_useless, rows_among, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -92,7 +92,8 @@ class AliasIndex:
     def people(self) -> list[Person]:
         """Return everyone who has a file, sorted by slug."""
         rows = self._rows("SELECT slug, names, problem, signature FROM people ORDER BY slug")
-        return [Person(slug, tuple(json.loads(names)), *more) for slug, names, *more in rows]
+        with self._translated():
+            return [Person(slug, tuple(json.loads(names)), *more) for slug, names, *more in rows]
 
     def shared(self) -> dict[str, tuple[str, ...]]:
         """Return every name that several people share, sorted."""
@@ -178,14 +179,13 @@ class AliasIndex:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
-            fault = fault_of(error)
-            if fault is Fault.locked:
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            if fault_of(error) is Fault.locked:
                 raise LockedError(
                     "The index of names is held by another process; nothing was changed",
                     hint="Wait for it and try again.",
                 ) from error
-            if fault is Fault.damaged:
+            if is_useless(error) or not isinstance(error, sqlite3.DatabaseError):
                 self.close()
                 with suppress(OSError):
                     self._remove()  # the next use makes it anew
