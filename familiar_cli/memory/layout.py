@@ -48,6 +48,12 @@ SIGNIFICANT_DIR: Final = "significant"
 DIGEST_DIR: Final = "digest"
 """What is in every prompt: `short.md`, `mid.md` and `long.md`."""
 
+WRITER_JSON: Final = f"{SESSIONS_DIR}/.writer.json"
+"""How far the memory writer has come."""
+
+DERIVED: Final = frozenset({ALIASES_JSON, WRITER_JSON})
+"""What the program makes again by itself."""
+
 NOTES: Final = "notes.md"
 REMINDERS: Final = "reminders.md"
 TASKS: Final = "tasks.md"

@@ -8,20 +8,18 @@ that on another machine, with another history, it means nothing.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
-from familiar_cli.memory.layout import SESSIONS_DIR
+from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store.store import MemoryStore
-
-MARKER: Final = f"{SESSIONS_DIR}/.writer.json"
 
 
 def marker_text(run: str, last: Turn) -> str:
@@ -46,7 +44,7 @@ def reconcile(store: MemoryStore, history: HistoryStore) -> int:
 
 def _through(store: MemoryStore, history: HistoryStore) -> int:
     try:
-        value = json.loads(store.read_file(MARKER))
+        value = json.loads(store.read_file(WRITER_JSON))
         through, digest = int(value["through"]), value["turn"]
     except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
         return 0  # none, or not ours: the watermark is where it is

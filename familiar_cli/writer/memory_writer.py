@@ -11,6 +11,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
 from familiar_cli.identity import Author
 from familiar_cli.llm.asking import Asker
+from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import MEMORY_WRITER
@@ -18,7 +19,7 @@ from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.writer.batches import by_privacy, steps
 from familiar_cli.writer.committing import JudgedBatch, StepOutcome, applied_to, commit
-from familiar_cli.writer.marker import MARKER, marker_text, reconcile
+from familiar_cli.writer.marker import marker_text, reconcile
 from familiar_cli.writer.parsing import parse_reply
 from familiar_cli.writer.prompts import SHAPE
 from familiar_cli.writer.questions import Questions
@@ -289,7 +290,7 @@ class MemoryWriter:
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
         def also(tx: Transaction, applied: StepOutcome) -> None:
             if self._may_move:
-                tx.write(MARKER, marker_text(self.report.run, piece[-1]))
+                tx.write(WRITER_JSON, marker_text(self.report.run, piece[-1]))
             if applied.has_held:
                 stage(tx, self._store, self._held_plan(piece, applied))
 
@@ -307,7 +308,7 @@ class MemoryWriter:
             with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
                 stage(tx, self._store, plan)
                 if self._may_move:
-                    tx.write(MARKER, marker_text(self.report.run, piece[-1]))
+                    tx.write(WRITER_JSON, marker_text(self.report.run, piece[-1]))
             self.report.pending = plan.id
         self._move(piece)
 

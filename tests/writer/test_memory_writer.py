@@ -21,7 +21,7 @@ from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
-from familiar_cli.writer.marker import MARKER
+from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.writer.runs import Runs
 from tests.writer.support import (
     ANNA,
@@ -170,7 +170,7 @@ def test_a_marker_of_another_history_means_nothing(world, tmp_path):
     world.talk(3)
     world.write(reply(op()))
     other = World(tmp_path / "other")
-    other.store.write_file(MARKER, world.store.read_file(MARKER))
+    other.store.write_file(WRITER_JSON, world.store.read_file(WRITER_JSON))
     for _ in range(3):
         other.say("Something else entirely.", BOB)
 

@@ -94,9 +94,14 @@ class Commit:
         )
 
     @property
-    def undoes(self) -> str | None:
-        """The id of the commit that it takes back."""
-        return self.trailers.get(UNDOES)
+    def undoes(self) -> tuple[str, ...]:
+        """The ids of the commits that it takes back."""
+        return tuple(self.trailers.get(UNDOES, "").split())
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person made it with an editor, or with git; the program names a run."""
+        return self.run_id is None
 
 
 def encode(

@@ -135,12 +135,16 @@ class Past:
         with self._history() as history:
             return blame(self._repository, history, paths.parse(rel_path))
 
-    def undo(self, word: str | None = None, *, dry_run: bool = False) -> Undone:
-        """Take one change back by a new one; see `undo.undo`."""
+    def undo(
+        self, word: str | None = None, *, run: str | None = None, dry_run: bool = False
+    ) -> Undone:
+        """Take a change, or all changes of a run, back by a new one; see `undo.undo`."""
         from familiar_cli.memory.journal.undo import undo
 
         with self._history() as history:
-            return undo(self._store, self._repository, history, word, dry_run=dry_run)
+            return undo(
+                self._store, self._repository, history, word, run=run, dry_run=dry_run
+            )
 
     def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
         """Make a file hold what it held at a commit; see `undo.restore`."""

@@ -1,4 +1,4 @@
-"""Take one change back by a new one, or bring a file back as it once was."""
+"""Take changes back by a new one, or bring a file back as it once was."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.journal.merge import merge
+from familiar_cli.memory.layout import DERIVED
 from familiar_cli.memory.store.types import MISSING, Change
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.history import History
@@ -30,17 +31,22 @@ _MOST_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What taking a change back did, or would do.
+    """What taking changes back did, or would do.
 
     Args:
-        commit: The change.
+        commits: The changes, newest first.
         changes: What each file held before, and after.
         result: What the store did.
     """
 
-    commit: Commit
+    commits: tuple[Commit, ...]
     changes: tuple[Change, ...]
     result: Applied
+
+    @property
+    def commit(self) -> Commit:
+        """The newest of the changes."""
+        return self.commits[0]
 
 
 def undo(
@@ -49,31 +55,35 @@ def undo(
     history: History,
     word: str | None = None,
     *,
+    run: str | None = None,
     dry_run: bool = False,
 ) -> Undone:
-    """Take back one change by a new one; what was changed later elsewhere stays.
+    """Take changes back by a new one; what was changed later elsewhere stays.
+
+    What the program makes again by itself (`layout.DERIVED`) is left as it is.
 
     Args:
         store: The memory.
         repository: Its journal.
         history: Its commits.
-        word: Which commit; else the newest that is neither an undo nor undone already.
+        word: Which commit; else the newest in effect that the program made.
+        run: All commits of that run instead.
         dry_run: Check everything, change nothing.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.
-        NotFoundError: There is no such commit, or nothing to take back.
+        NotFoundError: There is no such commit or run, or nothing to take back.
     """
-    commit = history.find(word) if word else newest_to_undo(history)
-    changes = tuple(reversal(store, repository, commit))
-    result = _carry_out(
-        store,
-        changes,
-        f"undo {commit.id[:SHORT]}: {commit.message}",
-        {UNDOES: commit.id},
-        dry_run=dry_run,
-    )
-    return Undone(commit, changes, result)
+    if word or run:
+        commits = _of_run(history, run) if run else (history.find(word or ""),)
+        undone = _undone(history.commits())
+        changes = reversal(store, repository, [c for c in commits if c.id not in undone])
+    else:
+        commits, changes = _newest(store, repository, history)
+    what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
+    trailers = {UNDOES: " ".join(commit.id for commit in commits)}
+    result = _carry_out(store, changes, f"undo {what}", trailers, dry_run=dry_run)
+    return Undone(commits, tuple(changes), result)
 
 
 def restore(
@@ -92,53 +102,102 @@ def restore(
         )
     change = Change(rel_path, _now(store, rel_path), then)
     message = f"restore {rel_path} as of {commit.id[:SHORT]}"
-    return Undone(commit, (change,), _carry_out(store, [change], message, {}, dry_run=dry_run))
+    result = _carry_out(store, [change], message, {}, dry_run=dry_run)
+    return Undone((commit,), (change,), result)
 
 
-def newest_to_undo(history: History) -> Commit:
-    """Return the newest commit that is in effect: neither an undo nor taken back by one.
+def _newest(
+    store: MemoryStore, repository: Repository, history: History
+) -> tuple[tuple[Commit, ...], list[Change]]:
+    """Return the newest change that the program made and that is in effect, and its reversal.
 
-    The first commit, with which everything began, is taken back only when it is named.
+    What people changed by hand, and the first commit, with which everything began, are taken back
+    only when they are named.
     """
-    undone: set[str] = set()
+    undone = _undone(history.commits())
     for commit in history.commits():
         if commit.parent is None:
             break
-        if commit.undoes:
-            if commit.id not in undone:
-                undone.add(commit.undoes)
-        elif commit.id not in undone:
-            return commit
+        if commit.by_hand or commit.undoes or commit.id in undone:
+            continue
+        if changes := reversal(store, repository, [commit]):
+            return (commit,), changes
     raise NotFoundError(
-        "There is nothing left to undo", hint="Look at what there was: `familiar memory log`."
+        "There is nothing left to undo that the program changed",
+        hint="Take an edit by hand back by its id: `familiar memory log`.",
     )
 
 
-def reversal(store: MemoryStore, repository: Repository, commit: Commit) -> Iterable[Change]:
-    """Return the changes that take `commit` back.
+def _of_run(history: History, run: str) -> tuple[Commit, ...]:
+    """Return the commits of a run, newest first."""
+    found = tuple(c for c in history.commits() if c.run_id == run and not c.undoes)
+    if not found:
+        raise NotFoundError(
+            f"No change belongs to the run {run!r}",
+            hint="Look its id up: `familiar memory log --json` gives it as `run_id`.",
+        )
+    return found
+
+
+def _undone(commits: Iterable[Commit]) -> set[str]:
+    """Return the ids of those commits, given newest first, that an undo in effect takes back."""
+    undone: set[str] = set()
+    for commit in commits:
+        if commit.id not in undone:
+            undone.update(commit.undoes)
+    return undone
+
+
+def reversal(
+    store: MemoryStore, repository: Repository, commits: Sequence[Commit]
+) -> list[Change]:
+    """Return the changes that take `commits`, given newest first, back.
 
     Raises:
         ConflictError: Later changes touch the same lines.
     """
-    old = repository.tree_of(commit.parent)
-    changes, clashes = [], []
-    for rel_path, was, became in sorted(trees.changed(repository.tree, old, commit.tree)):
-        before, after = (repository.objects.read(i) if i else None for i in (was, became))
-        now = _now(store, rel_path)
-        merged, clash = _reversed(before, after, now)
-        clashes += [_excerpt(rel_path, one, commit) for one in clash]
-        if merged != now:
-            changes.append(Change(rel_path, now, merged))
+    found: dict[str, bytes | None] = {}
+    left: dict[str, bytes | None] = {}
+    clashes: list[tuple[str, Clash, Commit]] = []
+    for commit in commits:
+        old = repository.tree_of(commit.parent)
+        for rel_path, was, became in sorted(trees.changed(repository.tree, old, commit.tree)):
+            if rel_path in DERIVED:
+                continue
+            if rel_path not in found:
+                found[rel_path] = left[rel_path] = _now(store, rel_path)
+            before, after = (repository.objects.read(i) if i else None for i in (was, became))
+            left[rel_path], clash = _reversed(before, after, left[rel_path])
+            clashes += [(rel_path, one, commit) for one in clash]
     if clashes:
-        more = len(clashes) - _MOST_CLASHES
-        tail = [f"and {more} more"] if more > 0 else []
-        raise ConflictError(
-            f"Later changes touch what {commit.id[:SHORT]} changed; nothing was undone\n"
-            + "\n".join([*clashes[:_MOST_CLASHES], *tail]),
-            hint="Edit the lines by hand, or take a whole file back:"
-            f" `familiar memory restore PATH --at {(commit.parent or commit.id)[:SHORT]}`.",
-        )
-    return changes
+        raise _conflict(clashes, commits)
+    return [
+        Change(rel_path, now, left[rel_path])
+        for rel_path, now in sorted(found.items())
+        if left[rel_path] != now
+    ]
+
+
+def _conflict(
+    clashes: Sequence[tuple[str, Clash, Commit]], commits: Sequence[Commit]
+) -> ConflictError:
+    """Return the error that names every file in which later changes are in the way."""
+    newest, oldest = commits[0], commits[-1]
+    what = f"the run {newest.run_id}" if len(commits) > 1 else newest.id[:SHORT]
+    files = list(dict.fromkeys(rel_path for rel_path, _, _ in clashes))
+    excerpts = [_excerpt(*clash) for clash in clashes[:_MOST_CLASHES]]
+    more = len(clashes) - len(excerpts)
+    error = ConflictError(
+        f"Later changes of {', '.join(files)} touch what {what} changed; nothing was undone\n"
+        + "\n".join([*excerpts, *([f"and {more} more"] if more > 0 else [])]),
+        hint="Edit the lines by hand, or take a whole file back:"
+        f" `familiar memory restore PATH --at {(oldest.parent or oldest.id)[:SHORT]}`.",
+    )
+    error.data = {
+        "commits": [commit.id for commit in commits],
+        "clashes": [{"rel_path": rel_path, "line": one.line} for rel_path, one, _ in clashes],
+    }
+    return error
 
 
 def _reversed(
