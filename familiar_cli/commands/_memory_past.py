@@ -18,7 +18,7 @@ CommitId = Annotated[
 ]
 AnyCommit = Annotated[
     str | None,
-    typer.Argument(metavar="[COMMIT]", help="Else the newest that is in effect."),
+    typer.Argument(metavar="[COMMIT]", help="Else the newest in effect that the program made."),
 ]
 Path = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
 
@@ -146,23 +146,42 @@ def blame(
     output(ctx).answer(data, lambda: exact(page.blame_text(lines, familiar.zone, said)))
 
 
-def undo(ctx: typer.Context, commit: AnyCommit = None, *, dry_run: DryRun = False) -> None:
-    """Take one change back by a new one; what was changed elsewhere since then stays.
+def undo(
+    ctx: typer.Context,
+    commit: AnyCommit = None,
+    *,
+    run: Annotated[
+        str | None, typer.Option(metavar="ID", help="All changes of one run, at once.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take a change back by a new one; what was changed elsewhere since then stays.
 
-    Without COMMIT it is the newest change that is in effect, so that undoing again goes one step
-    further back. Undo an undo by its id. Ends with 5 when later changes touch the same lines.
+    Without COMMIT it is the newest change in effect that the program made, so that undoing again
+    goes one step further back. What you edited by hand, and an undo, are taken back by their id
+    only. Ends with 5 when later changes touch the same lines.
 
     \b
     familiar memory undo
     familiar memory undo 1a2b3c --dry-run
+    familiar memory undo --run 20260131T235959-a1b2c3
     """
+    from familiar_cli.actions.undo import undo
+    from familiar_cli.errors import UsageError
     from familiar_cli.ui import journal_page as page
 
+    if commit and run:
+        raise UsageError("COMMIT and --run exclude each other", hint="Give one.")
     out = output(ctx)
-    done = familiar_of(ctx).past.undo(commit, dry_run=dry_run)
-    data = page.undone_data(done, dry_run=dry_run)
-    out.answer(data, page.undone_text(done, dry_run=dry_run))
-    out.note(f"{'Would undo' if dry_run else 'Undid'}: {done.commit.message}")
+    done = undo(familiar_of(ctx), commit, run=run, dry_run=dry_run)
+    undone = done.undone
+    data = {**page.undone_data(undone, dry_run=dry_run), "notices": list(done.notices)}
+    _print_diff(out, data, page.undone_text(undone, dry_run=dry_run))
+    if undone.changes:
+        what = f"run {run}" if run else undone.commit.message
+        out.note(f"{'Would undo' if dry_run else 'Undid'}: {what}")
+    for notice in done.notices:
+        out.note(notice)
 
 
 def restore(
@@ -181,8 +200,7 @@ def restore(
 
     done = familiar_of(ctx).past.restore(path, at, dry_run=dry_run)
     data = page.undone_data(done, dry_run=dry_run)
-    text = page.undone_text(done, dry_run=dry_run)
-    output(ctx).answer(data, text)
+    _print_diff(output(ctx), data, page.undone_text(done, dry_run=dry_run))
 
 
 def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:

@@ -73,7 +73,7 @@ def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
         f"source  {commit.source}",
         f"time    {local(commit.time, zone, seconds=True)}",
         *([f"run     {commit.run_id}"] if commit.run_id else []),
-        *([f"undoes  {commit.undoes[:SHORT]}"] if commit.undoes else []),
+        *(f"undoes  {id_[:SHORT]}" for id_ in commit.undoes),
         "",
         f"    {commit.message}",
         "",
@@ -128,17 +128,24 @@ def _said(turn: Turn) -> str:
 
 
 def undone_text(undone: Undone, *, dry_run: bool) -> str:
-    """Return what taking a change back did, one line for each file."""
+    """Return what taking a change back did, one line for each file; below them how, if it would."""
     if not undone.changes:
         return f"nothing to do: {undone.commit.id[:SHORT]} has no effect any more\n"
-    return applied_text(undone.result, dry_run=dry_run)
+    diff = diff_text(undone.files) if dry_run else ""
+    return applied_text(undone.result, dry_run=dry_run) + diff
 
 
 def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
     """Return the same as `--json` shows it."""
     from dataclasses import asdict
 
-    return {"commit": commit_data(undone.commit), **asdict(undone.result), "dry_run": dry_run}
+    return {
+        "commit": commit_data(undone.commit),
+        "commits": [commit_data(commit) for commit in undone.commits],
+        "files": undone.files,
+        **asdict(undone.result),
+        "dry_run": dry_run,
+    }
 
 
 def compacted_text(done: Compacted) -> str:

@@ -136,10 +136,15 @@ class TestUndo:
 
     def test_a_dry_run(self, memory) -> None:
         result = run("memory", "undo", "--dry-run")
-        assert (result.exit_code, result.stdout) == (0, "would write people/alice.md\n")
+        assert result.exit_code == 0
+        assert result.stdout.startswith("would write people/alice.md\n--- a/people/alice.md\n")
+        assert result.stdout.endswith("\n-- plays ska\n")
         assert "ska" in (memory / "people" / "alice.md").read_text()
         found = data("memory", "undo", "--dry-run")
-        assert set(found) == {"commit", "written", "unchanged", "deleted", "dry_run"}
+        assert set(found) == {
+            *("commit", "commits", "files", "written", "unchanged", "deleted"),
+            *("dry_run", "notices"),
+        }
 
     def test_an_unknown_commit(self, memory) -> None:
         assert run("memory", "undo", "ffff0000").exit_code == 4

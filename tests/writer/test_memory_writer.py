@@ -18,10 +18,10 @@ from familiar_cli.errors import ConfigError, FamiliarError, LockedError, Request
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Who
 from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
-from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.writer.runs import Runs
 from tests.writer.support import (
     ANNA,

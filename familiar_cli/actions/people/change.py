@@ -169,7 +169,7 @@ def _named(
     done = AliasChange(slug, people_path(slug), name, changed, diff, dry_run=dry_run)
     if dry_run:
         return done
-    notices = _published(names)
+    notices = published(names)
     return replace(done, collisions=shared_names(names, slug), notices=notices)
 
 
@@ -178,11 +178,12 @@ def _made(
 ) -> PeopleChange:
     # All files are made ready before the transaction, and refused there if they changed meanwhile.
     files = drafts.make(familiar.memory, draft, message, dry_run=done.dry_run)
-    notices = () if done.dry_run else _published(names)
+    notices = () if done.dry_run else published(names)
     return replace(done, files=files, notices=notices)
 
 
-def _published(names: Aliases) -> tuple[str, ...]:
+def published(names: Aliases) -> tuple[str, ...]:
+    """Bring the list of names up to date, and return what is to be told."""
     try:
         return names.publish()
     except FamiliarError as error:  # the next turn tries again

@@ -142,9 +142,7 @@ class Past:
         from familiar_cli.memory.journal.undo import undo
 
         with self._history() as history:
-            return undo(
-                self._store, self._repository, history, word, run=run, dry_run=dry_run
-            )
+            return undo(self._store, self._repository, history, word, run=run, dry_run=dry_run)
 
     def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
         """Make a file hold what it held at a commit; see `undo.restore`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.errors import ConflictError, NotFoundError
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.commits import HUMAN, UNDOES
-from familiar_cli.memory.journal.diff import is_binary
+from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.journal.merge import merge
 from familiar_cli.memory.layout import DERIVED
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.merge import Clash
     from familiar_cli.memory.journal.repository import Repository
@@ -47,6 +48,11 @@ class Undone:
     def commit(self) -> Commit:
         """The newest of the changes."""
         return self.commits[0]
+
+    @property
+    def files(self) -> tuple[FileDiff, ...]:
+        """How each file differs by it."""
+        return tuple(file_diff(c.rel_path, c.before, c.after) for c in self.changes)
 
 
 def undo(
@@ -148,9 +154,7 @@ def _undone(commits: Iterable[Commit]) -> set[str]:
     return undone
 
 
-def reversal(
-    store: MemoryStore, repository: Repository, commits: Sequence[Commit]
-) -> list[Change]:
+def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commit]) -> list[Change]:
     """Return the changes that take `commits`, given newest first, back.
 
     Raises:

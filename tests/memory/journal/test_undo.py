@@ -7,7 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, NotFoundError
+from familiar_cli.memory.layout import ALIASES_JSON, WRITER_JSON
+from familiar_cli.memory.run_ids import noting
 from tests.support.journals import World
+
+RUN = "20260131T235959-a1b2c3"
 
 
 def contents(world) -> dict[str, bytes]:
@@ -29,7 +33,7 @@ def test_one_transaction_is_reversed_by_a_new_one(world) -> None:
     assert done.result.written == ("a.md", "d/m.md", "gone.md")
     assert done.result.deleted == ("e/m.md", "new/x.md")
     assert world.messages()[0] == f"undo {done.commit.id[:10]}: all kinds"
-    assert world.past.log()[0].commit.undoes == done.commit.id
+    assert world.past.log()[0].commit.undoes == (done.commit.id,)
     world.check()
 
 
@@ -63,7 +67,7 @@ def test_the_same_lines_stop_it_and_nothing_changes(world) -> None:
     assert contents(world) == before
     assert world.messages() == log
     assert str(caught.value) == (
-        f"Later changes touch what {middle[:10]} changed; nothing was undone\n"
+        f"Later changes of a.md touch what {middle[:10]} changed; nothing was undone\n"
         "a.md:2\n"
         "<<<<<<< now\nlikes water\n"
         f"||||||| after {middle[:10]}\nlikes coffee\n"
@@ -129,11 +133,42 @@ def test_the_first_commit_is_undone_only_by_name(world) -> None:
     assert contents(world) == {".gitignore": b".index/\n"} or contents(world) == {}
 
 
-def test_a_human_edit_can_be_undone(world) -> None:
+def test_an_edit_by_hand_is_undone_only_by_its_id(world) -> None:
     world.commit("0", a="0\n")
     world.by_hand("a.md", "by hand\n")
-    assert world.past.undo().commit.source == "human"
+    with pytest.raises(NotFoundError, match="nothing left to undo"):
+        world.past.undo()
+    assert world.past.undo("HEAD").commit.source == "human"
     assert world.store.read_file("a.md") == "0\n"
+
+
+def test_what_is_derived_neither_counts_nor_clashes(world) -> None:
+    world.commit("0", a="0\n")
+    for n in (1, 2):
+        with world.store.transaction("writer", f"{n}", trailers=noting(RUN)) as tx:
+            tx.write("a.md", "0\n" + "more\n" * n)
+            tx.write(WRITER_JSON, f"{n}")
+    world.store.write_file(ALIASES_JSON, "{}", source="aliases")
+    world.past.undo()
+    assert world.store.read_file("a.md") == "0\nmore\n"
+    assert world.store.read_file(WRITER_JSON) == "2"
+    assert world.past.undo(run=RUN).result.written == ("a.md",)
+    assert world.store.read_file("a.md") == "0\n"
+    assert world.past.undo(run=RUN).changes == ()
+    world.check()
+
+
+def test_a_run_goes_back_past_what_came_between(world) -> None:
+    first = "".join(f"{n}\n" for n in range(9))
+    world.commit("first", a=first)
+    for old, new in (("1\n", "one\n"), ("one\n", "uno\n")):
+        with world.store.transaction("writer", new, trailers=noting(RUN)) as tx:
+            tx.write("a.md", world.store.read_file("a.md").replace(old, new))
+        world.by_hand("a.md", world.store.read_file("a.md") + "by hand\n")
+        world.commit(f"other {new}", b=new)
+    world.past.undo(run=RUN)
+    assert world.store.read_file("a.md") == first + "by hand\nby hand\n"
+    assert world.store.read_file("b.md") == "uno\n"
 
 
 def test_a_dry_run_changes_nothing_and_finds_conflicts(world) -> None:
@@ -219,3 +254,84 @@ def test_undoing_everything_leads_back_to_the_beginning(tmp_path_factory, steps)
         except NotFoundError:
             break
     assert contents(world) == before
+
+
+class Person:
+    """A random mix of what the program and a person do; the person's lines are all different."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.typed: dict[str, set[str]] = {}
+        self.count = 0
+
+    def program(self, stem: str, place: int, run: int) -> None:
+        """Put a line into a file, or take one of the program's own out."""
+        lines = self.lines(stem)
+        own = [n for n, line in enumerate(lines) if line.startswith("p")]
+        if place % 3 == 0 and own:
+            del lines[own[place % len(own)]]
+        else:
+            lines.insert(place % (len(lines) + 1), self.line("p"))
+        with self.world.store.transaction("writer", "w", trailers={"Run-Id": f"r{run}"}) as tx:
+            tx.write(f"{stem}.md", "".join(lines))
+
+    def by_hand(self, stem: str, place: int, _: int) -> None:
+        lines = self.lines(stem)
+        line = self.line("h")
+        lines.insert(place % (len(lines) + 1), line)
+        self.world.by_hand(f"{stem}.md", "".join(lines))
+        self.typed.setdefault(stem, set()).add(line)
+
+    def undo(self, _: str, place: int, run: int) -> None:
+        """Undo the newest change, a run, or any change that is not a person's."""
+        log = [c.commit for c in self.world.past.log()[:-1] if not c.commit.by_hand]
+        how = [{}, {"run": f"r{run}"}] + [{"word": c.id} for c in log]
+        before, count = contents(self.world), len(self.world.past.log())
+        try:
+            done = self.world.past.undo(**how[place % len(how)])
+        except (ConflictError, NotFoundError):
+            assert contents(self.world) == before
+            assert len(self.world.past.log()) == count
+            return
+        if len(done.commits) == 1 and done.changes:
+            self.undo_the_undo(before)
+
+    def undo_the_undo(self, before: dict[str, bytes]) -> None:
+        after = contents(self.world)
+        self.world.past.undo("HEAD")
+        assert contents(self.world) == before
+        self.world.past.undo("HEAD")
+        assert contents(self.world) == after
+
+    def line(self, who: str) -> str:
+        self.count += 1
+        return f"{who}{self.count}\n"
+
+    def lines(self, stem: str) -> list[str]:
+        if not self.world.store.exists(f"{stem}.md"):
+            return []
+        return self.world.store.read_file(f"{stem}.md").splitlines(keepends=True)
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["program", "program", "by_hand", "undo"]),
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 50),
+        st.integers(0, 2),
+    ),
+    max_size=14,
+)
+
+
+@given(ACTS)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_no_undo_loses_what_a_person_typed(tmp_path_factory, acts) -> None:
+    world = World(tmp_path_factory.mktemp("undo"))
+    world.commit("begin", begin="x")
+    person = Person(world)
+    for act, *how in acts:
+        getattr(person, act)(*how)
+        for stem, typed in person.typed.items():
+            assert typed <= set(person.lines(stem))
+    world.check()
