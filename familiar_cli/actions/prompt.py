@@ -129,7 +129,12 @@ def _providers(
     return [
         *([block] if at_start else ()),
         character,
-        DigestsProvider(memory, share_private=share_private, deadline_s=deadline_s),
+        DigestsProvider(
+            memory,
+            familiar.counter.count,
+            share_private=share_private,
+            deadline_s=deadline_s,
+        ),
         NotesProvider(
             channel.author_note,
             channel.inject,

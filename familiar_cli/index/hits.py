@@ -12,6 +12,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
+from familiar_cli.index.names import named_in
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.sqlite import rows_among
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
 
-_NAME_WORDS: Final = 4
-_ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
 _DAY_S: Final = 86_400
 
 
@@ -115,7 +114,7 @@ def _judged(
 
 def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
     """Return the documents about people and topics that `query` names, and all linked with them."""
-    named = _named(connection, query)
+    named = set(named_in(connection, query))
     if not named:
         return set()
     joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"
@@ -157,19 +156,6 @@ def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
     for one in scored:
         best.setdefault(one.line.document_id, one)
     return list(best.values())
-
-
-def _named(connection: sqlite3.Connection, query: str) -> set[int]:
-    asked = fts.words(query)[:_ASKED_WORDS]
-    telling = set(fts.content_words(query))
-    names = {
-        " ".join(asked[start : start + count])
-        for count in range(1, _NAME_WORDS + 1)
-        for start in range(len(asked) - count + 1)
-        if telling.intersection(asked[start : start + count])
-    }
-    rows = rows_among(connection, "SELECT document_id FROM names WHERE name IN", names)
-    return {id_ for (id_,) in rows}
 
 
 def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.index import chunking
+from familiar_cli.index.names import names_of
 from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
-from familiar_cli.memory.pages.links import NAMED_DIRS, targets
+from familiar_cli.memory.pages.links import targets
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def put(
         )
         connection.executemany(
             "INSERT OR IGNORE INTO names VALUES (?, ?)",
-            [(name, document) for name in _names(rel_path, made.title)],
+            [(name, document) for name in names_of(rel_path, made.title, text)],
         )
 
 
@@ -221,12 +221,3 @@ class _Chunks:
             (key,),
         ).fetchone()
         return found[0] if found else None
-
-
-def _names(rel_path: str, title: str) -> set[str]:
-    """Return by which names a question may mean this file: its title's words, in lower case."""
-    top = rel_path.partition("/")[0]
-    if top not in NAMED_DIRS or "/" not in rel_path:
-        return set()
-    bare = re.sub(r"\([^)]*\)", "", title)
-    return {" ".join(fts.words(t)) for t in (title, bare)} - {""}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "1"
+VERSION: Final = "2"
 BUSY_S: Final = 10.0
 PASSAGE: Final = 0
 LINE: Final = 1

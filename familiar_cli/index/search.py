@@ -12,6 +12,7 @@ from familiar_cli.index import grep, hits, lexical, rank
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.names import named_in
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.sqlite import rows_among
@@ -41,6 +42,7 @@ class _Found:
     unread: int = 0
     notes: tuple[str, ...] = ()
     hint: str = ""
+    named: tuple[str, ...] = ()
 
 
 def search(
@@ -87,6 +89,7 @@ def search(
         found.unread,
         found.notes,
         found.hint,
+        found.named,
     )
 
 
@@ -124,7 +127,19 @@ def _answer(
     notes = [f"The index was made anew: {fresh.rebuilt}"] if fresh.rebuilt else []
     notes += [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
     answer = _Asked(index, connection, query, options, opened, notes).answer()
-    return replace(answer, unread=fresh.unread)
+    return replace(answer, unread=fresh.unread, named=_named(connection, options))
+
+
+def _named(connection: sqlite3.Connection, options: SearchOptions) -> tuple[str, ...]:
+    """Return the paths of the files that are named, in the order of their names."""
+    places: dict[int, tuple[int, int]] = {}
+    for number, text in enumerate(options.naming):
+        for document, place in named_in(connection, text).items():
+            places.setdefault(document, (number, place))
+    select = "SELECT id, rel_path FROM documents WHERE id IN"
+    rows = rows_among(connection, select, places)
+    paths = [(places[id_], rel_path) for id_, rel_path in rows if rel_path not in options.exclude]
+    return tuple(rel_path for _, rel_path in sorted(paths))
 
 
 @dataclass(slots=True)

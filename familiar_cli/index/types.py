@@ -36,6 +36,7 @@ class SearchOptions:
         judge: Asked of each hit, the best first, whether it counts, until there are enough or it
             says None; it is given the hit and the whole text of its file.
         weights: How much each signal counts; None for the measured ones.
+        naming: Texts in which names are looked for, what matters most first.
     """
 
     k: int = 10
@@ -51,6 +52,7 @@ class SearchOptions:
     refresh_s: float | None = None
     judge: Callable[[Hit, str], bool | None] | None = None
     weights: Weights | None = None
+    naming: tuple[str, ...] = ()
 
 
 def options_from(
@@ -143,6 +145,7 @@ class SearchResult:
         unread: How many files changed that there was no time to read.
         notes: What the person should know: a missing model, a rebuilt index, files left out.
         hint: The command that adds what is missing, or an empty string.
+        named: The files that `SearchOptions.naming` names, in the order of their names there.
     """
 
     method: Method
@@ -154,3 +157,4 @@ class SearchResult:
     unread: int = 0
     notes: tuple[str, ...] = field(default=())
     hint: str = ""
+    named: tuple[str, ...] = ()

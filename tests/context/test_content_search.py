@@ -492,3 +492,58 @@ class TestFilter:
         self.say(world, "ANSWER: x")
         world.offers("zeppelin")
         assert world.model.requests == []
+
+
+class TestNames:
+    def lore(self, world, name, *keys, text="A beast of shadow.") -> None:
+        page = LorePage(name, keys, body=f"{text}\n", entry_id="abcdef12")
+        world.put(f"lore/imported/{name.lower()}.md", render(page))
+
+    def named(self, world, utterance, **more) -> list[str]:
+        return [p for p in world.found(utterance, **more) if p.startswith("lore/")]
+
+    def test_a_key_brings_its_entry_whole(self, world) -> None:
+        text = 'User: "What are they?"\n\nBeasts of living shadow that hunt at dusk.'
+        self.lore(world, "Shadowfang", "dusk beast", text=text)
+        (shown,) = (
+            world.found("Tell me of the dusk beast!")[p] for p in self.named(world, "dusk beast")
+        )
+        assert shown.endswith("Beasts of living shadow that hunt at dusk.")
+        assert "- dusk beast" not in shown
+
+    def test_eight_names_bring_eight_entries(self, world) -> None:
+        names = ["Amber", "Birch", "Cedar", "Dove", "Elm", "Fern", "Gull", "Hazel"]
+        for name in names:
+            self.lore(world, name, text=f"{name} is a friend of the house.")
+        found = self.named(world, k=40, utterance=f"Who of {', '.join(names)} is it?")
+        assert found == [f"lore/imported/{name.lower()}.md" for name in names]
+
+    def test_what_is_named_comes_before_what_is_similar(self, world) -> None:
+        self.lore(world, "Amber")
+        asked = "Does Amber know the lighthouse keeper, the keeper who paints ships at night?"
+        assert next(iter(world.found(asked))) == "lore/imported/amber.md"
+
+    def test_a_name_in_the_last_turns_counts(self, world) -> None:
+        self.lore(world, "Amber")
+        world.history.append("cli", "user", "I met Amber.", author=ANNA)
+        world.history.append("cli", "assistant", "Really?")
+        assert self.named(world, "Yes, at last it happened.") == ["lore/imported/amber.md"]
+
+    def test_a_part_of_a_word_names_nothing(self, world) -> None:
+        self.lore(world, "Elm")
+        assert self.named(world, "The realm is at peace.") == []
+
+    def test_a_name_in_a_script_without_spaces_is_seen(self, world) -> None:
+        self.lore(world, "影の牙", "影牙", text="夕暮れに狩りをする影の獣。")
+        assert len(self.named(world, "昨日は影牙を見ました")) == 1
+
+    def test_a_regular_expression_is_not_run(self, world) -> None:
+        self.lore(world, "Trains", "/(a+)+$/i")
+        assert self.named(world, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!") == []
+
+    def test_what_is_named_and_finds_no_room_is_listed(self, world) -> None:
+        for name in ("Amber", "Birch", "Cedar"):
+            self.lore(world, name, text="A very long story of a tree. " * 40)
+        tight = request("Amber, Birch and Cedar?", layer_tokens={Layer.content: 200})
+        left = [p for p in world.offers(asked=tight) if p.remark and p.rel_path]
+        assert len(left) >= 1

@@ -25,7 +25,9 @@ def store(tmp_path):
 
 
 def offered(store, **asked):
-    return asyncio.run(DigestsProvider(store).contribute(request(**asked)))
+    return asyncio.run(
+        DigestsProvider(store, tokens.heuristic().count).contribute(request(**asked))
+    )
 
 
 def short(store, days=4) -> None:
@@ -107,7 +109,7 @@ def test_a_digest_that_cannot_be_read_is_told(store) -> None:
     ],
 )
 def test_why_a_digest_is_not_there(store, rel_path, reason) -> None:
-    found = DigestsProvider(store).why_not(Subject(rel_path), request())
+    found = DigestsProvider(store, tokens.heuristic().count).why_not(Subject(rel_path), request())
     assert found == reason or (reason and reason in (found or ""))
 
 
@@ -159,3 +161,24 @@ def test_what_is_private_below_a_task_is_not_shown_elsewhere(store) -> None:
     store.write_file("tasks.md", f"- [ ] lamp\n  room\n\n{hidden}\n\n- [ ] secret\n  secret room\n")
     (piece,) = asyncio.run(DeskProvider(store, None).contribute(request(tier=4)))
     assert piece.text.splitlines()[1:] == ["- lamp", "  room"]
+
+
+def test_all_three_digests_are_there_however_long_one_is(store) -> None:
+    short(store, 9)
+    store.write_file("digest/mid.md", f"# Weeks\n\n{DAY * 20}")
+    store.write_file("digest/long.md", f"# Years\n\n{DAY * 20}")
+    limits = {Layer.digest: 400}
+    pieces = offered(store, tier=4, layer_tokens=limits)
+    filled = Budgeter(tokens.heuristic()).fill(pieces, limits, 410)
+    kept = {f.offered.rel_path for f in filled.fragments if f.kept}
+    assert kept == {"digest/short.md", "digest/mid.md", "digest/long.md"}
+    newest = next(f for f in filled.fragments if "2026-01-09" in f.offered.text)
+    assert newest.kept
+
+
+def test_what_one_digest_leaves_is_there_for_the_others(store) -> None:
+    short(store, 1)
+    store.write_file("digest/mid.md", f"# Weeks\n\n{DAY * 4}")
+    store.write_file("digest/long.md", "# Years\n\nLong ago.")
+    pieces = offered(store, tier=4, layer_tokens={Layer.digest: 2000})
+    assert {p.priority for p in pieces} == {57, 58, 59}

@@ -7,9 +7,11 @@ turn to turn. Of the latest sessions the oldest go first when there is too littl
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
@@ -18,9 +20,10 @@ from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory.layout import DIGEST_DIR
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.memory.store.store import MemoryStore
@@ -28,6 +31,11 @@ if TYPE_CHECKING:
 
 PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
 """Below the chat and the example dialogues: a digest tells what nobody asked about yet."""
+
+SHARES: Final = {LONG: 0.2, MID: 0.3, SHORT: 0.5}
+"""What of the layer each digest has for itself; what one leaves is there for the others."""
+
+_BEYOND: Final = 3  # so much lower is the priority of what goes beyond a digest's share
 
 _COMMENT: Final = re.compile(r"[ \t]*<!--.*?-->", re.DOTALL)
 
@@ -37,6 +45,7 @@ class DigestsProvider:
 
     Args:
         store: The memory.
+        count: Counts tokens.
         share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take.
     """
@@ -45,9 +54,15 @@ class DigestsProvider:
     looks_at: Final = f"{DIGEST_DIR}/short.md, mid.md and long.md"
 
     def __init__(
-        self, store: MemoryStore, *, share_private: bool = False, deadline_s: float = 2.0
+        self,
+        store: MemoryStore,
+        count: Callable[[str], int],
+        *,
+        share_private: bool = False,
+        deadline_s: float = 2.0,
     ) -> None:
         self.deadline_s = deadline_s
+        self._count = count
         self._store = store
         self._share_private = share_private
 
@@ -67,7 +82,41 @@ class DigestsProvider:
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
         loaded = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
-        return [piece for rel_path in loaded for piece in self._offers(rel_path, request)]
+        offered = {rel_path: self._offers(rel_path, request) for rel_path in loaded}
+        room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
+        costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
+        if sum(costs.values()) > room:
+            offered = {
+                path: self._within(pieces, int(SHARES[path] * room))
+                for path, pieces in offered.items()
+            }
+        return [piece for pieces in offered.values() for piece in pieces]
+
+    def _cost(self, piece: Contribution) -> int:
+        return MESSAGE_TOKENS + self._count(piece.text)
+
+    def _within(self, pieces: list[Contribution], share: int) -> list[Contribution]:
+        """Return a digest, the newest of it first in line for its share, the rest for what is left.
+
+        Each of the three is in the prompt, however long another one is.
+        """
+        kept: list[Contribution] = []
+        for piece in reversed(pieces):
+            cost = self._cost(piece)
+            if cost <= share:
+                kept.insert(0, piece)
+                share -= cost
+                continue
+            kept[:0] = self._divided(piece, share)
+            share = 0
+        return kept
+
+    def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
+        """Return what of a piece has its share, and the rest of it, which waits behind others."""
+        head = cut_to(piece.text, room - MESSAGE_TOKENS, self._count) if room else ""
+        rest = piece.text[len(head) :].strip()
+        later = replace(piece, text=rest, priority=piece.priority - _BEYOND)
+        return [*([replace(piece, text=head)] if head else []), *([later] if rest else [])]
 
     def _offers(self, rel_path: str, request: ContextRequest) -> list[Contribution]:
         try:

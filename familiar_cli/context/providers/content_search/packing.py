@@ -76,6 +76,7 @@ class Piece:
         turns: The turns that it rests on.
         vague: 0 for what was said itself or a session, more for what was made of it.
         before: The piece right before it, for one that says little alone.
+        named: What was said names its source.
     """
 
     source: str
@@ -87,6 +88,7 @@ class Piece:
     turns: frozenset[int] = frozenset()
     vague: int = 0
     before: Piece | None = None
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +152,21 @@ def fill(
         known: What the prompt says anyhow, as `similarity.normal` returns it.
     """
     filler = _Filler(sources, room, counter, most_sources, line_tokens, set(known))
-    floor = WEAK * max((piece.score for piece in pieces), default=0.0)
+    floor = WEAK * max((piece.score for piece in pieces if not piece.named), default=0.0)
     for piece in sorted(_precise(pieces), key=_rank):
-        if piece.score < floor:
+        if piece.score < floor and not piece.named:
             filler.leave(piece, "it is weak beside what else was found")
         else:
             filler.take(piece)
     return filler.filling()
 
 
-def _rank(piece: Piece) -> tuple[float, str, int]:
-    # Of two that score alike the shorter says more for its tokens.
+def _rank(piece: Piece) -> tuple[bool, float, str, int]:
+    # What is named comes first. Of two that score alike the shorter says more for its tokens.
+    if piece.named:
+        return (False, -piece.score, piece.source, piece.start)
     length = math.log(max(len(piece.text), 4) / 4 / _USUAL_TOKENS)
-    return (-(piece.score - _SHORT_BONUS * length), piece.source, piece.start)
+    return (True, -(piece.score - _SHORT_BONUS * length), piece.source, piece.start)
 
 
 def _precise(pieces: Iterable[Piece]) -> list[Piece]:

@@ -16,7 +16,7 @@ from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
 from familiar_cli.index.grep import wanted_words
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
-from familiar_cli.markdown import bullet, scan
+from familiar_cli.markdown import bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids
@@ -25,7 +25,7 @@ from familiar_cli.text import fold, one_line, sha256_of
 from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.context.macros import Macros
     from familiar_cli.context.providers.content_search.packing import Packed
@@ -215,6 +215,34 @@ class Gatherer:
         if hit.rel_path not in self.sources:
             self.sources[hit.rel_path] = self._source(hit, seen)
         return True
+
+    def add_named(self, rel_paths: Sequence[str], read: Callable[[str], str]) -> None:
+        """Take files that are named, in this order; they come before what only fits."""
+        for number, rel_path in enumerate(rel_paths):
+            if rel_path in self.loaded or rel_path.startswith(f"{PEOPLE_DIR}/"):
+                continue  # people's files have a provider of their own
+            text = read(rel_path)
+            seen = self.sight.of(rel_path, text)
+            shown = seen.between(0, len(text))
+            title = title_of(text)
+            below = _below_title(shown, title)
+            if seen.why_not or not any(c.isalnum() for c in below):
+                self.refused.setdefault(rel_path, seen.why_not or _EMPTY)
+                continue
+            self._files.setdefault(rel_path, _File(text, seen))
+            words = self.sight.words(rel_path, below)
+            label = one_line(title, LABEL_CHARS) or rel_path.rpartition("/")[2]
+            known = self.sources.get(rel_path)
+            self.sources[rel_path] = PieceSource(
+                key=rel_path,
+                label=known.label if known else label,
+                whole=words,
+                is_entry=True,
+                size_tokens=len(text) // 4,
+            )
+            self.pieces.append(
+                Piece(rel_path, 0, len(text), words, 1 - number / 1000, 1.0, named=True)
+            )
 
     def passage(self, packed: Packed) -> Passage:
         """Return what was packed of a file as a passage."""

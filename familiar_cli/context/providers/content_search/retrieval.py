@@ -41,6 +41,8 @@ SHORT_WORDS: Final = 8
 """Something said in fewer words that tell anything is looked up with what was said just before."""
 QUERY_WORDS: Final = 40
 MESSAGE_TOKENS: Final = 4
+LAST_TURNS: Final = 2
+"""What is named in these comes before what is only similar, as what was just said does."""
 _FEW: Final = 3  # where there is little room, lines are made so short that this many fit
 _MOST_LINES: Final = 400
 _CHARS_A_TOKEN: Final = 12  # three times what fits, since some of it is said twice or too long
@@ -145,7 +147,7 @@ class Retrieval:
             tell(Candidates(remarks=("there is no word in it that could be searched for",)))
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
-            options = self._options(gatherer, method, first=not number)
+            options = self._options(gatherer, method, request, first=not number)
             try:
                 result = self._memory.search(query, options)
             except EmbedderError as error:
@@ -153,6 +155,7 @@ class Retrieval:
                     raise
                 tell(Candidates(remarks=(f"there is no word in it to search for, and {error}",)))
                 return
+            gatherer.add_named(result.named, self._memory.store.read_file)
             past = self._past(request, query)
             is_last = number + 1 == len(ways)
             tell(self._found(result, gatherer, past, room, is_last=is_last))
@@ -219,7 +222,9 @@ class Retrieval:
             return ("dense",)
         return ("lexical", "auto") if has_model else ("lexical",)
 
-    def _options(self, gatherer: Gatherer, method: Wanted, *, first: bool) -> SearchOptions:
+    def _options(
+        self, gatherer: Gatherer, method: Wanted, request: ContextRequest, *, first: bool
+    ) -> SearchOptions:
         whole = {path for path, piece in gatherer.loaded.items() if not piece.shortened}
         return SearchOptions(
             k=_MOST_LINES,
@@ -229,6 +234,7 @@ class Retrieval:
             refresh=first,
             refresh_s=self._refresh_s,
             judge=gatherer,
+            naming=self._naming(request),
         )
 
     def _found(
@@ -259,6 +265,11 @@ class Retrieval:
             for packed in filling.passages
         )
         return Candidates(passages, how, tuple(remarks), behind, filling.left)
+
+    def _naming(self, request: ContextRequest) -> tuple[str, ...]:
+        """Return what was just said and the last turns before it, in which names are looked for."""
+        before = self._memory.history.recent(request.channel_id, LAST_TURNS, request.before_id)
+        return (request.utterance, *(turn.content for turn in reversed(before)))
 
     def _filling(self, gatherer: Gatherer, past: Recall, room: int) -> Filling:
         said = {
@@ -292,7 +303,8 @@ class Retrieval:
         if rel_path in gatherer.elsewhere:
             return "it is not searched, since others put it into a prompt of this tier"
         gatherer.most_chars = _FOR_WHY_CHARS
-        result = self._memory.search(query, self._options(gatherer, ways[-1], first=True))
+        result = self._memory.search(query, self._options(gatherer, ways[-1], request, first=True))
+        gatherer.add_named(result.named, self._memory.store.read_file)
         if rel_path in gatherer.sources:
             filling = self._filling(gatherer, self._past(request, query), room)
             return _left_out(filling, gatherer, rel_path)
