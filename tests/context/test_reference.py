@@ -54,6 +54,7 @@ def test_the_priorities_are_the_programs() -> None:
         history.SUMMARY,
         provider.PRIORITY,
         stepped_thinking.PRIORITY,
+        people.REST_PRIORITY,
         character.EXAMPLES,
         digests.PRIORITIES[SHORT],
         digests.PRIORITIES[MID],
