@@ -135,3 +135,16 @@ def test_a_file_that_is_not_there_has_no_surroundings(store) -> None:
 def test_a_file_that_cannot_be_read_is_named(store) -> None:
     store.write_file("a.md", b"\xff\xfe")
     assert [s.rel_path for s in graph(store).skipped] == ["a.md"]
+
+
+@pytest.mark.parametrize("name", ["Note {}", "港の覚え書き{}番"])
+def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None:
+    (store.root / "topics").mkdir(parents=True)
+    for number in range(1000):
+        page = f"# {name.format(number)}\n\n" + "Note 港 " * 500
+        (store.root / "topics" / f"t{number}.md").write_text(page, encoding="utf-8")
+    store.write_file("notes.md", f"See {name.format(7)}, and no other.")
+    begun = stopwatch_s()
+    (step,) = graph(store).around("notes.md", 1)
+    assert (step.rel_path, step.link.kind) == ("topics/t7.md", "mention")
+    assert stopwatch_s() - begun < 20  # some 1 s; a comparison with every name took minutes
