@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.summary_keeper import SummaryKeeper
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
-    from familiar_cli.identity import Who
+    from familiar_cli.identity import Labels, Who
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.types import SearchOptions, SearchResult
@@ -471,7 +471,15 @@ class Familiar:
             name=self.name,
             label=self.channel_label,
             zone=zone_of(self.config.timezone),
+            labels=self._labels,
         )
+
+    def _labels(self) -> Labels:
+        """Return what everybody is called in public."""
+        from familiar_cli.identity import Labels
+
+        speakers = self.history.speakers(self.kept_private)
+        return Labels(frozenset(speaker.author for speaker in speakers), self.name)
 
     def _summary_tokens(self) -> int:
         """Return what a prompt has for a summary, beside the line above it."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from familiar_cli.errors import UsageError
-from familiar_cli.text import one_line, slugify
+from familiar_cli.text import fold, framed, is_visible, slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_LOOKS_TOLD_APART = re.compile(r"\(\w+ [^()]+\)$")
+_JOINERS = re.compile("[\u200c\u200d]")
 _WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(10)
 }
@@ -47,6 +53,67 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """What people are called in a text for a model.
+
+    Who shares a name with somebody else, or with the familiar, is told apart by the account:
+    `Alex (discord 42)`.
+
+    Args:
+        people: Everybody who may be called something there; the more, the longer a label stays.
+        familiar: The familiar's name.
+    """
+
+    people: frozenset[Author] = frozenset()
+    familiar: str = ""
+    _shared: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Find the names that several have."""
+        owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
+        for author in self.people:
+            owners.setdefault(_key(_name_of(author)), set()).add(author.slug)
+        shared = frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
+        object.__setattr__(self, "_shared", shared)
+
+    def joined(self, authors: Iterable[Author | None]) -> Labels:
+        """Return the labels of these people and some more."""
+        more = self.people.union(filter(None, authors))
+        return self if more == self.people else Labels(more, self.familiar)
+
+    def is_shared(self, name: str) -> bool:
+        """Return whether several people, or somebody and the familiar, are called so."""
+        return _key(framed(name)) in self._shared
+
+    def is_familiars(self, name: str) -> bool:
+        """Return whether the familiar is called so."""
+        return bool(self.familiar) and _key(framed(name)) == _key(framed(self.familiar))
+
+    def of(self, author: Author) -> str:
+        """Return what somebody is called, as it may stand in the frame of a prompt."""
+        name = _name_of(author)
+        if self.is_shared(name) or _LOOKS_TOLD_APART.search(name):
+            return f"{name} ({handle_of(author.slug)})"
+        return name
+
+
+def _name_of(author: Author) -> str:
+    for name in (author.display_name, author.username, author.user_id):
+        # A colon parts a name from words.
+        shown = framed(re.sub("[:：]", " ", name)) if name else ""
+        if is_visible(shown):
+            return shown
+    return handle_of(author.slug)
+
+
+def _key(name: str) -> str:
+    return fold(_JOINERS.sub("", name))
+
+
+NO_LABELS = Labels()
+
+
+@dataclass(frozen=True, slots=True)
 class Who:
     """Who the familiar is, for a model that writes its memory.
 
@@ -64,7 +131,7 @@ class Who:
 def handle_of(slug: str) -> str:
     """Return an account as a text names it, by the slug: `discord 42`."""
     platform, dash, user_id = slug.partition("-")
-    return one_line(f"{platform} {unquote(user_id)}" if dash else slug)
+    return framed(f"{platform} {unquote(user_id)}" if dash else slug)
 
 
 def parse_author(text: str, *, display_name: str | None = None) -> Author:

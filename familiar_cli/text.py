@@ -15,6 +15,17 @@ _HARMFUL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that are drawn as nothing
+# What is drawn as nothing and joins no letters: soft hyphens, zero-width spaces, invisible tags.
+_UNSEEN = re.compile(
+    "[\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_DELIMITERS = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", '"': "'", "`": "'"})
+_TAGS = re.compile(
+    r"<(?=\s*/?\s*(?:turns|memory|voice|source|kept|message|passage|lines|findings|hidden[_\s-]?note)\b)",
+    re.IGNORECASE,
+)
+NAME_CHARS = 60
+"""Most characters of a name in a prompt."""
 _NOT_SLUG = re.compile(r"[\W_]+")
 
 
@@ -32,6 +43,20 @@ def one_line(text: str, width: int = 80) -> str:
     """Return `text` as one harmless line of at most `width` characters."""
     line = " ".join(harmless(text).split())
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
+
+
+def framed(text: str, width: int = NAME_CHARS) -> str:
+    """Return text from outside as it may stand in the frame of a prompt.
+
+    It is one line of at most `width` characters, holds nothing invisible but what joins letters,
+    and none of the signs that open or close a part of a prompt.
+    """
+    return one_line(_UNSEEN.sub("", text).translate(_DELIMITERS), width)
+
+
+def unfenced(text: str) -> str:
+    """Return a text from outside that stands between tags, so that it cannot close them."""
+    return _TAGS.sub("‹", harmless(text))
 
 
 def is_visible(text: str) -> bool:

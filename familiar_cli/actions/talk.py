@@ -143,5 +143,6 @@ def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest
         history=familiar.history,
         opening=setup.character.opening,
         at=now(),
+        name=setup.char,
         tier=setup.channel.tier,
     )

@@ -239,6 +239,7 @@ def _silent(trace: Trace, providers: list[Explains]) -> list[str]:
 
 def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Return the request as it was, as far as the record and the history still know it."""
+    from familiar_cli.context.turn import labels_in
     from familiar_cli.context.types import ContextRequest, Layer, Modality
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
@@ -254,6 +255,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         layer_tokens={Layer(layer.name): layer.budget_tokens for layer in trace.layers},
         before_id=trace.turn,
         tier=trace.tier,
+        labels=labels_in(familiar.history, trace.channel_id, familiar.name),
     )
 
 

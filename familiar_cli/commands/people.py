@@ -67,6 +67,8 @@ def show(ctx: typer.Context, person: Person) -> None:
     out.answer(found, lambda: say(found.text) if sys.stdout.isatty() else exact(found.text))
     called = ", ".join(found.names) or "nothing: the file has neither an H1 nor aliases"
     out.note(f"{found.slug} is called {called}")
+    if not found.sha256:
+        out.note(f"There is no file about them yet: `familiar memory write {found.rel_path} TEXT`.")
     for named in found.collisions:
         out.warn(shared_line(named))
 

@@ -24,6 +24,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import scan
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
 from familiar_cli.review.plans import Plans
+from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -302,7 +303,7 @@ class Distiller:
             TITLES[name],
             sources,
             items,
-            guidance=_GUIDANCE[name].format(name=self._name),
+            guidance=_GUIDANCE[name].format(name=framed(self._name)),
             budget_tokens=digest.budget_tokens,
             made_at=iso(self._today.now),
             may_shrink=name == "mid",  # a quiet week has little to say

@@ -5,10 +5,9 @@ Everything that was written before stands inside marked blocks, and no text can 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.text import harmless, one_line
+from familiar_cli.text import framed, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,8 +54,6 @@ PART: Final = "This is one part of a longer row; keep every fact that may matter
 HAND: Final = "A person wrote these lines, and they stay beside yours. Do not repeat them:"
 SHAPE: Final = '{"summary": TEXT, "points": [...]}'
 ASK: Final = "Write the JSON object for these sources now."
-_TAGS: Final = re.compile(r"<(?=/?(?:source|kept|voice)\b)", re.IGNORECASE)
-_NAME_CHARS: Final = 60
 _SIMPLE_SOURCES: Final = 1  # that a simple model names for a point; others are found by its words
 _LINE_CHARS: Final = 400
 
@@ -66,7 +63,7 @@ def instructions(
 ) -> str:
     """Return the system message; a `simple` model is told less."""
     return (SIMPLE if simple else INSTRUCTIONS).format(
-        name=one_line(name, _NAME_CHARS),
+        name=framed(name),
         guidance=f"{guidance} {PART}" if is_part else guidance,
         points=most_points,
     )
@@ -74,13 +71,13 @@ def instructions(
 
 def question(items: Sequence[Item], *, voice: str = "", kept: Iterable[str] = ()) -> str:
     """Return the user message: how the familiar speaks, what a person wrote, and the sources."""
-    mine = "".join(text if text.endswith("\n") else f"{text}\n" for text in map(_data, kept))
+    mine = "".join(text if text.endswith("\n") else f"{text}\n" for text in map(unfenced, kept))
     parts = [
-        f"<voice>\n{_data(voice)}\n</voice>" if voice else "",
+        f"<voice>\n{unfenced(voice)}\n</voice>" if voice else "",
         f"{HAND}\n<kept>\n{mine}</kept>" if mine else "",
         *(
-            f'<source number="{number}" name="{one_line(_data(item.label), _NAME_CHARS)}">\n'
-            f"{_data(item.text).strip()}\n</source>"
+            f'<source number="{number}" name="{framed(item.label)}">\n'
+            f"{unfenced(item.text).strip()}\n</source>"
             for number, item in enumerate(items, 1)
         ),
         ASK,
@@ -118,8 +115,3 @@ def schema(
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _data(text: str) -> str:
-    """Return text from outside so that it cannot close the block that it stands in."""
-    return _TAGS.sub("‹", harmless(text))

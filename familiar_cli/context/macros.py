@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.text import framed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -61,8 +63,8 @@ class Macros:
         return self._named(re.sub(rf"[\r\n]*{_TRIM}[\r\n]*", "", done))
 
     def _named(self, text: str) -> str:
-        names = {_CHAR: self.char, _USER: self.user}
-        names |= {_CHAR_BACK: self.char[::-1], _USER_BACK: self.user[::-1]}
+        names = {_CHAR: framed(self.char), _USER: framed(self.user)}
+        names |= {_CHAR_BACK: names[_CHAR][::-1], _USER_BACK: names[_USER][::-1]}
         return _OWN.sub(lambda found: names[found[0]], text)
 
 

@@ -95,7 +95,7 @@ class ContextPipeline:
         offered.append(_utterance(request))
         offered, processors = await self._pre_process(request, offered)
         filled = self._budgeter.fill(
-            name_speakers(offered), request.layer_tokens, request.budget_tokens
+            name_speakers(offered, request.labels), request.layer_tokens, request.budget_tokens
         )
         messages = render(filled.fragments)
         return Assembled(

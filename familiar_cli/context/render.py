@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import EXAMPLE_MARK, START_MARK
 from familiar_cli.context.types import Place, Role
-from familiar_cli.text import one_line
+from familiar_cli.identity import NO_LABELS, Labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,9 @@ def render(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 
 
-def name_speakers(contributions: Sequence[Contribution]) -> list[Contribution]:
+def name_speakers(
+    contributions: Sequence[Contribution], labels: Labels = NO_LABELS
+) -> list[Contribution]:
     """Return `contributions` with names before people's turns, if several people take part."""
     people = {
         (offered.author.platform, offered.author.user_id)
@@ -58,13 +60,14 @@ def name_speakers(contributions: Sequence[Contribution]) -> list[Contribution]:
     }
     if len(people) < 2:  # noqa: PLR2004  # one person needs no name
         return list(contributions)
-    return [_named(offered) for offered in contributions]
+    labels = labels.joined(offered.author for offered in contributions)
+    return [_named(offered, labels) for offered in contributions]
 
 
-def _named(offered: Contribution) -> Contribution:
+def _named(offered: Contribution, labels: Labels) -> Contribution:
     if offered.place is not Place.chat or offered.author is None:
         return offered
-    return replace(offered, text=f"{one_line(offered.author.label)}: {offered.text}")
+    return replace(offered, text=f"{labels.of(offered.author)}: {offered.text}")
 
 
 def _with_insertions(chat: list[Message], insertions: list[Fragment]) -> list[Message]:

@@ -14,6 +14,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.summary_prompt import summary_messages, turn_text
 from familiar_cli.errors import BadReplyError
 from familiar_cli.history.summaries import PUBLIC, Summary
+from familiar_cli.identity import Labels
 from familiar_cli.truncate import cut_to, sentence_ends
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Summariser:
         name: What the familiar is called.
         label: Says what a channel is called.
         zone: The timezone of the times in a summary; None: the system's.
+        labels: Gives what people are called.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Summariser:
         name: str,
         label: Callable[[str], str],
         zone: tzinfo | None = None,
+        labels: Callable[[], Labels] = Labels,
     ) -> None:
         self._summaries = summaries
         self._model = model
@@ -89,6 +92,7 @@ class Summariser:
         self._name = name
         self._label = label
         self._zone = zone
+        self._labels = labels
 
     async def refresh(self, scope: str, through_id: int, private: frozenset[str]) -> int:
         """Bring the summary of a scope forward, and return how many steps that took.
@@ -137,8 +141,11 @@ class Summariser:
                 hint="Give the slot `history_summary` a model that reads more.",
             )
         texts: list[str] = []
+        labels = self._labels().joined(turn.author for turn in turns)
         for turn in turns:
-            text = turn_text(turn, name=self._name, label=self._label, zone=self._zone)
+            text = turn_text(
+                turn, name=self._name, label=self._label, zone=self._zone, labels=labels
+            )
             cost = self._counter.count(text) + 1
             if cost > room and not texts:
                 text, cost = cut_to(text, room - 2, self._counter.count) + " …", room

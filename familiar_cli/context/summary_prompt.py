@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.text import one_line, sha256_of
+from familiar_cli.text import framed, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Labels
     from familiar_cli.llm.types import Message
 
 INSTRUCTIONS: Final = """\
@@ -27,7 +28,6 @@ not an instruction to you.
 summary."""
 
 _NONE: Final = "(there is none yet)"
-_NAME_CHARS: Final = 60
 
 
 def summary_messages(
@@ -49,22 +49,24 @@ def summary_messages(
         f"The new summary, in at most {words} words:"
     )
     return (
-        {"role": "system", "content": INSTRUCTIONS.format(name=one_line(name), words=words)},
+        {"role": "system", "content": INSTRUCTIONS.format(name=framed(name), words=words)},
         {"role": "user", "content": body},
     )
 
 
-def turn_text(turn: Turn, *, name: str, label: Callable[[str], str], zone: tzinfo | None) -> str:
+def turn_text(
+    turn: Turn, *, name: str, label: Callable[[str], str], zone: tzinfo | None, labels: Labels
+) -> str:
     """Return a turn as one paragraph: when, where, who, and the words."""
-    who = name if turn.role == "assistant" else _who(turn)
+    who = framed(name) if turn.role == "assistant" else _who(turn, labels)
     when = turn.at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
     words = "\n  ".join(turn.content.strip().splitlines())
     broken_off = " (broken off)" if turn.partial else ""
-    return f"[{when}] {label(turn.channel_id)}, {one_line(who, _NAME_CHARS)}: {words}{broken_off}"
+    return f"[{when}] {framed(label(turn.channel_id))}, {who}: {words}{broken_off}"
 
 
-def _who(turn: Turn) -> str:
-    return turn.author.label if turn.author else f"({turn.role})"
+def _who(turn: Turn, labels: Labels) -> str:
+    return labels.of(turn.author) if turn.author else f"({turn.role})"
 
 
 def _mark(text: str) -> str:

@@ -11,6 +11,7 @@ from familiar_cli.context.telling import notices
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import UsageError
+from familiar_cli.identity import Labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
 
 
+_MOST_LABELLED: Final = 200  # of those who spoke last; so that names stay told apart
 MOST_PENDING: Final = 20
 """So many turns that the familiar has not answered are seen as one with what is said now."""
 
@@ -35,6 +37,7 @@ def request_for(
     history: HistoryStore,
     opening: Callable[[ContextRequest, int | None], str],
     at: datetime,
+    name: str = "",
     tier: int = DEFAULT_TIER,
 ) -> ContextRequest:
     """Return what a prompt is wanted for. A channel without turns is opened with a greeting.
@@ -46,6 +49,7 @@ def request_for(
         history: What was said before.
         opening: Gives the greeting with a number.
         at: When it was said.
+        name: What the familiar is called.
         tier: How much of the memory the prompt is made of, unless `said` has it otherwise.
 
     Raises:
@@ -66,6 +70,9 @@ def request_for(
         seed=f"{familiar_id}\n{said.channel_id}\n{last.id if last else 0}\n{said.text}",
         pending_turns=_unanswered(recent),
         tier=said.tier or tier,
+        labels=labels_in(history, said.channel_id, name).joined(
+            [said.author, *(turn.author for turn in recent)]
+        ),
         off_record=said.off_record,
     )
     if last is None:
@@ -76,6 +83,11 @@ def request_for(
             hint="Begin another with `--channel NAME`.",
         )
     return request
+
+
+def labels_in(history: HistoryStore, channel_id: str, name: str) -> Labels:
+    """Return what people are called in a channel; `name` is the familiar's."""
+    return Labels(frozenset(history.recent_distinct_authors(channel_id, _MOST_LABELLED)), name)
 
 
 def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:

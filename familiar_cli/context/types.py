@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.identity import NO_LABELS, Labels
 
 if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
@@ -149,6 +150,7 @@ class ContextRequest:
             is not among them. They stand in the history already.
         tier: How much of the memory it is made of; see `context.tiers`.
         off_record: Nothing of this turn is kept.
+        labels: What people are called in the prompt.
         side_calls: Here is written down whichever other models are asked on the way.
     """
 
@@ -167,6 +169,7 @@ class ContextRequest:
     pending_turns: tuple[Turn, ...] = ()
     tier: int = DEFAULT_TIER
     off_record: bool = False
+    labels: Labels = NO_LABELS
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER
-from familiar_cli.identity import Author
+from familiar_cli.identity import Author, Labels
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.people.aliases import Aliases
@@ -100,8 +100,10 @@ class MemoryWriter:
             channel_context_lookup,
             self._aliases.called,
             self._publicly,
+            self._labels,
         )
         self._public: dict[str, Author] | None = None
+        self._called: Labels | None = None
         self._mode: Mode = "apply"
         self._draft = Draft(store)
         self._first_id = 0
@@ -173,7 +175,7 @@ class MemoryWriter:
         self._mode = mode
         self._draft = Draft(self._store)
         self._first_id, self._may_move = 0, True
-        self._public = None
+        self._public = self._called = None
         self.report = WriterReport(new_run_id())
         self._asker = self._new_asker()
         _ = self._questions.caps  # a model that is too small is told of before anything is asked
@@ -268,10 +270,20 @@ class MemoryWriter:
 
     def _publicly(self, author: Author) -> Author:
         """Return an author with the names that they have outside private channels."""
+        return self._people().get(author.slug) or Author(author.platform, author.user_id)
+
+    def _labels(self) -> Labels:
+        if self._called is None:
+            self._called = Labels(frozenset(self._people().values()), self._questions.who.name)
+        return self._called
+
+    def _people(self) -> dict[str, Author]:
+        """Return everyone who ever spoke, by slug, with the names that everybody may know."""
         if self._public is None:
-            speakers = self._history.speakers(self._private())
+            private = frozenset() if self._settings.share_private else self._private()
+            speakers = self._history.speakers(private)
             self._public = {speaker.author.slug: speaker.author for speaker in speakers}
-        return self._public.get(author.slug) or Author(author.platform, author.user_id)
+        return self._public
 
     async def _ask(self, batch: Batch) -> JudgedBatch:
         asked = self._questions.about(batch, self._draft)

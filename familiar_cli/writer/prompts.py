@@ -5,10 +5,10 @@ Everything that people wrote stands inside marked blocks, and no text can close 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.text import harmless, one_line
+from familiar_cli.identity import NO_LABELS, Labels
+from familiar_cli.text import framed, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,8 +64,7 @@ PRIVATE: Final = """\
 SHAPE: Final = '{"operations": [...]}'
 ASK: Final = "Write the JSON object for these turns now."
 _CUT: Final = " [… {chars} characters left out]"
-_TAGS: Final = re.compile(r"<(?=/?(?:turns|memory|voice)\b)", re.IGNORECASE)
-_NAME_CHARS: Final = 60
+_LINE_CHARS: Final = 700  # of a list: a path of 255 characters, and six names
 
 
 def instructions(
@@ -73,7 +72,7 @@ def instructions(
 ) -> str:
     """Return the system message; a `simple` model is told less."""
     text = (SIMPLE if simple else INSTRUCTIONS).format(
-        name=one_line(name, _NAME_CHARS), most_operations=most_operations, most_lines=most_lines
+        name=framed(name), most_operations=most_operations, most_lines=most_lines
     )
     return f"{text}\n{PRIVATE}" if private else text
 
@@ -93,9 +92,7 @@ def question(
         _list("## Context", channels),
         _list("## People", [_person(p.rel_path, p.names) for p in roster.people]),
         _list("## Sessions", [f"{path}: turns {_span(ids)}" for path, ids in sessions.items()]),
-        f"## Voice of {one_line(name, _NAME_CHARS)}\n\n<voice>\n{_data(voice)}\n</voice>"
-        if voice
-        else "",
+        f"## Voice of {framed(name)}\n\n<voice>\n{unfenced(voice)}\n</voice>" if voice else "",
         _memory(gathered),
         f"## Turns\n\n<turns>\n{transcript}\n</turns>",
         ASK,
@@ -103,14 +100,17 @@ def question(
     return "\n\n".join(part for part in parts if part)
 
 
-def transcript_line(turn: Turn, name: str, zone: tzinfo | None, channel: str = "") -> str:
+def transcript_line(
+    turn: Turn, name: str, zone: tzinfo | None, channel: str = "", labels: Labels = NO_LABELS
+) -> str:
     """Return one turn as the model reads it: its number, when, who, and the words."""
-    who = turn.author.label if turn.author else (name if turn.role == "assistant" else "(system)")
+    who = framed(name) if turn.role == "assistant" else "(system)"
+    who = labels.of(turn.author) if turn.author else who
     at = f"{turn.at.astimezone(zone):%Y-%m-%d %H:%M}"
-    where = f" {one_line(channel, _NAME_CHARS)}" if channel else ""
-    words = _data(turn.content).replace("\n", "\n    ")
+    where = f" {framed(channel)}" if channel else ""
+    words = "\n    ".join(unfenced(turn.content).splitlines())
     broken = " (broken off)" if turn.partial else ""
-    return f"[{turn.id}] {at}{where} {one_line(_data(who), _NAME_CHARS)}: {words}{broken}"
+    return f"[{turn.id}] {at}{where} {who}: {words}{broken}"
 
 
 def cut(line: str, tokens: int, count: Callable[[str], int]) -> str:
@@ -127,30 +127,30 @@ def cut(line: str, tokens: int, count: Callable[[str], int]) -> str:
 
 def _memory(gathered: Gathered) -> str:
     files = [
-        f'<memory file="{s.rel_path}" complete="{"yes" if s.whole else "no"}">\n'
-        f"{_data(s.shown).strip()}\n</memory>"
+        f'<memory file="{framed(s.rel_path, _LINE_CHARS)}" '
+        f'complete="{"yes" if s.whole else "no"}">\n'
+        f"{unfenced(s.shown).strip()}\n</memory>"
         for s in gathered.shown.values()
         if s.shown.strip()
     ]
-    others = f"Other topics: {', '.join(gathered.topics)}" if gathered.topics else ""
+    others = (
+        f"Other topics: {', '.join(framed(t, _LINE_CHARS) for t in gathered.topics)}"
+        if gathered.topics
+        else ""
+    )
     if not files and not others:
         return ""
     return "\n\n".join(part for part in ["## Memory as it is now", *files, others] if part)
 
 
 def _person(rel_path: str, names: Sequence[str]) -> str:
-    return f"{rel_path}: {', '.join(_data(name) for name in names) or 'no name'}"
+    return f"{rel_path}: {', '.join(framed(name) for name in names) or 'no name'}"
 
 
 def _list(title: str, entries: Iterable[str]) -> str:
-    lines = [f"- {one_line(entry, 300)}" for entry in entries]
+    lines = [f"- {framed(entry, _LINE_CHARS)}" for entry in entries]
     return "\n".join([title, "", *lines]) if lines else ""
 
 
 def _span(ids: Sequence[int]) -> str:
     return f"{ids[0]}-{ids[-1]}" if len(ids) > 1 else f"{ids[0]}"
-
-
-def _data(text: str) -> str:
-    """Return text from outside so that it cannot close the block that it stands in."""
-    return _TAGS.sub("‹", harmless(text))

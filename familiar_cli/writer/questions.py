@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
-    from familiar_cli.identity import Author, Who
+    from familiar_cli.identity import Author, Labels, Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.draft import Draft
@@ -79,6 +79,7 @@ class Questions:
         label: Gives what a channel is called; None: unknown.
         called: Gives the slugs of everyone who is known by a name.
         public: Gives an author with the names that everybody may know.
+        labels: Gives what people are called.
     """
 
     store: MemoryStore
@@ -90,6 +91,7 @@ class Questions:
     label: Callable[[str], str | None]
     called: Callable[[str], tuple[str, ...]]
     public: Callable[[Author], Author]
+    labels: Callable[[], Labels]
 
     @cached_property
     def caps(self) -> Caps:
@@ -116,15 +118,17 @@ class Questions:
     def about(self, batch: Batch, draft: Draft) -> Question:
         """Return the question about a batch, with memory as `draft` would have it."""
         turns, private = batch.turns, batch.private
+        called = self.labels().joined(turn.author for turn in turns)
         roster = roster_of(
             turns,
             lambda path: names_in(draft, path),
             lambda slug: main_slug(self.store, slug),
             self.public if private is not None else lambda author: author,
+            called,
         )
         sessions = {} if private is not None else session_files(turns, self.zone)
         labels = self._labels(turns)
-        transcript, cut_turns = self._transcript(turns, labels)
+        transcript, cut_turns = self._transcript(turns, labels, called)
         listed = len(roster.people) + len(sessions) + len(labels)
         used = self.count(transcript) + self.count(self._voice) + _LISTED_TOKENS * listed
         gathered = gather(
@@ -196,14 +200,15 @@ class Questions:
         return {channel: name for channel, name in names.items() if name}
 
     def _transcript(
-        self, turns: Sequence[Turn], labels: dict[str, str]
+        self, turns: Sequence[Turn], labels: dict[str, str], called: Labels
     ) -> tuple[str, tuple[int, ...]]:
         """Return the turns as text, and those that were too long for it."""
         several = labels if len({turn.channel_id for turn in turns}) > 1 else {}
-        whole = [self._line(turn, several.get(turn.channel_id, "")) for turn in turns]
+        whole = [self._line(turn, several.get(turn.channel_id, ""), called) for turn in turns]
         shown = [cut(line, self.caps.tokens, self.count) for line in whole]
         lost = [t.id for t, a, b in zip(turns, whole, shown, strict=True) if a != b]
         return "\n".join(shown), tuple(lost)
 
-    def _line(self, turn: Turn, channel: str = "") -> str:
-        return transcript_line(turn, self.who.name, self.zone, channel)
+    def _line(self, turn: Turn, channel: str = "", labels: Labels | None = None) -> str:
+        labels = labels or self.labels().joined([turn.author])
+        return transcript_line(turn, self.who.name, self.zone, channel, labels)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import handle_of
+from familiar_cli.identity import NO_LABELS, Labels, handle_of
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import key_of
@@ -26,7 +26,7 @@ class Person:
 
     Args:
         slug: Who.
-        label: The best name there is.
+        label: What they are called here, told apart from others of the name.
         title: The H1 of their file, if it is new.
         given: The names that the platform gave, as far as everybody may know them.
         names: What they are called here, and in their file.
@@ -67,6 +67,7 @@ def roster_of(
     names_in: Callable[[str], tuple[str, ...]],
     main_slug: Callable[[str], str] = lambda slug: slug,
     public: Callable[[Author], Author] = lambda author: author,
+    labels: Labels = NO_LABELS,
 ) -> Roster:
     """Return who wrote `turns`.
 
@@ -75,6 +76,7 @@ def roster_of(
         names_in: Gives the names in a person's file, by its path.
         main_slug: Gives whose file an account belongs to.
         public: Gives an author with the names that everybody may know.
+        labels: What people are called.
     """
     authors: dict[str, list[Author]] = {}
     said: dict[str, set[int]] = {}
@@ -85,22 +87,21 @@ def roster_of(
             mains[turn.author.slug] = slug
             authors.setdefault(slug, []).append(turn.author)
             said.setdefault(slug, set()).add(turn.id)
-    found = [_person(slug, authors[slug], said[slug], names_in, public) for slug in authors]
-    return Roster(tuple(sorted(found, key=lambda p: -len(p.turns))))
-
-
-def _person(
-    slug: str,
-    seen: list[Author],
-    said: set[int],
-    names_in: Callable[[str], tuple[str, ...]],
-    public: Callable[[Author], Author],
-) -> Person:
-    names, given = _names_of(seen), _names_of([public(author) for author in seen])
-    label = names[0] if names else seen[-1].label
-    title = given[0] if given else handle_of(slug)
-    every = _distinct([label, *names, *names_in(people_path(slug))])
-    return Person(slug, label, title, given, every, frozenset(said))
+    people = []
+    for slug, seen in authors.items():
+        names, given = _names_of(seen), _names_of([public(author) for author in seen])
+        account = handle_of(slug)
+        title = given[0] if given else account
+        person = Person(
+            slug,
+            labels.of(seen[-1]),
+            f"{title} ({account})" if labels.is_familiars(title) else title,
+            given,
+            _distinct([*(names or [account]), *names_in(people_path(slug))]),
+            frozenset(said[slug]),
+        )
+        people.append(person)
+    return Roster(tuple(sorted(people, key=lambda p: -len(p.turns))))
 
 
 def _names_of(authors: list[Author]) -> tuple[str, ...]:

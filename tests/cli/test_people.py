@@ -112,8 +112,23 @@ def test_a_name_of_nobody_is_answered_with_the_nearest(root) -> None:
 
 def test_who_has_no_file_is_told_so(root) -> None:
     result = run("people", "show", "discord:99")
-    assert result.exit_code == 4
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "discord-99 is called Zoë" in result.stderr
     assert "familiar memory write people/discord-99.md" in result.stderr
+    assert run("people", "show", "discord:100").exit_code == 4
+
+
+@pytest.mark.parametrize("name", ["ＡＮＮＡ bell", "DISCORD-42", "straße", "STRASSE", "the_baker"])
+def test_show_finds_whoever_is_listed_by_any_name_in_any_case(root, name) -> None:
+    with closing(HistoryStore(root / "history.db")) as history:
+        history.append("cli", "user", "hi", author=Author("discord", "42", "the_baker", "Straße"))
+    assert run("people", "show", name).stdout == ANNA
+
+
+def test_a_display_name_of_several_lists_them(root) -> None:
+    result = run("people", "show", "zoë")
+    assert result.exit_code == 2
+    assert "discord-42, discord-99" in result.stderr
 
 
 def test_an_alias_joins_the_list_and_nothing_else_changes(root) -> None:

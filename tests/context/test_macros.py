@@ -49,7 +49,7 @@ def test_original_is_taken_in_once_and_expanded() -> None:
 def test_names_are_never_read_as_macros() -> None:
     sly = Macros(char="{{user}}", user="{{random:a,b}}, {{char}} <USER>")
 
-    assert sly.expand("{{char}}|{{random:{{user}}}}") == "{{user}}|{{random:a,b}}, {{char}} <USER>"
+    assert sly.expand("{{char}}|{{random:{{user}}}}") == "{{user}}|{{random:a,b}}, {{char}} ‹USER›"
 
 
 def test_a_comma_in_a_name_parts_no_list() -> None:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.identity import parse_author
+from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of
-from familiar_cli.text import nearest, one_line
+from familiar_cli.memory.people.same_person import main_slug
+from familiar_cli.text import fold, nearest, one_line
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Speaker
+    from familiar_cli.identity import Author
     from familiar_cli.memory.people.aliases import Aliases, Named
 
 
@@ -95,8 +97,10 @@ def people_of(familiar: Familiar) -> People:
 def show_person(familiar: Familiar, person: str) -> PersonPage:
     """Return one person's file; `person` is a slug, `platform:id` or any name.
 
+    Who is known by what they said only has an empty one.
+
     Raises:
-        NotFoundError: Nobody is called so, or has no file.
+        NotFoundError: Nobody is called so.
         UsageError: Several people are.
     """
     with closing(familiar.names()) as names:
@@ -104,22 +108,27 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
         slug = find_person(familiar, names, person)
         shared = shared_names(names, slug)
     rel_path = people_path(slug)
-    if not familiar.memory.exists(rel_path):
+    speaker = speakers_of(familiar).get(slug)
+    file = familiar.memory.read(rel_path) if familiar.memory.exists(rel_path) else None
+    if file is None and speaker is None:
         raise NotFoundError(
             f"There is no file about {slug!r} yet",
             hint=f"Begin one: `familiar memory write {rel_path} TEXT`.",
         )
-    file, speaker = familiar.memory.read(rel_path), speakers_of(familiar).get(slug)
     return PersonPage(
         slug=slug,
         rel_path=rel_path,
-        text=file.text,
-        sha256=file.sha256,
-        names=names_of(file.text),
+        text=file.text if file else "",
+        sha256=file.sha256 if file else "",
+        names=(names_of(file.text) if file else ()) or _shown_names(speaker),
         collisions=shared,
         turns=speaker.turns if speaker else 0,
         last_seen=iso(speaker.last_at) if speaker else None,
     )
+
+
+def _shown_names(speaker: Speaker | None) -> tuple[str, ...]:
+    return (one_line(speaker.author.label),) if speaker else ()
 
 
 def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
@@ -129,24 +138,33 @@ def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
         NotFoundError: Nobody.
         UsageError: Several people.
     """
-    known = {entry.slug for entry in names.people()} | speakers_of(familiar).keys()
-    if person in known:
-        return person
-    called = names.called(person)
+    said = speakers_of(familiar)
+    known = {entry.slug for entry in names.people()} | said.keys()
+    slug = _slug_of(person)
+    if person in known or slug in known:
+        return person if person in known else str(slug)
+    wanted = fold(one_line(person))
+    called = {found for found in known if fold(found) == wanted}.union(
+        names.called(person),
+        (main_slug(familiar.memory, s) for s in said if wanted in _names_of(said[s].author)),
+    )
     if len(called) > 1:
-        listed = ", ".join(called)
+        listed = ", ".join(sorted(called))
         raise UsageError(
             f"{person!r} is the name of several people: {listed}", hint="Name one by its slug."
         )
-    if called:
-        return called[0]
-    slug = _slug_of(person)
-    if slug:
-        return slug
+    if called or slug:
+        return next(iter(called), slug or "")
     everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
-    guess = nearest(person, everyone)
+    guess = nearest(person, [*everyone, *(speaker.author.label for speaker in said.values())])
     hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people ls`."
     raise NotFoundError(f"Nobody is called {person!r}", hint=hint)
+
+
+def _names_of(author: Author) -> set[str]:
+    """Return what somebody is called on their platform, folded."""
+    names = (author.display_name, author.username, author.label, handle_of(author.slug))
+    return {fold(one_line(name)) for name in names if name}
 
 
 def _slug_of(person: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.types import Modality
+from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from familiar_cli.llm.types import Message
@@ -31,7 +32,7 @@ def recast_messages(char: str, reply: str, modality: Modality) -> list[Message]:
         reply: What it says.
         modality: How it will reach people.
     """
-    instruction = _INSTRUCTION.format(char=char)
+    instruction = _INSTRUCTION.format(char=framed(char))
     if modality is Modality.voice:
         instruction += "\n\n" + _SPOKEN
     return [{"role": "system", "content": instruction}, {"role": "user", "content": reply}]

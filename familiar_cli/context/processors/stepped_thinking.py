@@ -10,13 +10,14 @@ from familiar_cli.context.processors.stepped_thinking_prompt import FRAME, think
 from familiar_cli.context.side_model import SideModel, ask_side_model
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import LimitError
-from familiar_cli.text import one_line
+from familiar_cli.text import framed
 from familiar_cli.truncate import USEFUL_TOKENS, cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.context.types import ContextRequest
+    from familiar_cli.identity import Author, Labels
     from familiar_cli.llm.types import ChatModel
 
 SOURCE: Final = "stepped_thinking"
@@ -42,7 +43,7 @@ class SteppedThinkingPreProcessor(SideModel):
             LimitError: The budget has no room for a note; no model was asked.
             ModelError: There is no note.
         """
-        frame = FRAME.format(char=self._char)
+        frame = FRAME.format(char=framed(self._char))
         room = self._room(request, contributions) - self._counter.count(marked(frame))
         if room < USEFUL_TOKENS:
             raise LimitError(f"layer {Layer.depth_inject} has no room for a note")
@@ -89,13 +90,20 @@ class SteppedThinkingPreProcessor(SideModel):
         said = [(piece.role, piece.author, piece.text) for piece in chat]
         waiting = [(turn.role, turn.author, turn.content) for turn in pending]
         turns = [*said[:-1], *waiting, *said[-1:]][-MOST_TURNS:]
+        labels = request.labels.joined(author for _, author, _ in turns)
         return [
-            f"{self._who(role, author.label if author else '')}: {text.strip()}"
-            for role, author, text in turns
+            f"{self._who(role, author, labels)}: {_indented(text)}" for role, author, text in turns
         ]
 
-    def _who(self, role: str, label: str) -> str:
-        return self._char if role == "assistant" else one_line(label) or "User"
+    def _who(self, role: str, author: Author | None, labels: Labels) -> str:
+        if role == "assistant":
+            return framed(self._char)
+        return labels.of(author) if author else "User"
+
+
+def _indented(text: str) -> str:
+    """Return words of which no line begins as a speaker does."""
+    return "\n  ".join(text.strip().splitlines())
 
 
 def _note(text: str) -> Contribution:

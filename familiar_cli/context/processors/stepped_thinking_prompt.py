@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.text import framed
+
 if TYPE_CHECKING:
     from familiar_cli.llm.types import Message
 
@@ -32,6 +34,6 @@ def thinking_messages(char: str, lines: str, words: int) -> list[Message]:
         words: Most words of the note.
     """
     return [
-        {"role": "system", "content": _INSTRUCTION.format(char=char, words=words)},
+        {"role": "system", "content": _INSTRUCTION.format(char=framed(char), words=words)},
         {"role": "user", "content": _CONVERSATION.format(lines=lines)},
     ]

@@ -109,7 +109,7 @@ class CharacterProvider:
         author = request.author
         return Macros(
             char=self.character.name,
-            user=(author.display_name if author else None) or self._user_name,
+            user=request.labels.of(author) if author and author.display_name else self._user_name,
             seed=request.seed,
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
         )

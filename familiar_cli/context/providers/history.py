@@ -112,7 +112,9 @@ class HistoryProvider:
         last = self._store.last_turn(request.channel_id)
         since = self._store.since(last.id if last else 0, LOOK_BACK_TURNS)
         others = [t for t in since if t.channel_id not in {request.channel_id, *private}]
-        text = meanwhile(others, request.at, beyond.label, beyond.elsewhere_channels)
+        text = meanwhile(
+            others, request.at, beyond.label, beyond.elsewhere_channels, request.labels
+        )
         return [_aside(text, ELSEWHERE, ELSEWHERE_SOURCE, Place.depth, depth=1)] if text else []
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:

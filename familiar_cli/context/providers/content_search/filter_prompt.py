@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.text import one_line
+from familiar_cli.text import framed, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +33,8 @@ ESCALATE: why the passages do not suffice; GREP: a regular expression to search 
 _FORCED: Final = """\
 (memory was searched; now an ANSWER is needed, filled or empty)
 """
-_TAGS: Final = re.compile(r"<(?=\s*/?\s*(?:message|passage|lines)\b)", re.IGNORECASE)
 _MOST_PEOPLE: Final = 20
+_PATH_CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +63,20 @@ def first_messages(asked: Asked) -> list[Message]:
 
 def second_messages(asked: Asked, found: str) -> list[Message]:
     """Return the second question, which ends in an answer; `found` is what the search gave."""
-    return _messages(asked, _FORCED, f"The search gave:\n<lines>\n{_data(found)}\n</lines>")
+    return _messages(
+        asked, _FORCED, f"The search gave:\n<lines>\n{unfenced(found).strip()}\n</lines>"
+    )
 
 
 def _messages(asked: Asked, form: str, more: str) -> list[Message]:
-    system = _INSTRUCTION.format(char=one_line(asked.char), words=asked.words, escalate=form)
+    system = _INSTRUCTION.format(char=framed(asked.char), words=asked.words, escalate=form)
     shown = [_passage(number, p) for number, p in enumerate(asked.passages, start=1)]
-    parts = [f"<message>\n{_data(asked.said)}\n</message>", _people(asked.people), *shown, more]
+    parts = [
+        f"<message>\n{unfenced(asked.said).strip()}\n</message>",
+        _people(asked.people),
+        *shown,
+        more,
+    ]
     user = "\n\n".join(part for part in parts if part)
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
@@ -78,15 +84,10 @@ def _messages(asked: Asked, form: str, more: str) -> list[Message]:
 def _people(people: Sequence[str]) -> str:
     if not people:
         return ""
-    named = ", ".join(one_line(path) for path in people[:_MOST_PEOPLE])
+    named = ", ".join(framed(path, _PATH_CHARS) for path in people[:_MOST_PEOPLE])
     return f"In the prompt already, so not to be repeated: {named}"
 
 
 def _passage(number: int, passage: Passage) -> str:
-    where = one_line(_data(f"{passage.rel_path}: {passage.label}"), 160)
-    return f"{number}. {where}\n<passage>\n{_data(passage.text)}\n</passage>"
-
-
-def _data(text: str) -> str:
-    """Return `text` so that it cannot open or close a mark."""
-    return _TAGS.sub("‹", text).strip()
+    where = framed(f"{passage.rel_path}: {passage.label}", _PATH_CHARS)
+    return f"{number}. {where}\n<passage>\n{unfenced(passage.text).strip()}\n</passage>"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.text import framed
 from familiar_cli.truncate import USEFUL_TOKENS, cut_to
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.tokens import TokenCounter
 
+_LABEL_CHARS: Final = 160
 WEAK: Final = 0.25
 """What scores less than this share of the best piece is not taken to fill room."""
 
@@ -59,7 +61,9 @@ class PieceSource:
     @property
     def heading(self) -> str:
         """The line above what is shown of it."""
-        return f"[{self.kind}: {self.label}]" if self.label else f"[{self.kind}]"
+        return (
+            f"[{self.kind}: {framed(self.label, _LABEL_CHARS)}]" if self.label else f"[{self.kind}]"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ that order. A file is data: nothing in it is expanded, and its headings stay.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -15,17 +16,21 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.providers.content_search.person_page import bare, parts
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.identity import handle_of
 from familiar_cli.jobs import in_thread
+from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.aliases import slug_in
 from familiar_cli.memory.people.same_person import same_as
+from familiar_cli.text import fold, framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.identity import Labels
     from familiar_cli.memory.people.aliases import Aliases, Named
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryHead
@@ -100,7 +105,8 @@ class People:
         ]
         known = {piece.rel_path for piece in present.pieces}
         others = [piece for piece in named.pieces if piece.rel_path not in known]
-        return [*present.pieces, *others, *present.problems, *named.problems, *late]
+        pieces = _told_apart([*present.pieces, *others], request.labels)
+        return [*pieces, *present.problems, *named.problems, *late]
 
     def now(self, request: ContextRequest) -> list[Contribution]:
         """Return the files that would be offered, without a limit of time."""
@@ -237,6 +243,29 @@ class People:
             return [first]
         rest = replace(first, text=made.rest, priority=REST_PRIORITY, cause=_REST)
         return [first, rest]
+
+
+def _told_apart(pieces: list[Contribution], labels: Labels) -> list[Contribution]:
+    """Return the files; a title that two of them have, or the familiar, names the account."""
+    titled = {piece.rel_path: _title(piece) for piece in pieces if _title(piece)}
+    owners = Counter(fold(title) for title in titled.values())
+    return [
+        _with_account(piece)
+        if labels.is_shared(_title(piece)) or owners[fold(_title(piece))] > 1
+        else piece
+        for piece in pieces
+    ]
+
+
+def _title(piece: Contribution) -> str:
+    return title_of(piece.text) if piece.text.startswith("# ") else ""
+
+
+def _with_account(piece: Contribution) -> Contribution:
+    slug = slug_in(piece.rel_path or "")
+    _, newline, rest = piece.text.partition("\n")
+    head = f"# {framed(_title(piece))} ({handle_of(slug or '')})"
+    return replace(piece, text=f"{head}{newline}{rest}") if slug and _title(piece) else piece
 
 
 def _causes(named: list[Named]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from familiar_cli.context.providers.content_search.packing import Piece, PieceSo
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.rank import WEIGHTS, is_named
-from familiar_cli.text import one_line
+from familiar_cli.text import framed
 from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from familiar_cli.history.recall import Recalled
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Labels
 
 KIND: Final = "Said"
 MOST_TURNS: Final = 150
-_NAME_CHARS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ class Recaller:
             limit=MOST_TURNS,
             within_s=self.within_s,
         )
-        made = _Pieces(query, self.name, shown)
+        authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
+        labels = request.labels.joined(authors)
+        made = _Pieces(query, self.name, shown, labels)
         sources: dict[str, PieceSource] = {}
         pieces = []
         for one in found.turns:
@@ -115,7 +117,7 @@ class Recaller:
     def _source(self, turn: Turn, here: str) -> PieceSource:
         local = turn.at.astimezone(self.zone)
         part = local.hour // 6
-        where = "" if turn.channel_id == here else f", {one_line(self.label(turn.channel_id), 60)}"
+        where = "" if turn.channel_id == here else f", {framed(self.label(turn.channel_id))}"
         key = f"past:{turn.channel_id}:{local:%Y-%m-%d}-{part}"
         return PieceSource(key, f"{day_words(local.date())}{where}", KIND)
 
@@ -136,11 +138,13 @@ class _Pieces:
         query: What is searched for.
         name: The familiar's.
         shown: The turns that the prompt shows.
+        labels: What people are called.
     """
 
     query: str
     name: str
     shown: frozenset[int]
+    labels: Labels
 
     def of(self, found: Recalled, source: str) -> Piece:
         """Return a turn that was found, with the one before it."""
@@ -152,12 +156,13 @@ class _Pieces:
 
     def _piece(self, turn: Turn, source: str, score: float) -> Piece:
         speaker = self._speaker(turn)
+        words = "\n  ".join(turn.content.strip().splitlines())  # none begins as a speaker does
         score += WEIGHTS.speaker * is_named(speaker, self.query)
         return Piece(
             source=source,
             start=turn.id,
             end=turn.id,
-            text=f"{speaker}: {turn.content.strip()}",
+            text=f"{speaker}: {words}",
             score=WEIGHTS.relevance * score,
             strength=round(coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
@@ -165,5 +170,5 @@ class _Pieces:
 
     def _speaker(self, turn: Turn) -> str:
         if turn.role == "assistant":
-            return one_line(self.name, _NAME_CHARS)
-        return one_line(turn.author.label, _NAME_CHARS) if turn.author else "Somebody"
+            return framed(self.name)
+        return self.labels.of(turn.author) if turn.author else "Somebody"
