@@ -1,1 +1,1 @@
-"""Measurements, each a ratio taken in one run. `python -m benchmarks.<name> --help` says more."""
+"""Benchmarks; most report a ratio. `python -m benchmarks.<name> --help` says more."""

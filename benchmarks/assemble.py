@@ -1,10 +1,10 @@
-"""How long assembling a prompt takes with ever more people and turns, as a ratio to a small one.
+"""Time to assemble a prompt as people and turns grow, as a ratio to a small familiar.
 
-Along each axis the larger familiars run in turn with the smallest, A B A B, so that a machine whose
-speed drifts disturbs both alike; the ratio is the median over the pairs, and of the slowest
-twentieths. Measured inside one process, where every turn opens the familiar anew, and for the
-largest of all as the whole command `familiar ask TEXT --dry-run`. No model takes part, the speaker
-and one other person are named, and the prompt may have 6,000 tokens.
+Along each axis the larger familiars alternate with the smallest, A B A B, so that a drift in
+machine speed affects both alike. The ratio is the median over the pairs, and that of the slowest
+twentieths. It is measured inside one process, where every turn opens the familiar anew, and for the
+largest familiar also as the whole command `familiar ask TEXT --dry-run`. No model is called, the
+speaker and one other person are named, and the token budget is 6,000.
 `python -m benchmarks.assemble [--runs 60] [--json]`.
 """
 
@@ -51,7 +51,7 @@ QUESTION = "Is Nick7 home tonight?"
 
 
 def text(chance: random.Random, words: int) -> str:
-    """Return that many words, drawn at random."""
+    """Return that many random words."""
     return " ".join(chance.choices(WORDS, k=words)).capitalize() + "."
 
 
@@ -81,7 +81,7 @@ def make(home: Path, size: tuple[int, int]) -> str:
 
 
 def fill(path: Path, chance: random.Random, count: int) -> None:
-    """Write `count` turns in one transaction; the store's own way is one each."""
+    """Write `count` turns in one transaction; the store uses one per turn."""
     with closing(HistoryStore(path)) as store:
         first = store.append("cli", "user", text(chance, 40), author=ANNA)
     marks = ", ".join("?" * len(COLUMNS))
@@ -93,7 +93,7 @@ def fill(path: Path, chance: random.Random, count: int) -> None:
 
 
 def in_process_ms(home: Path, name: str) -> float:
-    """Return how long one prompt takes, the familiar opened anew."""
+    """Return the time of one prompt, with the familiar opened anew."""
     start = time.perf_counter()
     with Familiar.load_from_disk(home, name) as familiar:
         trace = asyncio.run(assemble(familiar, Said(QUESTION, ANNA)))
@@ -102,7 +102,7 @@ def in_process_ms(home: Path, name: str) -> float:
 
 
 def whole_ms(home: Path, name: str) -> float:
-    """Return how long the whole command takes."""
+    """Return the time of the whole command."""
     command = [sys.executable, "-m", "familiar_cli", "ask", QUESTION, "--dry-run"]
     env = {**os.environ, "FAMILIAR_HOME": str(home), "FAMILIAR_ID": name}
     start = time.perf_counter()

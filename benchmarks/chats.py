@@ -1,10 +1,10 @@
-"""How fast chats come in and turns are found.
+"""Speed of importing chats and of finding turns.
 
-Importing is a ratio: a whole SillyTavern file through `import_chats`, to `executemany` of the very
-same rows into the same tables in the same run; with the triggers and indexes that every history
-has, and into bare tables without any. Searching and the recent window are times in ms.
-`python -m benchmarks.chats [--turns 100000] [--json]`; `--memorybank FILE` imports that data set,
-too.
+Importing is a ratio: a whole SillyTavern file through `import_chats`, to `executemany` of the same
+rows into the same tables in the same run, with a history's triggers and indexes, and into bare
+tables without any. Searching and the recent window are times in ms.
+`python -m benchmarks.chats [--turns 100000] [--json]`; `--memorybank FILE` imports that data set as
+well.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def peak_mb() -> float:
 
 
 def memorybank(file: Path, directory: Path) -> dict[str, Any]:
-    """Import the chats of the MemoryBank data set, turned into plain lines."""
+    """Import the chats of the MemoryBank data set, converted to plain lines."""
     people = json.loads(file.read_text("utf-8"))
     chats = directory / "memorybank"
     chats.mkdir()

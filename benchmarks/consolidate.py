@@ -1,7 +1,7 @@
-"""What one more week costs a familiar that is one year old, and one that is ten.
+"""Cost of one more week for a familiar that is one year old, and for one that is ten.
 
-Run `python -m benchmarks.consolidate`. The model answers at once, so that the program's own work is
-measured, and the tokens it is asked to read are counted.
+Run `python -m benchmarks.consolidate`. The model answers at once, so that only the program's
+own work is measured; the tokens of the prompts are counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORDS = "Anna moved the bees again, and Bob sang in the kitchen until it was dar
 
 
 class Answering(ScriptedModel):
-    """Says the same in other words each time."""
+    """A model that says the same in other words each time."""
 
     def __init__(self) -> None:
         super().__init__([], context_tokens=32_000)
@@ -49,7 +49,7 @@ class Answering(ScriptedModel):
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run cost."""
+    """The cost of a run."""
 
     seconds: float
     prompt_tokens: int
@@ -91,7 +91,7 @@ class Life:
 
 
 def measure(years: int, weeks: int) -> tuple[Cost, Cost]:
-    """Return what the years cost at once, and what each further week does on average."""
+    """Return the cost of all years at once, and the average cost of each further week."""
     with tempfile.TemporaryDirectory() as directory:
         life = Life(Path(directory))
         life.live(364 * years)

@@ -1,6 +1,6 @@
-"""How long after its providers' deadline a prompt is complete, when some of them misbehave.
+"""Delay of a prompt beyond its providers' deadline when some of them misbehave.
 
-Five providers take part: one hangs, one raises, one sleeps without awaiting, one computes without
+There are five providers: one hangs, one raises, one sleeps without awaiting, one computes without
 awaiting, and one answers at once. The prompt is complete when all verdicts are in and the messages
 are made. `python -m benchmarks.deadlines [--runs 40] [--deadline-s 0.2] [--json]`.
 """

@@ -1,9 +1,9 @@
-"""How fast memory is searched, as a ratio to ripgrep over the same files in the same run.
+"""Speed of searching memory, as a ratio to ripgrep over the same files in the same run.
 
 Two ratios: `MemoryStore.search` in this process to a whole `rg`, and a whole `familiar memory grep`
-to a whole `rg`. Both search every file and give every hit. The three run in turn, so that a
-machine whose speed drifts disturbs all alike; a ratio is the median over the rounds.
-`python -m benchmarks.grep [--files 10000] [--runs 9] [--json]` ends with 1 above the limit.
+to a whole `rg`. Both search every file and return every hit. The three alternate, so that a
+drift in machine speed affects all alike; a ratio is the median over the rounds.
+`python -m benchmarks.grep [--files 10000] [--runs 9] [--json]` exits with 1 above the limit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def write_corpus(memory: Path, files: int) -> None:
 
 
 def ripgrep() -> str:
-    """Return the `rg` of this environment, else the one on the path."""
+    """Return the `rg` of this environment, otherwise the one on the path."""
     beside = shutil.which("rg", path=str(Path(sys.executable).parent))
     found = beside or shutil.which("rg")
     if not found:
@@ -74,7 +74,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def process(argv: list[str], env: dict[str, str]) -> Callable[[], object]:
-    """Return an action that runs `argv` to its end, and minds neither hits nor their lack."""
+    """Return an action that runs `argv` to its end, whether or not there are hits."""
     return lambda: subprocess.run(argv, env=env, capture_output=True, check=False)
 
 

@@ -1,9 +1,9 @@
-"""Does looking through memory cost what reading it costs, however much there is?
+"""Cost of housekeeping, as a ratio to reading the files, for growing memories.
 
     python benchmarks/housekeep.py [FILES]
 
-Prints, for a hundredth, a tenth and all of FILES (10,000), how long plain reading of all files
-takes, how long all checks take as a ratio to it, and each check alone. Each is the best of three.
+For a hundredth, a tenth and all of FILES (10,000), prints the time to read all files, the ratio of
+all checks to it, and the time of each check alone. Each is the best of three.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def measure(count: int) -> None:
 
 
 def fresh(corpus: Corpus) -> Corpus:
-    """Return the corpus with nothing worked out yet."""
+    """Return the corpus with nothing computed yet."""
     return replace(corpus, notes=tuple(replace(note) for note in corpus.notes))
 
 

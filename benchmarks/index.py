@@ -1,15 +1,15 @@
-"""What the index costs, as ratios to the bare libraries on the same machine.
+"""Cost of the index, as ratios to the bare libraries on the same machine.
 
 `python -m benchmarks.index [--sizes 1000,10000,100000] [--files 10000] [--model minilm] [--json]`
 
-- build: texts a second through the program's own build, to the bare model given the same texts in
-  the same order and batches (at least 0.9).
-- refresh: looking at unchanged files, to a bare walk that takes the `stat` of each (at most 3).
+- build: texts per second of the program's own build, to the bare model with the same texts in the
+  same order and batches (at least 0.9).
+- refresh: checking unchanged files, to a bare walk with a `stat` of each (at most 3).
 - query: one search in this process (without the refresh, which is measured above), to one numpy
-  product of all vectors plus one bare FTS5 query over the same pieces (at most 3).
+  product of all vectors plus one bare FTS5 query over the same chunks (at most 3).
 - process: a whole `familiar search` by words, to `python -c "import typer"` (at most 4).
 
-Pairs are timed in turn, A B A B, and medians taken, so that a machine that drifts disturbs both.
+Pairs alternate, A B A B, and medians are used, so that a drift in machine speed affects both.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TURNS_A_FILE = 40
 
 
 class Chance:
-    """An embedder that costs nothing: random vectors, so that a query's own cost shows."""
+    """A free embedder: random vectors, to isolate a query's own cost."""
 
     model = "chance"
     dimension = DIMENSION
@@ -67,7 +67,7 @@ class Chance:
 
 
 def prose() -> list[str]:
-    """Return English sentences: those of the manual that comes with Python."""
+    """Return English sentences from the Python manual."""
     from pydoc_data.topics import topics
 
     text = " ".join(" ".join(page.split()) for page in topics.values())
@@ -131,7 +131,7 @@ def build(embedder: Embedder, directory: Path) -> dict[str, float]:
 
 
 def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:
-    """Compare a look at unchanged files with a bare walk."""
+    """Compare a refresh of unchanged files with a bare walk."""
     root = directory / "memory"
     fill(root, files, 1)
     then = time.time() - 100
@@ -152,7 +152,7 @@ def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:
 
 
 def query(directory: Path, pieces: int, runs: int) -> dict[str, float]:
-    """Compare one search with one product and one full-text query over as many pieces."""
+    """Compare one search with one product and one full-text query over as many chunks."""
     root = directory / f"memory-{pieces}"
     per_file = TURNS_A_FILE * 3 // 2
     fill(root, max(1, pieces // per_file), TURNS_A_FILE)
@@ -184,7 +184,7 @@ def query(directory: Path, pieces: int, runs: int) -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """Return the most memory this process has held so far, in MB."""
+    """Return the peak memory of this process so far, in MB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)
 
@@ -207,7 +207,7 @@ def process(directory: Path, runs: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
-    parser.add_argument("--sizes", default="1000,10000,100000", help="pieces in the index")
+    parser.add_argument("--sizes", default="1000,10000,100000", help="chunks in the index")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--model", choices=("minilm", "none"), default="none")

@@ -1,8 +1,8 @@
-"""What the journal costs: time of a commit as the memory grows, reading the past, room on disk.
+"""Cost of the journal: time of a commit as memory grows, time to read the log, disk space.
 
-The cost of a commit is the time of one `append_file` to a file that is there, with the journal and
-everything made durable. Memories of different sizes are measured in turn, so that a machine whose
-speed drifts disturbs all alike; a ratio compares the means.
+The cost of a commit is the time of one `append_file` to an existing file, with the journal and
+everything made durable. Memories of different sizes alternate, so that a drift in machine speed
+affects all alike; a ratio compares the means.
 
 `python -m benchmarks.journal [--commits 60] [--history 5000] [--dir DIR] [--json]`
 """
@@ -26,15 +26,15 @@ ROOMS = ("people", "topics", "sessions", "lore")
 
 
 class Hasty(Disk):
-    """A disk on which nothing is durable, to build up a long history quickly."""
+    """A disk that never syncs, to build up a long history quickly."""
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
-        """Write a file and leave it to the system."""
+        """Write a file without syncing it."""
         del mode
         Path(path).write_bytes(content)
 
     def sync_dir(self, path: str) -> None:
-        """Leave it to the system."""
+        """Do not sync."""
 
 
 def name(n: int) -> str:
@@ -48,7 +48,7 @@ def open_store(root: Path, disk: Disk | None = None) -> tuple[MemoryStore, GitJo
 
 
 def fill(root: Path, count: int) -> None:
-    """Make a memory of so many files of about 600 bytes, known to its journal."""
+    """Make a memory of that many files of about 600 bytes, recorded in its journal."""
     for n in range(count):
         path = root / "memory" / name(n)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def cost_of_commits(where: Path, commits: int) -> dict[int, list[float]]:
 
 
 def past(where: Path, commits: int) -> dict[str, float]:
-    """Build up a history and return how long it takes to read, and how much room it takes."""
+    """Build up a history and return the time to read it and its disk space."""
     from familiar_cli.memory.journal.compact import disk_bytes
 
     store, journal = open_store(where, Hasty())
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=60)
     parser.add_argument("--history", type=int, default=5_000)
-    parser.add_argument("--dir", help="where to work; else a temporary directory")
+    parser.add_argument("--dir", help="working directory; default: a temporary one")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir) as where:

@@ -1,9 +1,9 @@
-"""Kill a writer at random moments, and look what is left of the memory and its journal.
+"""Kill a writer at random moments, and check what is left of the memory and its journal.
 
-A child process commits transactions of 1 to 20 files and says so after each one. It gets SIGKILL at
-a random moment; then the memory is opened again. It must hold a whole number of transactions, none
-less than were acknowledged and at most one more, and so must the journal; and git must find nothing
-wrong with it. Then the next child goes on.
+A child process commits transactions of 1 to 20 files and acknowledges each one. It gets SIGKILL at
+a random moment; then the memory is opened again. It must hold a whole number of transactions, all
+that were acknowledged and at most one more. So must the journal, and git must find no error in it.
+Then the next child continues.
 
 `python -m benchmarks.kill [--kills 300] [--seed 1] [--life 3] [--dir DIR] [--json]`
 """
@@ -33,7 +33,7 @@ PACE = 5  # transactions that are timed before the first kill
 
 @dataclass
 class Found:
-    """What the kills came to. Everything but `kills` and the counts below it must be 0."""
+    """The result of the kills. Everything but `kills` and the counts below it must be 0."""
 
     kills: int = 0
     transactions: int = 0
@@ -82,7 +82,7 @@ def write_for_ever(root: Path, seed: int, begin: int, done: int) -> None:
 
 
 def after(state: dict[str, bytes], changes: dict[str, bytes | None], number: int) -> None:
-    """Bring `state` up to a transaction."""
+    """Bring `state` up to date with a transaction."""
     for path, text in changes.items():
         state.pop(path, None)
         if text is not None:
@@ -91,7 +91,7 @@ def after(state: dict[str, bytes], changes: dict[str, bytes | None], number: int
 
 
 def one_life(root: Path, seed: int, begin: int, seconds: float) -> int:
-    """Let a writer live for a while, kill it, and return what it acknowledged last."""
+    """Let a writer run for a while, kill it, and return its last acknowledged transaction."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -110,7 +110,7 @@ def one_life(root: Path, seed: int, begin: int, seconds: float) -> int:
 
 
 def pace(seed: int, where: str | None) -> float:
-    """Return how many seconds a writer needs for a transaction, undisturbed."""
+    """Return the seconds per transaction of an undisturbed writer."""
     with tempfile.TemporaryDirectory(dir=where) as root:  # load every module once
         open_store(Path(root)).append_file("a.md", "x")
         open_store(Path(root)).catch_up()
@@ -131,7 +131,7 @@ def pace(seed: int, where: str | None) -> float:
 
 
 def look(root: Path, found: Found, state: dict[str, bytes], seed: int, acknowledged: int) -> int:
-    """Open the memory again, compare it with what it must hold, and return the newest number."""
+    """Open the memory again, compare it with its expected content, and return the newest number."""
     found.finished_by_the_next += (root / "journal.git" / "familiar-pending").exists()
     store = open_store(root)
     memory = {
@@ -155,7 +155,7 @@ def look(root: Path, found: Found, state: dict[str, bytes], seed: int, acknowled
 
 
 def journal_differs(store: MemoryStore, root: Path, newest: int, memory: dict[str, bytes]) -> bool:
-    """Tell whether the journal holds anything but what the memory does."""
+    """Tell whether the journal differs from the memory."""
     store.catch_up()
     repository = GitJournal(root / "journal.git", root / "memory").repository
     head = next(History(repository).commits(), None)
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--life", type=float, default=3.0, help="longest, in transactions")
-    parser.add_argument("--dir", help="where to work; else a temporary directory")
+    parser.add_argument("--dir", help="working directory; default: a temporary one")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir) as root:

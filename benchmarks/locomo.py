@@ -1,15 +1,15 @@
-"""How often the right memory is found: session and turn retrieval on LoCoMo's questions.
+"""Retrieval of sessions and turns on LoCoMo's questions.
 
-`python -m benchmarks.locomo FILE [--model lexical|minilm|bge-small] [--json]` takes any file of
-LoCoMo's shape. Each session becomes one Markdown file of a memory directory, as the program writes
-them; the files are indexed and asked by the program's own index and search. All conversations share
-one index; a second table has one index a conversation.
+`python -m benchmarks.locomo FILE [--model lexical|minilm|bge-small] [--json]` takes any file in
+LoCoMo's format. Each session becomes one Markdown file of a memory directory, as the program writes
+them; the files are indexed and queried with the program's own index and search. All conversations
+share one index; a second table uses one index per conversation.
 
 recall@k is the share of a question's evidence sessions (or turns) among the first k hits, averaged
-over questions; a hit is one session (or one turn), so k hits name k of them. MRR is 1 / the place
-of the first right session within the first 50. Questions whose evidence names no turn of the
-conversation are left out. What a turn shares as an image stands in its caption, in brackets. The
-intervals of the table are 95 % bootstrap intervals over questions.
+over questions; a hit is one session (or one turn), so k hits name k of them. MRR is 1 / the rank of
+the first right session within the first 50. Questions whose evidence names no turn of the
+conversation are left out. An image that a turn shares is represented by its caption, in brackets.
+The intervals of the table are 95 % bootstrap intervals over questions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ COLUMNS = (("R@5", "r5"), ("R@10", "r10"), ("MRR", "mrr"), ("turns R@10", "turns
 
 @dataclass(frozen=True)
 class Question:
-    """One question, and the files and turns that hold its answer."""
+    """One question, and the files and turns that contain its answer."""
 
     text: str
     category: int
@@ -74,7 +74,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Row:
-    """How one question fared."""
+    """The result of one question."""
 
     category: int
     r5: float
@@ -87,7 +87,7 @@ class Row:
 
 
 def read(path: Path) -> list[Conversation]:
-    """Return the conversations in a file of LoCoMo's shape."""
+    """Return the conversations in a file in LoCoMo's format."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return [conversation(sample, number) for number, sample in enumerate(data)]
@@ -98,7 +98,7 @@ def read(path: Path) -> list[Conversation]:
 
 
 def conversation(sample: dict[str, Any], number: int) -> Conversation:
-    """Return one conversation as the Markdown files that the program would hold."""
+    """Return one conversation as the Markdown files that the program would write."""
     said = sample["conversation"]
     made = Conversation(str(sample.get("sample_id") or f"conversation-{number}"))
     place: dict[tuple[int, ...], tuple[str, str]] = {}
@@ -148,7 +148,7 @@ def free_path(made: Conversation, at: datetime) -> str:
 def session_file(
     turns: list[dict[str, Any]], at: datetime
 ) -> tuple[str, list[tuple[int, int, str]]]:
-    """Return a session as Markdown, and where in it each turn stands."""
+    """Return a session as Markdown, and the position of each turn in it."""
     speakers = list(dict.fromkeys(str(turn["speaker"]) for turn in turns))
     text = f"# {' and '.join(speakers)}, {day_words(at.date())}\n"
     places = []
@@ -190,7 +190,7 @@ def ask(
     opened: Opened,
     turns: dict[str, list[tuple[int, int, str]]],
 ) -> Row:
-    """Ask one question twice, for files and for lines, and hold the hits against the evidence."""
+    """Ask one question twice, for files and for lines, and compare the hits with the evidence."""
     found = search(index, question.text, SearchOptions(DEPTH, method, snippet_tokens=150), opened)
     paths = [hit.rel_path for hit in found.hits]
     if not question.files.intersection(paths):
@@ -217,7 +217,7 @@ def turns_hit(
     opened: Opened,
     turns: dict[str, list[tuple[int, int, str]]],
 ) -> list[tuple[str, str]]:
-    """Return the turns that the best lines stand for, best first, each once."""
+    """Return the turns of the best lines, best first, each once."""
     lines = search(index, question.text, SearchOptions(2 * DEPTH, method, lines=True), opened)
     named: dict[tuple[str, str], None] = {}
     for hit in lines.hits:
@@ -228,7 +228,7 @@ def turns_hit(
 
 
 def share(found: list[Any], wanted: frozenset[Any]) -> float:
-    """Return which share of `wanted` was found."""
+    """Return the share of `wanted` that was found."""
     return len(wanted.intersection(found)) / len(wanted)
 
 

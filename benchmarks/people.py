@@ -1,10 +1,10 @@
-"""What it costs to know many people, as a ratio to knowing ten.
+"""Cost of many people, as a ratio to ten.
 
 Two things are measured: finding the names in a message (`names`), and assembling the whole prompt
 of a turn in which three people are named (`prompt`), each with the familiar opened anew. The sizes
-run in turn, A B C A B C, so that a machine whose speed drifts disturbs all alike; a ratio is the
-median over the rounds. Besides, once: how long the first look at so many files takes, and how long
-a thorough look at unchanged ones, which runs after the reply.
+alternate, A B C A B C, so that a drift in machine speed affects all alike; a ratio is the median
+over the rounds. Also measured, once: the time of the first scan of all files, and of a thorough
+scan of unchanged ones, which runs after the reply.
 `python -m benchmarks.people [--runs 60] [--json]`.
 """
 
@@ -39,7 +39,7 @@ SAID = "Has Zoë3 Bell seen nick5 or 山田2号? The rest of you will have to wa
 
 
 def make(home: Path, size: int) -> None:
-    """Write a familiar that knows so many people, all of them for years."""
+    """Write a familiar that knows that many people, all of them for years."""
     people = home / f"f{size}" / "memory" / "people"
     people.mkdir(parents=True)
     for number in range(size):
@@ -53,7 +53,7 @@ def make(home: Path, size: int) -> None:
 
 
 def look(home: Path, size: int) -> dict[str, float]:
-    """Return what the first look costs, and a thorough one at unchanged files, in ms."""
+    """Return the cost of the first scan, and of a thorough one of unchanged files, in ms."""
     with Familiar.load_from_disk(home, f"f{size}") as familiar, closing(familiar.names()) as names:
         start = time.perf_counter()
         names.publish()
@@ -72,7 +72,7 @@ def look(home: Path, size: int) -> dict[str, float]:
 
 
 def names_ms(home: Path, size: int) -> float:
-    """Return how long it takes to find the names in a message."""
+    """Return the time to find the names in a message."""
     with Familiar.load_from_disk(home, f"f{size}") as familiar:
         _ = familiar.memory
         start = time.perf_counter()
@@ -84,7 +84,7 @@ def names_ms(home: Path, size: int) -> float:
 
 
 def prompt_ms(home: Path, size: int) -> float:
-    """Return how long the whole prompt takes."""
+    """Return the time of the whole prompt."""
     start = time.perf_counter()
     with Familiar.load_from_disk(home, f"f{size}") as familiar:
         trace = asyncio.run(assemble(familiar, Said(SAID, ANNA)))
@@ -94,7 +94,7 @@ def prompt_ms(home: Path, size: int) -> float:
 
 
 def compare(measure: Callable[[int], float], runs: int) -> dict[int, dict[str, float]]:
-    """Return median and slowest twentieth of each size in ms, and its ratio to the least."""
+    """Return median and slowest twentieth of each size in ms, and its ratio to the smallest."""
     for size in SIZES:
         measure(size)
     rounds = [[measure(size) for size in SIZES] for _ in range(runs)]

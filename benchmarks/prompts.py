@@ -1,16 +1,16 @@
-"""How much of the evidence reaches the model: LoCoMo's questions asked of assembled prompts.
+"""Share of the evidence that reaches the model, on LoCoMo's questions.
 
 `python -m benchmarks.prompts FILE [--chat] [--window 8192] [--tokens 800 1200 3000]
-[--model lexical|minilm|bge-small] [--json]` takes any file of LoCoMo's shape. Each conversation
-becomes a familiar of its own: its sessions are files of memory, as the program writes them, or with
+[--model lexical|minilm|bge-small] [--json]` takes any file in LoCoMo's format. Each conversation
+becomes a familiar of its own: its sessions are memory files, as the program writes them, or with
 `--chat` they are imported as chats and memory is empty. Each question of categories 1 to 4 is then
 asked with a dry run in a new channel, and its evidence turns are looked for, word for word, in the
-messages that would be sent. No model is asked.
+messages that would be sent. No model is called.
 
-`evidence_in_prompt` is the share of a question's evidence turns that are there, averaged over
+`evidence_in_prompt` is the share of a question's evidence turns that are found, averaged over
 questions; `whole` and `none` are the shares of questions with all and with none of them.
-`memory_tokens` is what memory and the past cost in a prompt, and `prompt_ms_p50` the median time to
-assemble one. With `--tokens`, `budget.content` is set to each number in turn.
+`memory_tokens` is the cost of memory and past turns in a prompt, and `prompt_ms_p50` the median
+time to assemble one. With `--tokens`, `budget.content` is set to each number in turn.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Row:
-    """How one question fared."""
+    """The result of one question."""
 
     found: float
     tokens: int
@@ -89,13 +89,13 @@ def turns(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def words(turn: dict[str, Any]) -> str:
-    """Return what a turn says, as the program keeps it."""
+    """Return the text of a turn, as the program stores it."""
     said = " ".join(str(turn.get("text", "")).split())
     return said + (f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else "")
 
 
 def write_files(root: Path, made: Conversation) -> None:
-    """Write the sessions as files of memory."""
+    """Write the sessions as memory files."""
     for rel_path, text in made.files.items():
         path = root / rel_path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def write_files(root: Path, made: Conversation) -> None:
 
 
 def write_chat(root: Path, familiar: Familiar, sample: dict[str, Any]) -> None:
-    """Import the sessions as one chat; the second speaker stands for the familiar."""
+    """Import the sessions as one chat; the second speaker is the familiar."""
     own = sample["conversation"].get("speaker_b")
     lines = [
         {
@@ -120,7 +120,7 @@ def write_chat(root: Path, familiar: Familiar, sample: dict[str, Any]) -> None:
 
 
 def measure(sample: dict[str, Any], options: argparse.Namespace, tokens: int) -> list[Row]:
-    """Make a familiar of one conversation and ask it everything."""
+    """Make a familiar of one conversation and ask it all questions."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory, "who")
         (root / "memory").mkdir(parents=True)
@@ -148,7 +148,7 @@ def settings(sample: dict[str, Any], options: argparse.Namespace, tokens: int) -
 
 
 def build(familiar: Familiar) -> None:
-    """Read everything, as `familiar index build` does."""
+    """Index everything, as `familiar index build` does."""
     familiar.index.build_if_stale(familiar.embedder.embedder)
 
 

@@ -1,9 +1,9 @@
-"""How long a whole `familiar` process takes, as a ratio to what its libraries take alone.
+"""Time of a whole `familiar` process, as a ratio to importing its libraries alone.
 
 `--help` and `memory cat` are compared with `python -c "import typer"`, a search by meaning with
-`python -c "import onnxruntime, tokenizers"`. Two processes run in turn, A B A B, so that a machine
-whose speed drifts disturbs both alike; the ratio is the median over the pairs. The search needs a
-model: after `familiar model pull minilm-l6-v2`; otherwise it is left out.
+`python -c "import onnxruntime, tokenizers"`. Two processes alternate, A B A B, so that a drift in
+machine speed affects both alike; the ratio is the median over the pairs. The search needs a model
+(`familiar model pull minilm-l6-v2`); otherwise it is left out.
 `python -m benchmarks.startup [--runs 20] [--json]`.
 """
 
@@ -46,7 +46,7 @@ def measure(
 
 
 def build(home: str) -> bool:
-    """Index the memory by meaning; tell whether there is a model for it."""
+    """Index the memory by meaning; tell whether a model is available."""
     with Familiar.load_from_disk(home, "ada") as familiar:
         embedder = familiar.embedder.embedder
         familiar.index.build_if_stale(embedder)

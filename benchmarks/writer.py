@@ -1,8 +1,8 @@
-"""What the memory writer costs beside the model: `python benchmarks/writer.py [CHATS]`.
+"""Overhead of the memory writer beside the model: `python benchmarks/writer.py [CHATS]`.
 
-A scripted model waits as long as a real one would and then gives a perfect plan. Printed are the
-seconds that passed, those that the model took, and what the rest is of them. The goal is 20 %.
-CHATS is a MemoryBank file (`memory_bank_dev.json`); without one, turns are made up.
+A scripted model waits as long as a real one would and then returns a perfect plan. The output is
+the total time, the model's time, and the share of the rest. The goal is 20 %. CHATS is a MemoryBank
+file (`memory_bank_dev.json`); without one, turns are generated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GOAL = 0.20
 
 
 class Perfect(ScriptedModel):
-    """Answers each question with a summary, a fact a person and a topic, after `wait_s` seconds."""
+    """Answers each request with a summary, a fact per person and a topic after `wait_s`."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__([], context_tokens=16384, max_tokens=4096)
@@ -48,7 +48,7 @@ class Perfect(ScriptedModel):
     async def complete(
         self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """Wait, and give a plan."""
+        """Wait, and return a plan."""
         await asyncio.sleep(self.wait_s)
         self.asked += 1
         text = json.loads(request.body)["messages"][1]["content"]
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("chats", nargs="?", type=Path)
     parser.add_argument("--turns", type=int, default=2000)
-    parser.add_argument("--model-s", type=float, default=2.0, help="what one reply takes")
+    parser.add_argument("--model-s", type=float, default=2.0, help="seconds per reply")
     parser.add_argument("--peak", action="store_true", help="measure memory instead of time")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:

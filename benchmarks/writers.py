@@ -1,7 +1,7 @@
-"""Many writers at once: is anything lost, and how long does each wait?
+"""Many concurrent writers: whether anything is lost, and how long each waits.
 
-So many processes append so many lines each, first all to one file, then spread over 50 files, and
-last as turns to one `history.db`. Every process appends as fast as it can, so each waits for all
+A number of processes append lines, first all to one file, then spread over 50 files, and finally
+as turns to one `history.db`. Every process appends as fast as it can, so each waits for all
 the others; a wait is the time of one append, from the call until it is durable.
 
 `python -m benchmarks.writers [--processes 8] [--appends 200] [--dir DIR] [--json]`
@@ -54,7 +54,7 @@ def write(root: Path, kind: str, who: int, appends: int) -> None:
 
 
 def lines(root: Path, kind: str) -> list[str]:
-    """Return every line that was written, in the order of its file."""
+    """Return every written line, in the order of its file."""
     if kind == "history.db":
         with closing(HistoryStore(root / "history.db")) as history:
             return [turn.content for turn in history.recent("cli", 1_000_000)]
@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--appends", type=int, default=200)
-    parser.add_argument("--dir", help="where to work; else a temporary directory")
+    parser.add_argument("--dir", help="working directory; default: a temporary one")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
