@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def journal(patient: Patient) -> Iterator[Result]:
     """Look at the journal without changing it."""
     from familiar_cli.memory.journal import pending
+    from familiar_cli.memory.journal.finish import check
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.repository import Repository
 
@@ -29,7 +30,9 @@ def journal(patient: Patient) -> Iterator[Result]:
     with closing(repository):
         count = sum(1 for _ in History(repository).commits())
         yield ok(f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
-        if pending.read(repository.path):
+        mark = pending.read(repository.path)
+        if mark:
+            check(repository, mark)
             mend = "It is finished by the next command that reads or writes: `familiar memory ls`."
             yield warn("a change broke off before it was on disk", mend)
         else:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, read_plain
 from familiar_cli.memory.journal import pending, trees
-from familiar_cli.memory.journal.objects import damaged
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
 from familiar_cli.memory.store.types import Applied, Change
@@ -41,9 +40,8 @@ def finish(
     Raises:
         FamiliarError: The journal is damaged, or the disk refused.
     """
+    check(repository, mark)
     head = repository.head()
-    if repository.commit(mark.commit).parent != mark.base:
-        raise damaged(f"{pending.NAME!r} names no change of commit {mark.base}")
     if head not in {mark.base, mark.commit}:
         _set_aside(repository, mark, tell)
         return True
@@ -72,6 +70,12 @@ def finish(
             f" see what the change would have written: `familiar memory show {mark.commit[:10]}`"
         )
     return bool(edited)
+
+
+def check(repository: Repository, mark: Pending) -> None:
+    """Raise `FamiliarError` when no change of ours can have left `mark`."""
+    if repository.commit(mark.commit).parent != mark.base:
+        raise pending.senseless(f"names no change of commit {mark.base}")
 
 
 def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
@@ -119,9 +123,9 @@ def _check_name(rel_path: str, *, is_new: bool) -> None:
     try:
         allowed = paths.parse_new(rel_path) if is_new else paths.parse_old(rel_path)
     except UnsafePathError as error:
-        raise damaged(f"{pending.NAME!r} names a change of {rel_path!r}: {error}") from error
+        raise pending.senseless(f"names a change of {rel_path!r}: {error}") from error
     if allowed != rel_path:
-        raise damaged(f"{pending.NAME!r} names a change of {rel_path!r}, which is no file's path")
+        raise pending.senseless(f"names a change of {rel_path!r}, which is no file's path")
 
 
 def _paths(repository: Repository, mark: Pending) -> list[str]:

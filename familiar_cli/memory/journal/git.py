@@ -58,6 +58,7 @@ class GitJournal:
         self._memory = Tree(root)
         self._repository = Repository(path, self._disk)
         self._tell = tell
+        self._given_up: object = None  # the mark of a change that cannot be finished
 
     @property
     def repository(self) -> Repository:
@@ -66,7 +67,13 @@ class GitJournal:
 
     def pending(self) -> bool:
         """Tell whether a change is decided but not all of it is on disk; costs one look."""
-        return marks.there(self.path)
+        mark = marks.seen(self.path)
+        return mark is not None and mark != self._given_up
+
+    def give_up(self, error: FamiliarError) -> None:
+        """Let files be read although a change cannot be finished, and tell so once."""
+        self._given_up = marks.seen(self.path)
+        self._tell(f"Files are read as they are, perhaps in the middle of a change. {error}")
 
     def state(self) -> object:
         """Return a value that differs after every transaction; costs one look."""

@@ -12,6 +12,7 @@ from familiar_cli.files import read_plain
 from familiar_cli.memory.journal.objects import damaged, is_id, unreadable
 
 if TYPE_CHECKING:
+    from familiar_cli.errors import FamiliarError
     from familiar_cli.files import Disk
 
 NAME = "familiar-pending"
@@ -41,10 +42,20 @@ def read(directory: str) -> Pending | None:
     except OSError as error:
         raise unreadable(repr(NAME), error) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(f"{NAME!r} makes no sense") from error
+        raise senseless("makes no sense") from error
     if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
-        raise damaged(f"{NAME!r} names no commits")
+        raise senseless("names no commits")
     return mark
+
+
+def senseless(why: str) -> FamiliarError:
+    """Return the error for a mark that no change of ours has left."""
+    error = damaged(f"{NAME!r} {why}")
+    error.hint = (
+        f"Delete {NAME!r} in journal.git: the memory stays as it is, and what differs from the"
+        " journal is then committed as edited by hand."
+    )
+    return error
 
 
 def write(directory: str, mark: Pending, disk: Disk) -> None:
@@ -58,6 +69,10 @@ def clear(directory: str, disk: Disk) -> None:
         disk.unlink(os.path.join(directory, NAME))
 
 
-def there(directory: str) -> bool:
-    """Tell whether there is a mark; one look."""
-    return os.path.lexists(os.path.join(directory, NAME))
+def seen(directory: str) -> object:
+    """Return a value that differs for every mark, None when there is none; costs one look."""
+    try:
+        status = os.lstat(os.path.join(directory, NAME))
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from familiar_cli.errors import FamiliarError
     from familiar_cli.memory.store.types import Change
 
 
 class Journal(Protocol):
     """Told of each transaction in this order: `begin`, `prepare`, then `applied` or `abandoned`.
 
-    All but `pending` and `state` are called while the lock is held. What `begin` or `prepare`
-    raises stops the transaction before any file was touched.
+    All but `pending`, `give_up` and `state` are called while the lock is held. What `begin` or
+    `prepare` raises stops the transaction before any file was touched.
     """
 
     def pending(self) -> bool:
         """Tell whether a change is decided but not all of it is on disk; costs one look."""
+
+    def give_up(self, error: FamiliarError) -> None:
+        """A reader cannot finish what is pending: from now on that is pending no more.
+
+        Whoever writes is still stopped by it.
+        """
 
     def state(self) -> object:
         """Return a value that differs after every transaction; costs one look."""

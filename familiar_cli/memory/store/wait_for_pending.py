@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
-from familiar_cli.errors import LockedError
+from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.memory.store.lock import held
 
 if TYPE_CHECKING:
@@ -19,9 +19,10 @@ _PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is d
 def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> None:
     """Return when every decided change is on disk; finish one whose writer is gone.
 
+    One that cannot be finished stops no reader: the journal tells of it once.
+
     Raises:
         LockedError: A writer has been in the middle of a change for `timeout_s`.
-        FamiliarError: A change that broke off cannot be finished.
     """
     begun_s = clock.stopwatch_s()
     while journal.pending():
@@ -31,4 +32,6 @@ def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> Non
         except LockedError:
             if clock.stopwatch_s() - begun_s > timeout_s:
                 raise
+        except FamiliarError as error:
+            return journal.give_up(error)
     return None

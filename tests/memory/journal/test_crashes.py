@@ -237,12 +237,28 @@ def forged(world: World, base: str, name: str) -> str:
 
 class TestAMarkThatCannotBeUsed:
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"base": null}'])
-    def test_is_one_clear_error(self, world, text) -> None:
+    def test_is_one_clear_error_for_writers_and_one_warning_for_readers(self, world, text) -> None:
         world.commit("first", a="1")
         (world.root / "journal.git" / pending.NAME).write_text(text, encoding="utf-8")
+        world = world.again()
+        for _ in range(2):
+            assert world.store.read_file("a.md") == "1"
+            assert world.store.glob("*.md") == ["a.md"]
+        assert len(world.told) == 1
+        assert "makes no sense" in world.told[0]
         with pytest.raises(FamiliarError, match="makes no sense") as caught:
-            world.again().store.read_file("a.md")
+            world.store.append_file("a.md", "2")
         assert "journal.git" in str(caught.value.hint)
+
+    def test_does_not_hide_the_next_one(self, world) -> None:
+        base = world.commit("first", a="1")
+        commit = world.commit("second", a="2")
+        again = world.again()
+        (world.root / "journal.git" / pending.NAME).write_text("{", encoding="utf-8")
+        assert again.store.read_file("a.md") == "2"
+        world.by_hand("a.md", "1")
+        pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+        assert again.store.read_file("a.md") == "2"
 
     def test_also_when_its_commit_is_missing(self, world) -> None:
         base = world.commit("first", a="1")

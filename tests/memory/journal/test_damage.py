@@ -165,4 +165,46 @@ def test_a_mark_of_an_older_change_does_not_bring_it_back(root, base) -> None:
     before = memory(root)
     done = run("memory", "ls")
     assert memory(root) == before
-    assert (done.exit_code, "is damaged" in done.stderr) == (1, True)
+    assert (done.exit_code, done.stderr.count("is damaged")) == (0, 1)
+    assert run("memory", "append", "notes.md", "more").exit_code == 1
+    assert memory(root) == before
+
+
+GARBAGE = pytest.mark.parametrize("content", [b"garbage", b"", b"[]", b"\xff\0", b'{"base": 7}'])
+
+
+@GARBAGE
+@pytest.mark.parametrize(
+    "argv", [("cat", "topics/tea.md"), ("ls",), ("grep", "Green"), ("glob", "**/*.md")]
+)
+def test_a_mark_of_garbage_stops_no_reader_and_is_told_of_once(root, content, argv) -> None:
+    expected = run("memory", *argv)
+    (root / "journal.git" / "familiar-pending").write_bytes(content)
+
+    done = run("memory", *argv)
+
+    assert (done.exit_code, done.stdout) == (0, expected.stdout)
+    assert done.stderr.count("warning: Files are read as they are") == 1
+    assert done.stderr.count("is damaged") == 1
+
+
+@GARBAGE
+def test_a_mark_of_garbage_stops_every_writer_and_doctor_says_how_to_mend_it(root, content) -> None:
+    mark = root / "journal.git" / "familiar-pending"
+    mark.write_bytes(content)
+    before = memory(root)
+
+    done = run("memory", "append", "notes.md", "more")
+
+    assert (done.exit_code, memory(root)) == (1, before)
+    assert "hint: Delete 'familiar-pending' in journal.git" in done.stderr
+    assert "Delete 'familiar-pending' in journal.git" in run("doctor").stdout
+    mark.unlink()
+    assert run("memory", "append", "notes.md", "more").exit_code == 0
+
+
+def test_doctor_knows_a_mark_of_an_older_change(root) -> None:
+    ids = [c["id"] for c in json.loads(run("memory", "log", "--json").stdout)["data"]["commits"]]
+    mark = json.dumps({"base": ids[0], "commit": ids[1]})
+    (root / "journal.git" / "familiar-pending").write_text(mark, encoding="utf-8")
+    assert "Delete 'familiar-pending' in journal.git" in run("doctor").stdout
