@@ -100,7 +100,7 @@ class Recaller:
             before_id=request.before_id,
             leave_out=shown,
             limit=MOST_TURNS,
-            within_s=self.within_s,
+            within_s=0.0 if request.off_record else self.within_s,  # then nothing is written
         )
         authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
         labels = request.labels.joined(authors)
