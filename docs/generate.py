@@ -198,7 +198,7 @@ def layers() -> str:
     """Return each layer's share, in percent and in the tokens of each mode."""
     totals = [usual.total_tokens for usual in MODES.values()] + [LOCAL_TOKENS]
     names = [f"`{mode}`" for mode in MODES] + ["`local`"]
-    head = f"| layer | at most, of the whole | {' | '.join(names)} | setting |"
+    head = f"| layer | guaranteed share of the prompt | {' | '.join(names)} | setting |"
     rows = [
         f"| `{layer}` | {percent} % | "
         + " | ".join(f"{total * percent // 100:,}" for total in totals)
