@@ -30,7 +30,7 @@ from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author, Labels
 from familiar_cli.writer import prompts as writer
 from familiar_cli.writer.gather import Gathered
-from familiar_cli.writer.grounds import Shown
+from familiar_cli.writer.grounds import ShownFile
 from familiar_cli.writer.roster import roster_of
 
 AT = datetime(2026, 4, 7, 18, tzinfo=UTC)
@@ -71,7 +71,7 @@ def prompts(name: str, words: str) -> dict[str, str]:
     talk = [turn(one, words), turn(two, words), turn(None, words)]
     lines = [writer.transcript_line(t, name, UTC, name, labels) for t in talk]
     roster = roster_of(talk, lambda _: (name,), labels=labels)
-    shown = Shown(name, words, "", words, whole=True)
+    shown = ShownFile(name, words, "", words, whole=True)
     passage = Passage(name, name, 1.0, 1.0, words, rel_path=name)
     asked = filter_prompt.Asked(name, 9, words, [passage], [name])
     chat = [

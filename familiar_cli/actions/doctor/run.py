@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.actions.doctor import familiar as its
 from familiar_cli.actions.doctor import journal as past
-from familiar_cli.actions.doctor import machine, model
+from familiar_cli.actions.doctor import machine, marks, model
 from familiar_cli.actions.doctor.types import Diagnosis, Patient, Result, fail
 from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
 from familiar_cli.config.load import load_config
@@ -25,6 +25,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "familiar": its.familiar,
     "settings": its.settings,
     "memory": its.memory,
+    "marks": marks.marks,
     "journal": past.journal,
     "people": its.people,
     "lock": its.lock,

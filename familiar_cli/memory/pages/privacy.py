@@ -22,6 +22,13 @@ _MARK: Final = r"<!-- private ([^\s<>]+) -->"
 _PRIVATE: Final = re.compile(_MARK)
 # Some programs end lines with a carriage return alone.
 _OPENING: Final = re.compile(rf"(?:^\ufeff?|\r) {{0,3}}(#{{1,6}})[ \t][^\r]*?{_MARK}")
+# A line that means to begin a private section, with whatever is left of its heading and its mark.
+_MEANT: Final = re.compile(
+    r"(?:^\ufeff?|\r) {0,3}(?:#{1,6}[ \t][^\r]*?<!--[ \t]*priv|#{1,6}[ \t]+In private:"
+    r"|#*[ \t]*In private:[^\r]*<!--)"
+)
+_USUAL_LEVEL: Final = 2
+_NOBODY: Final = "\0"  # no channel is called so
 _LABEL_CHARS: Final = 80
 
 
@@ -45,23 +52,33 @@ def visible_in(text: str, channel_id: str | None) -> str:
         text: Markdown.
         channel_id: Where it is to be shown; None: everywhere.
     """
-    if "<!-- private " not in text:
+    if not _may_hide(text):
         return text
     return "".join(line.text for line, owners in owned(text) if owners <= {channel_id})
 
 
+def _may_hide(text: str) -> bool:
+    return "<!--" in text or "In private:" in text
+
+
 def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
     """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
-    if "<!-- private " not in text:
+    if not _may_hide(text):
         return []
     return [(line.start, line.end) for line, owners in owned(text) if not owners <= {channel_id}]
+
+
+def is_damaged(line: str) -> bool:
+    """Return whether a line means to begin a private section, and does not say of which channel."""
+    return _MEANT.search(line) is not None and not _OPENING.search(line)
 
 
 def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
     """Yield each line with the private channels it belongs to; what has several is shown nowhere.
 
-    Where the structure is in doubt, a line stays private: only a heading without indent ends a
-    section, and one that is opened inside a code block goes on to the end.
+    Where the structure is in doubt, a line stays private: a heading whose mark is damaged keeps its
+    section from everybody, only a heading without indent ends a section, and one that is opened
+    inside a code block goes on to the end.
     """
     opened: list[tuple[int, frozenset[str]]] = []
     for line in scan(text):
@@ -70,6 +87,9 @@ def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
         if "<!-- private " in line.text and (marks := _OPENING.findall(line.text)):
             level = 0 if line.in_code else min(len(hashes) for hashes, _ in marks)
             opened.append((level, frozenset(_channel(mark) for _, mark in marks)))
+        elif is_damaged(line.text):
+            level = 0 if line.in_code else line.level or _USUAL_LEVEL
+            opened.append((level, frozenset({_NOBODY})))
         yield line, frozenset().union(*(owners for _, owners in opened))
 
 

@@ -1,0 +1,103 @@
+"""Look for what a person damaged of the parts of memory files that the program reads itself."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.doctor.types import Patient, Result, warn
+from familiar_cli.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST: Final = 20
+_MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know how it was."
+_COMMENT: Final = re.compile(r"<!--\s*([^\s<>-]*)[^\n]*?(?:-->|$)")
+_WHOLE: Final = {
+    "turns": re.compile(r"<!-- turns? [0-9]{1,19}(?:[-, ]+[0-9]{1,19})* -->"),
+    "private": re.compile(r"<!-- private [^\s<>]+ -->"),
+    "same": re.compile(r"<!-- same person as [^\s<>]{1,255} -->"),
+    "lorebook": re.compile(r"<!-- *lorebook entry [0-9a-f]{8,64} *-->"),
+    "from": re.compile(r"<!-- from [^<>]* -->"),
+}
+_ALIKE: Final = 0.75
+_RECORD: Final = re.compile(r"(?:made_by|sources|blocks)\b")
+_KEY: Final = re.compile(r"[\w-]+[ \t]*:")
+
+
+def marks(patient: Patient) -> Iterator[Result]:
+    """Look at front matter, records and comments; each that cannot be read is one finding."""
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    store = MemoryStore(patient.paths.memory)
+    found: list[str] = []
+    for entry in store.walk().files:
+        if entry.rel_path.lower().endswith((".md", ".markdown")):
+            try:
+                text = store.read_file(entry.rel_path)
+            except FamiliarError:
+                continue  # the memory's own check tells of it
+            found += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
+    for one in found[:_MOST]:
+        yield warn(one, _MEND)
+    if len(found) > _MOST:
+        yield warn(f"{len(found) - _MOST} more damaged marks", _MEND)
+
+
+def damage_in(text: str) -> list[tuple[int, str]]:
+    """Return the damaged machine parts of a file: the line of each, and what is wrong."""
+    return [*_front(text), *_comments(text)]
+
+
+def _front(text: str) -> Iterator[tuple[int, str]]:
+    from familiar_cli.consolidation.pages import read_page
+    from familiar_cli.markdown import split_front_matter, split_lines
+
+    lines = split_lines(text.removeprefix("\ufeff"))
+    if not lines or lines[0].strip() != "---":
+        return
+    head, _ = split_front_matter(text)
+    if head is None:
+        if len(lines) > 1 and _KEY.match(lines[1]):
+            yield 1, "front matter that no `---` ends; it is read as text"
+        return
+    ours = [n for n, line in enumerate(head.split("\n"), 2) if _RECORD.match(line)]
+    if ours and read_page(text).record is None:
+        yield (
+            ours[0],
+            "a record of sources that cannot be read; the file counts as yours",
+        )
+    elif not ours and (line := _bad_yaml(head)) is not None:
+        yield line, "front matter that is no YAML"
+
+
+def _bad_yaml(head: str) -> int | None:
+    import yaml
+
+    try:
+        yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        return 2 + (mark.line if mark else 0)
+    except (ValueError, RecursionError):  # such as a day that there is not
+        return 2
+    return None
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    from familiar_cli.markdown import scan
+    from familiar_cli.memory.pages.privacy import is_damaged
+
+    for line in scan(text):
+        if is_damaged(line.text):
+            yield line.number, "a private mark that cannot be read; its section is shown nowhere"
+            continue
+        for comment in () if line.in_code else _COMMENT.finditer(line.text):
+            kind = difflib.get_close_matches(comment[1], [*_WHOLE, "turn"], n=1, cutoff=_ALIKE)
+            whole = _WHOLE["turns" if kind == ["turn"] else kind[0]] if kind else None
+            if whole and kind != ["private"] and not whole.match(comment[0]):
+                yield line.number, f"a comment that cannot be read: {comment[0].strip()[:60]!r}"
