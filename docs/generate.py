@@ -74,7 +74,7 @@ def settings() -> str:
 
 LIBRARY = {
     "A conversation": """
-        Familiar Author Said Modality take_turn TurnResult assemble opening_of Trace
+        Familiar Author Said Modality take_turn TurnResult hear assemble opening_of Trace
     """,
     "The work after a reply": "begin_due_work DueWork Drained",
     "What is kept": "MemoryStore IndexingMemoryStore HistoryStore Turn",

@@ -28,6 +28,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Talk": {
         "ask": ("ask", "Say one thing and get one reply."),
+        "hear": ("hear", "Keep a message that wants no reply."),
         "chat": ("chat", "Talk, turn by turn."),
         "context": ("context", "Show what was sent to the model, and why."),
     },

@@ -13,6 +13,8 @@ FamiliarError (1, failed)
         ConflictError (conflict)            the file is not what the writer had read
         LockedError (locked)                another process holds the familiar
         BadInputError (bad_input)           a foreign file is not what it should be
+        ChannelBusyError (channel_busy)     another message of the channel is still being answered
+        AnsweredError (answered)            the turn has a reply already
     FetchError (1, fetch)               a model file could not be fetched from any source
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address
@@ -127,6 +129,18 @@ class BadInputError(RefusedError):
     """A foreign file is not what it claims to be."""
 
     code = "bad_input"
+
+
+class ChannelBusyError(RefusedError):
+    """Another message of the channel was being answered for longer than one waits."""
+
+    code = "channel_busy"
+
+
+class AnsweredError(RefusedError):
+    """A turn has a reply already, which `data` holds."""
+
+    code = "answered"
 
 
 class FetchError(FamiliarError):

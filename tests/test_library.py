@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -329,8 +330,12 @@ async def test_an_interrupted_turn_makes_nothing_due(ada, serve) -> None:
         assert familiar.jobs.names == ()
 
 
+IDS = count(1)
+
+
 def message(channel: str, user_id: str, name: str, text: str, *, to_me: bool = True) -> str:
     told = {"channel": channel, "user_id": user_id, "name": name, "text": text, "to_me": to_me}
+    told["id"] = str(next(IDS))
     return json.dumps(told) + "\n"
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.actions.kept_question import check_unanswered, kept_question
 from familiar_cli.actions.prompt import filters, pipeline, turn_setup
 from familiar_cli.clock import now
 from familiar_cli.context.off_record import OffRecord
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.turn import dry_run, request_for
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import ChannelBusyError, FamiliarError
 from familiar_cli.llm.slots import check_usable
+from familiar_cli.passes.exclusive import Waiting, exclusive
+from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from familiar_cli.actions.prompt import TurnSetup
     from familiar_cli.context.trace import Trace
@@ -37,6 +42,7 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
         UsageError: The greeting that was asked for cannot open the channel.
     """
     familiar.load_embedder()
+    said = kept_question(familiar, said)
     setup = _setup(familiar, said)
     made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
     assembled = await made_by.assemble(_request(familiar, said, setup))
@@ -73,6 +79,9 @@ async def take_turn(
 ) -> TurnResult:
     """Say something to the familiar and return its reply; both are kept, or nothing is.
 
+    A channel answers one message at a time: while a reply is being made there, by whichever
+    process, this waits, and other channels do not. Off the record nobody waits.
+
     When the task is cancelled, what came of the reply is kept, and `CancelledError` goes on. Of a
     turn off the record neither words nor traces are written anywhere.
 
@@ -81,27 +90,52 @@ async def take_turn(
         said: What is said.
         on_text: Given each piece of the reply as it comes.
         stream: Ask for the reply piece by piece.
-        on_wait: Told in one line before a busy server is asked again.
+        on_wait: Told in one line before a busy server is asked again, and when another message of
+            the channel is answered first.
         on_interrupted: Given what is kept of the turn when its task is cancelled; it is not called
             when nothing is.
 
     Raises:
         ConfigError: Something is missing to talk to the model; nothing was kept.
         LimitError: It is longer than a prompt may be; nothing was kept.
+        ChannelBusyError: Another message was being answered for too long; nothing was kept.
+        AnsweredError: The turn, or the message with that id, has a reply.
+        NotFoundError: There is no turn `said.reply_to`.
         ModelError: There is no whole reply; what was said is kept.
     """
     check_usable(familiar.slot())
     familiar.load_embedder()
-    setup = _setup(familiar, said)
-    runner, request = _runner(familiar, said, setup), _request(familiar, said, setup)
-    model = familiar.model(on_wait=on_wait)
-    try:
-        result = await runner.run(request, model, on_text, stream=stream)
-    except asyncio.CancelledError:
-        if on_interrupted and runner.interrupted:
-            on_interrupted(runner.interrupted)
-        raise
+    channel_id = kept_question(familiar, said).channel_id
+    alone = nullcontext() if said.off_record else _answering(familiar, channel_id, on_wait)
+    async with alone:
+        said = kept_question(familiar, said)
+        check_unanswered(familiar, said)
+        setup = _setup(familiar, said)
+        runner, request = _runner(familiar, said, setup), _request(familiar, said, setup)
+        model = familiar.model(on_wait=on_wait)
+        try:
+            result = await runner.run(request, model, on_text, stream=stream)
+        except asyncio.CancelledError:
+            if on_interrupted and runner.interrupted:
+                on_interrupted(runner.interrupted)
+            raise
     return result if said.off_record else _with_names(familiar, result)
+
+
+def _answering(
+    familiar: Familiar, channel_id: str, on_wait: Callable[[str], None] | None
+) -> AbstractAsyncContextManager[None]:
+    """Hold a channel while a message is answered there."""
+    where = one_line(repr(channel_id), 80).replace("{", "{{").replace("}", "}}")
+    waiting = Waiting(
+        notice=f"Waiting for {{who}}, which is replying in channel {where}.",
+        refused=f"Channel {where} is still busy with a reply by {{who}}; nothing was kept",
+        hint="Try again, or allow a longer wait with `familiar config set context.channel_wait_s`.",
+        error=ChannelBusyError,
+    )
+    wait_s = familiar.config.context.channel_wait_s
+    lock_path = familiar.paths.channel_lock(channel_id)
+    return exclusive(lock_path, wait_s, on_wait or (lambda _: None), waiting)
 
 
 def _setup(familiar: Familiar, said: Said) -> TurnSetup:
@@ -120,6 +154,7 @@ def _runner(familiar: Familiar, said: Said, setup: TurnSetup) -> TurnRunner:
         keep_traces=familiar.config.context.keep_traces,
         notice=notice,
         source=said.source,
+        message_id=said.message_id,
     )
 
 
@@ -136,12 +171,13 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
 
 
 def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest:
+    greets = setup.channel.greets if said.greeting is None else said.greeting != 0
     return request_for(
         said,
         familiar_id=familiar.paths.id,
         allowance=setup.allowance,
         history=familiar.history,
-        opening=setup.character.opening,
+        opening=setup.character.opening if greets else lambda *_: "",
         at=now(),
         name=setup.char,
         tier=setup.channel.tier,

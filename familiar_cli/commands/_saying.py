@@ -29,6 +29,13 @@ Greeting = Annotated[
         "--greeting", metavar="N", help="Which greeting opens a new conversation; 1 is the first."
     ),
 ]
+NoGreeting = Annotated[
+    bool, typer.Option("--no-greeting", help="Open a new conversation without a greeting.")
+]
+MessageId = Annotated[
+    str,
+    typer.Option("--id", metavar="ID", help="What the platform calls the message; kept only once."),
+]
 Tier = Annotated[
     int | None,
     typer.Option(
@@ -48,26 +55,32 @@ def said_as(
     channel: str,
     modality: str,
     *,
-    greeting: int | None,
-    tier: int | None,
-    off_record: bool,
+    greeting: int | None = None,
+    no_greeting: bool = False,
+    tier: int | None = None,
+    off_record: bool = False,
+    message_id: str = "",
 ) -> Said:
     """Return what these options say.
 
     Raises:
-        UsageError: `as_` names nobody.
+        UsageError: `as_` names nobody, or they contradict each other.
     """
     from familiar_cli.config.machine import who_speaks
     from familiar_cli.context.types import Modality, Said
+    from familiar_cli.errors import UsageError
 
+    if no_greeting and greeting is not None:
+        raise UsageError("--greeting and --no-greeting exclude each other")
     return Said(
         text,
         who_speaks(as_, name),
         channel,
         Modality(modality),
-        greeting,
+        0 if no_greeting else greeting,
         tier=tier,
         off_record=off_record,
+        message_id=message_id,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,9 @@ from familiar_cli.commands._saying import (
     Channel,
     Greeting,
     How,
+    MessageId,
     Name,
+    NoGreeting,
     Tier,
     reply_to,
     said_as,
@@ -39,14 +42,22 @@ app = App()
 def ask(
     ctx: typer.Context,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT|-", help="What you say; `-` reads standard input.")
-    ],
+        str | None, typer.Argument(metavar="TEXT|-", help="What you say; `-` reads standard input.")
+    ] = None,
     *,
     as_: As = None,
     name: Name = None,
     channel: Channel = "cli",
     modality: How = "text",
     greeting: Greeting = None,
+    no_greeting: NoGreeting = False,
+    message_id: MessageId = "",
+    again_for: Annotated[
+        int | None,
+        typer.Option(
+            "--reply-to", metavar="TURN", help="Reply to a kept turn that has no reply; no TEXT."
+        ),
+    ] = None,
     dry_run: DryRunUnasked = False,
     tier: Tier = None,
     off_record: Annotated[
@@ -55,11 +66,14 @@ def ask(
     no_stream: Annotated[
         bool, typer.Option("--no-stream", help="Print the reply when it is whole.")
     ] = False,
+    no_background: Annotated[
+        bool, typer.Option("--no-background", help="End with the reply, and leave other work.")
+    ] = False,
 ) -> None:
     """Say one thing and get one reply. The reply, and nothing else, goes to stdout.
 
     Now and then, when the reply is printed, older turns are summarised; Ctrl-C leaves that for
-    later.
+    later. A channel answers one message at a time; other channels do not wait.
 
     \b
     familiar ask "Do you remember the harbour?"
@@ -67,15 +81,41 @@ def ask(
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """
-    words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
     said = said_as(
-        words, as_, name, channel, modality, greeting=greeting, tier=tier, off_record=off_record
+        _words(text, again_for),
+        as_,
+        name,
+        channel,
+        modality,
+        greeting=greeting,
+        no_greeting=no_greeting,
+        tier=tier,
+        off_record=off_record,
+        message_id=message_id,
     )
+    said = replace(said, reply_to=again_for)
     with with_models(familiar_of(ctx)) as familiar:
         if dry_run:
             _show(output(ctx), familiar, said)
         else:
-            _take_turn(output(ctx), familiar, said, stream=not no_stream)
+            result = _take_turn(output(ctx), familiar, said, stream=not no_stream)
+            if not no_background:
+                _go_on(output(ctx), familiar, result)
+
+
+def _words(text: str | None, again_for: int | None) -> str:
+    from familiar_cli.errors import UsageError
+
+    if text is not None and again_for is not None:
+        raise UsageError(
+            f"Turn {again_for} has its words already, and TEXT was given, too",
+            hint=f"Run `familiar ask --reply-to {again_for}`.",
+        )
+    if text is None and again_for is None:
+        raise UsageError("Missing argument 'TEXT|-'", hint='Run `familiar ask "Hello"`.')
+    if text is None:
+        return ""
+    return text_or_stdin(text).rstrip("\r\n") if text == "-" else text
 
 
 def _show(out: Output, familiar: Familiar, said: Said) -> None:
@@ -89,9 +129,8 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
         out.warn(notice)
 
 
-def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> None:
+def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> TurnResult:
     from familiar_cli.errors import PartialError
-    from familiar_cli.ui.afterwards import begin, finish
     from familiar_cli.ui.reply import ReplyPrinter
 
     with ReplyPrinter(silent=out.as_json) as printer:
@@ -102,6 +141,13 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
         told = PartialError(f"Interrupted. {_what_is_kept(result)}")
         out.partial(result.to_json(), [told], lambda: None, exit_code=130)
     out.answer(result.to_json(), lambda: None)
+    return result
+
+
+def _go_on(out: Output, familiar: Familiar, result: TurnResult) -> None:
+    """Do what the turn has made due."""
+    from familiar_cli.ui.afterwards import begin, finish
+
     begin(out, familiar, result)
     finish(out, familiar)
 

@@ -14,6 +14,7 @@ from familiar_cli.commands._saying import (
     Greeting,
     How,
     Name,
+    NoGreeting,
     Tier,
     reply_to,
     said_as,
@@ -31,6 +32,7 @@ def chat(
     channel: Channel = "cli",
     modality: How = "text",
     greeting: Greeting = None,
+    no_greeting: NoGreeting = False,
     tier: Tier = None,
     off_record: Annotated[
         bool,
@@ -55,7 +57,15 @@ def chat(
     from familiar_cli.ui.lines import is_terminal
 
     said = said_as(
-        "", as_, name, channel, modality, greeting=greeting, tier=tier, off_record=off_record
+        "",
+        as_,
+        name,
+        channel,
+        modality,
+        greeting=greeting,
+        no_greeting=no_greeting,
+        tier=tier,
+        off_record=off_record,
     )
     out = output(ctx)
     with with_models(familiar_of(ctx)) as familiar:

@@ -48,6 +48,7 @@ class Channel:
         config: Its own file.
         mode: Its mode.
         context: What it is called.
+        greets: The character's greeting opens the conversation.
         recent_turns: Most recent turns in a prompt.
         tier: How much of the memory a prompt is made of.
         budget: The budget's settings; 0 is the mode's default.
@@ -61,6 +62,7 @@ class Channel:
     config: ChannelConfig
     mode: ChannelMode
     context: ChannelContext
+    greets: bool
     recent_turns: int
     tier: int
     budget: BudgetSettings
@@ -114,6 +116,7 @@ class _Merge:
             source = "channel" if key in self._own else "default"
             self._held.append(Held(key, getattr(self._config, key), source))
         config = self._config
+        greets = self._greeting() == "on"
         recent_turns = self._recent_turns()
         tier = self._tier()
         budget = self._section("budget")
@@ -124,6 +127,7 @@ class _Merge:
             config=config,
             mode=self._mode,
             context=ChannelContext(config.name or channel_id, config.kind, config.parent),
+            greets=greets,
             recent_turns=recent_turns,
             tier=tier,
             # Of the budget, the mode's default stays 0: the model may have a smaller one.
@@ -133,6 +137,15 @@ class _Merge:
             inject=self._inject(),
             held=tuple(self._held),
         )
+
+    def _greeting(self) -> str:
+        value, source = self._character.context.greeting, "default"
+        if "greeting" in self._everywhere.get("context", {}):
+            source = "character.toml"
+        if self._config.greeting != AUTO:
+            value, source = self._config.greeting, "channel"
+        self._held.append(Held("greeting", value, source))
+        return value
 
     def _recent_turns(self) -> int:
         value, source = MODES[self._mode].recent_turns, f"mode {self._mode}"

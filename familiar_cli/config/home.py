@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from familiar_cli.errors import ConfigError, NotFoundError, UsageError
@@ -74,6 +75,11 @@ class FamiliarPaths:
     def failures(self) -> Path:
         """One file for each background pass that failed and has not succeeded since."""
         return self.runs / "failed"
+
+    def channel_lock(self, channel_id: str) -> Path:
+        """Return the lock that whoever replies in a channel holds."""
+        digest = sha256(channel_id.encode("utf-8", errors="surrogatepass")).hexdigest()
+        return self.runs / "locks" / f"channel-{digest[:32]}.lock"
 
     @property
     def lock(self) -> Path:

@@ -121,6 +121,14 @@ class ContextSettings:
         "Where it does: in the chat, right before what you say, or at the start of the prompt",
         choices=TIME_PLACES,
     )
+    greeting: str = setting(
+        "on", "Whether the character's greeting opens a new conversation", choices=ON_OFF
+    )
+    channel_wait_s: float = setting(
+        300.0,
+        "Longest wait for the reply to another message of the same channel, in seconds",
+        minimum=0,
+    )
     provider_deadline_s: float = setting(
         2.0, "Longest time a source of context may take, in seconds", minimum=0.01
     )
@@ -373,6 +381,9 @@ class ChannelConfig:
     name: str = setting("", "What people call the channel; empty: its id")
     kind: str = setting("text", "What kind of channel it is", choices=KINDS)
     parent: str = setting("", "The channel that a thread or a post belongs to")
+    greeting: str = setting(
+        "auto", "Whether the greeting opens the conversation; auto: as everywhere", choices=SWITCH
+    )
     recent_turns: int = setting(0, "Most recent turns to show; 0: as everywhere", minimum=0)
     tier: int = setting(
         0,

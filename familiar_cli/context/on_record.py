@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.context.turn_runner import TurnResult, TurnRunner
 from familiar_cli.errors import FamiliarError
+from familiar_cli.history.messages import keep_once
+from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
 
 
 class OnRecord(TurnRunner):
@@ -33,6 +34,7 @@ class OnRecord(TurnRunner):
         keep_traces: How many records are kept; 0: all.
         notice: What the person should know in any case.
         source: Through what turns come.
+        message_id: What the platform calls what is said; empty: nobody knows.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class OnRecord(TurnRunner):
         keep_traces: int = 0,
         notice: str = "",
         source: str = "cli",
+        message_id: str = "",
     ) -> None:
         super().__init__(pipeline, notice=notice)
         self._history = history
@@ -51,22 +54,32 @@ class OnRecord(TurnRunner):
         self._keep_traces = keep_traces
         self._question: Turn | None = None
         self._source = source
+        self._message_id = message_id
 
     def _begin(self, request: ContextRequest, trace: Trace) -> None:
         if request.opening:
             self._history.begin(
                 request.channel_id, request.opening, at=request.at, modality=request.modality
             )
-        self._question = self._history.append(
-            request.channel_id,
-            "user",
-            request.utterance,
+        self._question = self._answered(request) or self._kept(request)
+        self._record(replace(trace, turn=self._question.id))
+
+    def _answered(self, request: ContextRequest) -> Turn | None:
+        return None if request.reply_to is None else self._history.turn(request.reply_to)
+
+    def _kept(self, request: ContextRequest) -> Turn:
+        question = Turn(
+            id=0,
+            channel_id=request.channel_id,
             author=request.author,
+            role="user",
+            content=request.utterance,
             at=request.at,
             modality=request.modality,
             source=self._source,
+            partial=False,
         )
-        self._record(replace(trace, turn=self._question.id))
+        return keep_once(self._history, question, self._message_id).turn
 
     def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         """Keep the reply, if there is one, and write the record."""
@@ -90,8 +103,9 @@ class OnRecord(TurnRunner):
                 "assistant",
                 text,
                 modality=question.modality,
-                source=question.source,
+                source=self._source,
                 partial=partial,
+                reply_to=question.id,
             )
         except FamiliarError as error:
             error.args = (f"The reply could not be kept. {error}",)

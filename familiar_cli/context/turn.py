@@ -11,6 +11,7 @@ from familiar_cli.context.telling import notices
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import UsageError
+from familiar_cli.history.arranging import in_pairs
 from familiar_cli.identity import Labels
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def request_for(
     Raises:
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
     """
-    _check(said)
-    recent = history.recent(said.channel_id, MOST_PENDING)
+    check_said(said)
+    recent = in_pairs(history.recent(said.channel_id, MOST_PENDING))
     last = recent[-1] if recent else None
     request = ContextRequest(
         familiar_id=familiar_id,
@@ -68,16 +69,17 @@ def request_for(
         budget_tokens=allowance.total,
         layer_tokens=allowance.layers,
         seed=f"{familiar_id}\n{said.channel_id}\n{last.id if last else 0}\n{said.text}",
-        pending_turns=_unanswered(recent),
+        pending_turns=_unanswered([turn for turn in recent if turn.id != said.reply_to]),
         tier=said.tier or tier,
         labels=labels_in(history, said.channel_id, name).joined(
             [said.author, *(turn.author for turn in recent)]
         ),
         off_record=said.off_record,
+        reply_to=said.reply_to,
     )
     if last is None:
         return replace(request, opening=opening(request, said.greeting))
-    if said.greeting is not None:
+    if said.greeting:
         raise UsageError(
             f"The conversation in channel {said.channel_id!r} has begun; no greeting can open it",
             hint="Begin another with `--channel NAME`.",
@@ -96,7 +98,12 @@ def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:
     return tuple(turn for turn in reversed(waiting) if turn.role == "user")
 
 
-def _check(said: Said) -> None:
+def check_said(said: Said) -> None:
+    """Make sure that there are words and a channel.
+
+    Raises:
+        UsageError: There are none, or no text could hold them.
+    """
     if not said.text.strip():
         raise UsageError("There is nothing to say: the text is empty", hint="Run `familiar chat`.")
     if not said.channel_id.strip():

@@ -111,11 +111,15 @@ class Said:
         channel_id: Where.
         modality: How.
         greeting: Which greeting opens a channel that has no turns yet: 1 is the card's first
-            message, the alternatives follow; None: the first there is.
+            message, the alternatives follow; 0: none; None: the first there is, unless the
+            channel's settings want none.
         source: Through what it came, e.g. `cli`.
         off_record: Nothing of this turn is kept.
         remembered: What was said off the record just before, oldest first.
         tier: How much of the memory the prompt is made of; None: as the channel has it.
+        message_id: What the platform calls the message. One that is kept already is not added
+            again, but answered if it has no reply.
+        reply_to: A kept turn that is to be answered. Then its words, author and channel count.
     """
 
     text: str
@@ -127,6 +131,8 @@ class Said:
     off_record: bool = False
     remembered: tuple[Spoken, ...] = ()
     tier: int | None = None
+    message_id: str = ""
+    reply_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ class ContextRequest:
         tier: How much of the memory it is made of; see `context.tiers`.
         off_record: Nothing of this turn is kept.
         labels: What people are called in the prompt.
+        reply_to: The turn of the history that is answered; None: what was said is not there yet.
         side_calls: Here is written down whichever other models are asked on the way.
     """
 
@@ -170,6 +177,7 @@ class ContextRequest:
     tier: int = DEFAULT_TIER
     off_record: bool = False
     labels: Labels = NO_LABELS
+    reply_to: int | None = None
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
 

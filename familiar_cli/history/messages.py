@@ -113,8 +113,8 @@ def of_id(history: HistoryStore, channel_id: str, message_id: str) -> Turn | Non
         return find(connection, channel_id, message_id) if connection else None
 
 
-def hear(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
-    """Keep a message that wants no reply; one whose id is there already is not added again.
+def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
+    """Write a message down, unless the channel has one with that id already.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.

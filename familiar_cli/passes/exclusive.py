@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import LockedError
+from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.memory.store.lock import held, holder
 
 if TYPE_CHECKING:
@@ -18,9 +19,29 @@ if TYPE_CHECKING:
 _STEP_S: Final = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What somebody who waits is told; `{who}` is whom they wait for.
+
+    Args:
+        notice: Told once, when the wait begins.
+        refused: The error when it was too long.
+        hint: What to do then.
+        error: The kind of that error.
+    """
+
+    notice: str = "Waiting for {who}, which is writing memory."
+    refused: str = "Memory is being written by {who}; this pass did not begin"
+    hint: str = "Try again when it has ended; no turn is lost."
+    error: type[FamiliarError] = LockedError
+
+
 @asynccontextmanager
 async def exclusive(
-    lock_path: Path, wait_s: float, on_wait: Callable[[str], None] = lambda _: None
+    lock_path: Path,
+    wait_s: float,
+    on_wait: Callable[[str], None] = lambda _: None,
+    waiting: Waiting = Waiting(),  # frozen
 ) -> AsyncIterator[None]:
     """Hold the lock at `lock_path`. A crash of the holder frees it.
 
@@ -28,12 +49,13 @@ async def exclusive(
         lock_path: The lock file.
         wait_s: The longest wait.
         on_wait: Told once, who is waited for.
+        waiting: The words for that.
 
     Raises:
-        LockedError: Another pass held it for longer than `wait_s`.
+        LockedError: Another pass held it for longer than `wait_s`; or `waiting.error`.
         FamiliarError: The lock file cannot be made.
     """
-    lock = await _acquired(lock_path, wait_s, on_wait)
+    lock = await _acquired(lock_path, wait_s, on_wait, waiting)
     try:
         yield
     finally:
@@ -41,7 +63,7 @@ async def exclusive(
 
 
 async def _acquired(
-    lock_path: Path, wait_s: float, on_wait: Callable[[str], None]
+    lock_path: Path, wait_s: float, on_wait: Callable[[str], None], waiting: Waiting
 ) -> AbstractContextManager[None]:
     until = stopwatch_s() + wait_s
     notified = False
@@ -52,12 +74,10 @@ async def _acquired(
         except LockedError as error:
             who = holder(lock_path) or "another process"
             if stopwatch_s() >= until:
-                raise LockedError(
-                    f"Memory is being written by {who}; this pass did not begin",
-                    hint="Try again when it has ended; no turn is lost.",
-                ) from error
+                told = waiting.refused.format(who=who)
+                raise waiting.error(told, hint=waiting.hint) from error
             if not notified:
-                on_wait(f"Waiting for {who}, which is writing memory.")
+                on_wait(waiting.notice.format(who=who))
                 notified = True
         else:
             return lock

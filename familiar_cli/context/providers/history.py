@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.elsewhere import LOOK_BACK_TURNS, meanwhile
 from familiar_cli.context.steps import first_kept
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.history.arranging import in_pairs
 from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.jobs import in_thread
 
@@ -77,12 +78,13 @@ class HistoryProvider:
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the summaries, the newest turns of the channel, and what was said elsewhere.
 
-        Turns stand oldest first; a new channel has its greeting.
+        Turns stand oldest first, each reply after what it replies to; a new channel has its
+        greeting.
         """
         return await in_thread(partial(self._read, request))
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
-        turns = self._window(request)
+        turns = in_pairs(self._window(request))
         pieces = [_turn(turn) for turn in turns if turn.content.strip()]
         if not turns and request.opening:
             pieces = [_piece("assistant", request.opening, GREETING_SOURCE)]
@@ -99,6 +101,7 @@ class HistoryProvider:
         """Return the turns that may be shown; when there are more, old ones go several at once."""
         most = self._recent_turns
         turns = self._store.recent(request.channel_id, most + 1 if most else 0, request.before_id)
+        turns = [turn for turn in turns if turn.id != request.reply_to]
         if len(turns) <= most:
             return turns
         newest = turns[1:]

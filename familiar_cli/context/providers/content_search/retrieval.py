@@ -344,8 +344,7 @@ class Retrieval:
             if room < 0:
                 break
             shown.add(turn.id)
-        if request.before_id is not None:
-            shown.add(request.before_id)
+        shown.update(id_ for id_ in (request.before_id, request.reply_to) if id_ is not None)
         return frozenset(shown)
 
     def _room(self, request: ContextRequest) -> int:

@@ -1,0 +1,64 @@
+"""`familiar hear`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, moment_of, output, text_or_stdin
+from familiar_cli.commands._saying import As, Channel, How, MessageId, Name, said_as
+
+app = App()
+
+
+@app.command()
+def hear(
+    ctx: typer.Context,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT|-", help="What was said; `-` reads standard input.")
+    ],
+    *,
+    as_: As = None,
+    name: Name = None,
+    channel: Channel = "cli",
+    modality: How = "text",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="When it was said; default: now.")
+    ] = None,
+    message_id: MessageId = "",
+) -> None:
+    """Keep a message that wants no reply. The familiar sees it when it is next asked.
+
+    It never waits for a reply. The same `--id` again in the same channel adds nothing.
+
+    \b
+    familiar hear "I will be late." --as discord:7 --name Bo
+    familiar hear - --channel general --id 1184 < message.txt
+    familiar hear "Hi" --at 2026-01-31T12:00:00Z
+    """
+    from familiar_cli.actions.hear import hear
+    from familiar_cli.clock import iso
+    from familiar_cli.errors import PartialError
+
+    words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
+    said = said_as(words, as_, name, channel, modality, message_id=message_id)
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        heard = hear(familiar, said, moment_of(familiar, at))
+    turn = heard.turn
+    data = {
+        "turn": turn.id,
+        "channel": turn.channel_id,
+        "at": iso(turn.at),
+        "is_new": heard.is_new,
+    }
+    told = f"{'Kept' if heard.is_new else 'Already kept'} as turn {turn.id}\n"
+    if turn.content != words:
+        changed = PartialError(
+            f"Message {message_id!r} was changed since it was kept as turn {turn.id}; the words of "
+            "then stay",
+            hint="Turns are never rewritten. Say what is new under an id of its own.",
+        )
+        out.partial(data, [changed], told)
+    out.answer(data, told)
