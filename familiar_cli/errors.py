@@ -3,6 +3,7 @@
 FamiliarError (1, failed)
     UsageError (2, usage)               the command line makes no sense
     ConfigError (3, configuration)      a setting is wrong, missing or unreadable
+        CharacterUnreadableError (character_unreadable)   a file of the character cannot be used
     NotFoundError (4, not_found)        nothing answers to that name
     RefusedError (5, refused)           a rule said no; nothing was changed
         UnsafePathError (unsafe_path)       a path leaves the memory, or no system could hold it
@@ -67,6 +68,12 @@ class ConfigError(FamiliarError):
 
     exit_code = 3
     code = "configuration"
+
+
+class CharacterUnreadableError(ConfigError):
+    """A file of the character is there and cannot be used; nothing was sent or kept."""
+
+    code = "character_unreadable"
 
 
 class NotFoundError(FamiliarError):

@@ -69,11 +69,9 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     """
     channel, set_to = familiar.channel(channel_id, modality), familiar.config
     character = CharacterProvider(
-        familiar.memory,
         familiar.character(),
         system_prompt=set_to.system_prompt,
         user_name=set_to.user_name,
-        deadline_s=set_to.context.provider_deadline_s,
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)

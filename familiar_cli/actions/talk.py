@@ -96,7 +96,8 @@ async def take_turn(
             when nothing is.
 
     Raises:
-        ConfigError: Something is missing to talk to the model; nothing was kept.
+        ConfigError: Something is missing to talk to the model, or a file of the character cannot
+            be used; nothing was kept.
         LimitError: It is longer than a prompt may be; nothing was kept.
         ChannelBusyError: Another message was being answered for too long; nothing was kept.
         AnsweredError: The turn, or the message with that id, has a reply.
@@ -139,7 +140,9 @@ def _answering(
 
 
 def _setup(familiar: Familiar, said: Said) -> TurnSetup:
-    return turn_setup(familiar, said.channel_id, str(said.modality))
+    setup = turn_setup(familiar, said.channel_id, str(said.modality))
+    setup.character.character.check_readable()
+    return setup
 
 
 def _runner(familiar: Familiar, said: Said, setup: TurnSetup) -> TurnRunner:

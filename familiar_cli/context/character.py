@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError
 from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.memory.pages.self_files import SELF_FILES, field_text
+from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, field_text
 from familiar_cli.text import one_line, str_or_empty
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from familiar_cli.context.types import Role
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryFile
@@ -61,7 +63,8 @@ class Character:
         alternate_greetings: What may take the first message's place.
         depth_prompt: What stands between the turns of the chat.
         problems: Files that could not be used, and why.
-        origins: The file of each field in `texts`, and of the card by its path.
+        origins: The file of each field in `texts`; of the card and the tiers by their paths.
+        tiers_note: What a persona says of its tiers.
     """
 
     name: str
@@ -70,6 +73,20 @@ class Character:
     depth_prompt: DepthPrompt | None = None
     problems: dict[str, str] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
+    tiers_note: str = ""
+
+    def check_readable(self) -> None:
+        """Raise `CharacterUnreadableError` when a file of the character cannot be used."""
+        if not self.problems:
+            return
+        rel_path, why = next(iter(self.problems.items()))
+        more = len(self.problems) - 1
+        raise CharacterUnreadableError(
+            f"The character cannot be read: {rel_path}: {why}"
+            f"{f' (and {more} more)' if more else ''}; nothing was sent or kept",
+            hint=f"Mend or delete {rel_path!r} in the memory directory; `familiar memory log"
+            f" {rel_path}` shows its past, `familiar memory restore` brings it back.",
+        )
 
     @property
     def greetings(self) -> tuple[str, ...]:
@@ -94,9 +111,10 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
             texts[entry.field] = text = field_text(file.text)
             first_line = 1 + file.text.count("\n", 0, len(file.text) - len(text))
             origins[entry.field] = Origin(file.rel_path, file.sha256, first_line)
-    stored = _read(store, CARD_JSON, problems)
-    if stored is not None:
-        origins[CARD_JSON] = Origin(CARD_JSON, stored.sha256)
+    stored, tiers = (_read(store, path, problems) for path in (CARD_JSON, TIERS_NOTE))
+    for file in (stored, tiers):
+        if file is not None:
+            origins[file.rel_path] = Origin(file.rel_path, file.sha256)
     card = _card(stored.text if stored else None, problems)
     known = (
         name,
@@ -111,6 +129,7 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
         depth_prompt=_depth_prompt(card.get("extensions")),
         problems=problems,
         origins=origins,
+        tiers_note=tiers.text.strip() if tiers else "",
     )
 
 
@@ -118,10 +137,20 @@ def _read(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> Memory
     try:
         return store.read(rel_path)
     except NotFoundError:
+        path = store.root / rel_path
+        there = next((p for p in (path.parent, path) if _is_odd(p, path)), None)
+        if there is not None:
+            rel = there.relative_to(store.root).as_posix()
+            problems[rel] = f"{rel!r} is no {'file' if there == path else 'directory'}"
         return None
     except FamiliarError as error:
         problems[rel_path] = str(error)
         return None
+
+
+def _is_odd(path: Path, file: Path) -> bool:
+    """Tell whether something is at `path` that is neither the file nor a directory on its way."""
+    return (path.is_symlink() or path.exists()) and (path == file or not path.is_dir())
 
 
 def _card(text: str | None, problems: dict[str, str]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.types import ExampleLine, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from familiar_cli.context.macros import Macros
 
 _START: Final = re.compile(r"^[ \t]*<START>[ \t]*", re.IGNORECASE | re.MULTILINE)
@@ -27,33 +29,35 @@ def example_blocks(text: str, macros: Macros) -> list[tuple[ExampleLine, ...]]:
 
 def numbered_blocks(
     text: str, macros: Macros
-) -> list[tuple[tuple[int, int], tuple[ExampleLine, ...]]]:
-    """Return the same blocks, each with its first and last line in `text`, counted from 1."""
-    starts = [0, *(mark.end() for mark in _START.finditer(text))]
-    ends = [*(mark.start() for mark in _START.finditer(text)), len(text)]
-    found = []
-    for start, end in zip(starts, ends, strict=True):
-        block = _lines(text[start:end], macros)
-        if block:
-            found.append((_span(text, start, end), block))
-    return found
-
-
-def _span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the lines of `text[start:end]` without the white space around it."""
-    inner = text[start:end]
-    first = start + len(inner) - len(inner.lstrip())
-    last = start + len(inner.rstrip())
-    return (text.count("\n", 0, first) + 1, text.count("\n", 0, last) + 1)
-
-
-def _lines(block: str, macros: Macros) -> tuple[ExampleLine, ...]:
-    prefix = re.compile(
+) -> Iterator[tuple[tuple[int, int], tuple[ExampleLine, ...]]]:
+    """Yield the same blocks, each with its first and last line in `text`, counted from 1."""
+    speaker = re.compile(
         rf"^[ \t]*(?:(?P<user>{_USER}|{re.escape(macros.user)})"
         rf"|(?P<char>{_CHAR}|{re.escape(macros.char)}))[ \t]*:[ \t]*",
         re.IGNORECASE | re.MULTILINE,
     )
-    found = list(prefix.finditer(block))
+    line = at = 0  # so many lines end before the character `at`
+    for raw, start in _parts(text):
+        block = _lines(raw, speaker, macros)
+        if not block:
+            continue
+        begin, end = start + len(raw) - len(raw.lstrip()), start + len(raw.rstrip())
+        first = line + text.count("\n", at, begin)
+        line, at = first + text.count("\n", begin, end), end
+        yield (first + 1, line + 1), block
+
+
+def _parts(text: str) -> Iterator[tuple[str, int]]:
+    """Yield what stands between the `<START>` marks, and where it begins."""
+    start = 0
+    for mark in _START.finditer(text):
+        yield text[start : mark.start()], start
+        start = mark.end()
+    yield text[start:], start
+
+
+def _lines(block: str, speaker: re.Pattern[str], macros: Macros) -> tuple[ExampleLine, ...]:
+    found = list(speaker.finditer(block))
     ends = [match.start() for match in found[1:]] + [len(block)]
     lines = [ExampleLine("system", block[: found[0].start()] if found else block)]
     for match, end in zip(found, ends, strict=False):

@@ -184,6 +184,13 @@ class ContextPipeline:
                 for p in self.providers
             ]
         results = [task.result() for task in tasks]
+        for provider, (pieces, report) in zip(self.providers, results, strict=True):
+            if pieces is None and provider.deadline_s is None:
+                raise FamiliarError(
+                    f"No prompt is made without the {report.name}, which failed: {report.reason};"
+                    " nothing was sent or kept",
+                    hint="Run `familiar doctor`.",
+                )
         offered = [piece for pieces, _ in results for piece in pieces or ()]
         return offered, [report for _, report in results]
 
@@ -205,7 +212,7 @@ async def _offers(provider: ContextProvider, request: ContextRequest) -> Sequenc
 
 
 async def _within(
-    name: str, deadline_s: float, work: Coroutine[object, object, T]
+    name: str, deadline_s: float | None, work: Coroutine[object, object, T]
 ) -> tuple[T | None, Report]:
     """Return what `work` gives and how it went; None when it fails or is late.
 
@@ -220,15 +227,16 @@ async def _within(
         if not task.done():
             _abandon(task)
     elapsed_ms = _ms_since(start)
+    within_s = deadline_s or 0.0
     if not task.done():
-        late = Report(name, "late", elapsed_ms, f"no answer within {deadline_s:g} s", deadline_s)
+        late = Report(name, "late", elapsed_ms, f"no answer within {within_s:g} s", within_s)
         return None, late
     error = asyncio.CancelledError("it gave up") if task.cancelled() else task.exception()
     if error is not None:
         words = str(error) if isinstance(error, FamiliarError) else ""
         reason = one_line(words or f"{type(error).__name__}: {error}", 300)
-        return None, Report(name, "failed", elapsed_ms, reason, deadline_s)
-    return task.result(), Report(name, "answered", elapsed_ms, "", deadline_s)
+        return None, Report(name, "failed", elapsed_ms, reason, within_s)
+    return task.result(), Report(name, "answered", elapsed_ms, "", within_s)
 
 
 def _abandon(task: asyncio.Future[T]) -> None:

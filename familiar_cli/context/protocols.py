@@ -23,8 +23,8 @@ class ContextProvider(Protocol):
         """What it is called in a trace."""
 
     @property
-    def deadline_s(self) -> float:
-        """How long it may take before the prompt is made without it."""
+    def deadline_s(self) -> float | None:
+        """How long it may take before the prompt is made without it; None: it never is."""
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
         """Return what it offers, in the order in which equals are to stand."""

@@ -47,7 +47,7 @@ def request(author=None, **more) -> ContextRequest:
 
 def provider(store, *, name="", **more) -> CharacterProvider:
     character = read_character(store, name=name, fallback_name="aria")
-    return CharacterProvider(store, character, system_prompt=GLOBAL, **more)
+    return CharacterProvider(character, system_prompt=GLOBAL, **more)
 
 
 def offered(store, author=None, **more):

@@ -55,7 +55,7 @@ def pipeline(store, tmp_path, recent_turns):
     beyond = Beyond(Summaries(store), frozenset, "#{}".format, 3)
     character = read_character(memory, name="", fallback_name="aria")
     parts = [
-        CharacterProvider(memory, character, system_prompt="Write {{char}}'s reply to {{user}}."),
+        CharacterProvider(character, system_prompt="Write {{char}}'s reply to {{user}}."),
         NotesProvider(NoteSettings(text="Be brief."), {}, lambda _: Macros("A", "B"), store),
         HistoryProvider(store, recent_turns=recent_turns, beyond=beyond),
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.examples import numbered_blocks
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
@@ -15,9 +17,10 @@ from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from familiar_cli.context.character import Character
     from familiar_cli.context.types import ContextRequest, Subject
-    from familiar_cli.memory.store.store import MemoryStore
 
 # The card's own place among the priorities; see docs/reference/placement-and-budgets.md.
 MAIN: Final = 100
@@ -35,28 +38,23 @@ class CharacterProvider:
     """Offers the main instruction and the character.
 
     Args:
-        store: The memory.
         character: The character, as its files are at the beginning of the turn.
         system_prompt: The main instruction; a card's own takes its place or includes it.
         user_name: What `{{user}}` becomes when the speaker has no name.
-        deadline_s: How long it may take.
     """
 
     name: Final = "character"
+    deadline_s: Final = None
     looks_at: Final = f"the character's own files: {SELF_DIR}/<field>.md and {CARD_JSON}"
 
     def __init__(
         self,
-        store: MemoryStore,
         character: Character,
         *,
         system_prompt: str,
         user_name: str = "User",
-        deadline_s: float = 2.0,
     ) -> None:
-        self.deadline_s = deadline_s
         self.character = character
-        self._store = store
         self._system_prompt = system_prompt
         self._user_name = user_name
 
@@ -70,7 +68,7 @@ class CharacterProvider:
             *_problems(character),
             self._main(character, macros, request.tier),
             *_fields(character, macros),
-            *_examples(character, macros),
+            *_examples(character, macros, request.budget_tokens),
             *_depth_prompt(character, macros),
             *_post_history(character, macros),
             *self._tiers_note(request.tier),
@@ -116,19 +114,18 @@ class CharacterProvider:
 
     def _tiers_note(self, tier: int) -> list[Contribution]:
         """Return what a persona says of its tiers, where it was imported with one."""
-        if tier < DEEP or not self._store.exists(TIERS_NOTE):
+        if tier < DEEP or not self.character.tiers_note:
             return []
-        file = self._store.read_head(TIERS_NOTE, self._store.limits.max_file_bytes)
         piece = Contribution(
             layer=Layer.character,
             priority=TIERS_TEXT,
-            text=file.text.strip(),
+            text=self.character.tiers_note,
             source="character.tiers",
             place=Place.scenario,
             rel_path=TIERS_NOTE,
-            sha256=file.sha256,
+            sha256=self.character.origins[TIERS_NOTE].sha256,
         )
-        return [piece] if piece.text else []
+        return [piece]
 
     def _main(self, character: Character, macros: Macros, tier: int) -> Contribution:
         own = character.texts.get("system_prompt", "")
@@ -164,9 +161,11 @@ def _fields(character: Character, macros: Macros) -> list[Contribution]:
     ]
 
 
-def _examples(character: Character, macros: Macros) -> list[Contribution]:
-    return [
-        Contribution(
+def _examples(character: Character, macros: Macros, budget_tokens: int) -> Iterator[Contribution]:
+    """Yield each example; one note for all those after as many as a prompt could ever hold."""
+    left = budget_tokens
+    for lines, block in numbered_blocks(character.texts.get("mes_example", ""), macros):
+        piece = Contribution(
             layer=Layer.character,
             priority=EXAMPLES,
             text="\n".join(f"{line.role}: {line.text}" for line in block),
@@ -176,8 +175,12 @@ def _examples(character: Character, macros: Macros) -> list[Contribution]:
             dialogue=block,
             **_from(character, "mes_example", lines),
         )
-        for lines, block in numbered_blocks(character.texts.get("mes_example", ""), macros)
-    ]
+        if left <= 0:
+            why = "left out with all that follow: no prompt has room for so many examples"
+            yield replace(piece, text="", dialogue=(), remark=why)
+            return
+        yield piece
+        left -= MESSAGE_TOKENS * (1 + len(block))
 
 
 def _depth_prompt(character: Character, macros: Macros) -> list[Contribution]:
