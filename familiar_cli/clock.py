@@ -42,6 +42,19 @@ def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
         return far.replace(tzinfo=UTC)
 
 
+def to_zone(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return a moment as clocks show it there; in UTC where their calendar ends before it.
+
+    Args:
+        moment: A moment with a timezone.
+        zone: The timezone; None: the system's.
+    """
+    try:
+        return moment.astimezone(zone)
+    except (OverflowError, ValueError, OSError):
+        return moment.astimezone(UTC)
+
+
 def iso(moment: datetime) -> str:
     """Return `moment` as `2026-01-31T23:59:59.123Z`, which sorts as it happened."""
     return to_ms(moment).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

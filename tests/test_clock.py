@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.clock import iso, now, parse_iso, stopwatch_s, to_ms
+from familiar_cli.clock import iso, now, parse_iso, stopwatch_s, to_ms, to_zone
 
 zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
 moments = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=zones)  # noqa: DTZ001
@@ -52,3 +52,9 @@ def test_a_text_that_is_no_time_is_refused() -> None:
 
 def test_a_stopwatch_never_goes_back() -> None:
     assert stopwatch_s() <= stopwatch_s()
+
+
+@pytest.mark.parametrize("zone", [timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))])
+@pytest.mark.parametrize("far", [datetime.min, datetime.max])  # noqa: DTZ901
+def test_a_moment_at_the_end_of_the_calendar_is_shown_in_some_zone(zone, far) -> None:
+    assert to_zone(far.replace(tzinfo=UTC), zone) == far.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.clock import iso, now
+from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.reading import quotes_private
@@ -175,7 +175,7 @@ class _Days:
         except FamiliarError as error:
             self.skipped = (Skipped(self._familiar.history.path.name, str(error)),)
             return None
-        return turn.at.astimezone(self._familiar.zone).date() if turn else None
+        return to_zone(turn.at, self._familiar.zone).date() if turn else None
 
 
 def plan_of(finding: Finding) -> ReviewPlan | None:

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
+from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
 from familiar_cli.when import day_words
 
@@ -34,6 +35,8 @@ _LAST_YEAR: Final = 9998
 _REMEMBERED: Final = 16_384  # days of many years
 _DECEMBER: Final = 12
 _WEEK: Final = timedelta(days=7)
+_FIRST_DAY: Final = date(2, 1, 1)
+_LAST_DAY: Final = date(9998, 12, 31)
 _DAY: Final = timedelta(days=1)
 _THURSDAY: Final = timedelta(days=3)
 
@@ -194,8 +197,11 @@ def end_of(day: date, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> da
         zone: The person's timezone; None: the system's.
         cutoff_hour: When the night ends, 0 to 12.
     """
-    wall = datetime.combine(day + _DAY, time(cutoff_hour), zone)
-    return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    try:
+        wall = datetime.combine(day + _DAY, time(cutoff_hour), zone)
+        return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    except OverflowError:  # the calendar ends before that, or begins after it
+        return datetime.combine(day, time(cutoff_hour), UTC)
 
 
 def is_over(
@@ -206,11 +212,14 @@ def is_over(
 
 
 def day_at(now: datetime, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> date:
-    """Return the day that a moment belongs to; the night belongs to the day before it."""
-    day = now.astimezone(zone).date()
-    while now >= end_of(day, zone, cutoff_hour):
+    """Return the day that a moment belongs to; the night belongs to the day before it.
+
+    It is a day whose week, month and year are whole: none of the first or last year there is.
+    """
+    day = min(max(to_zone(now, zone).date(), _FIRST_DAY), _LAST_DAY)
+    while day < _LAST_DAY and now >= end_of(day, zone, cutoff_hour):
         day += _DAY
-    while now < end_of(day - _DAY, zone, cutoff_hour):
+    while day > _FIRST_DAY and now < end_of(day - _DAY, zone, cutoff_hour):
         day -= _DAY
     return day
 

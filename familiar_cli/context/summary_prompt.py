@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import to_zone
 from familiar_cli.text import framed, sha256_of
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def turn_text(
 ) -> str:
     """Return a turn as one paragraph: when, where, who, and the words."""
     who = framed(name) if turn.role == "assistant" else _who(turn, labels)
-    when = turn.at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+    when = to_zone(turn.at, zone).strftime("%Y-%m-%d %H:%M")
     words = "\n  ".join(turn.content.strip().splitlines())
     broken_off = " (broken off)" if turn.partial else ""
     return f"[{when}] {framed(label(turn.channel_id))}, {who}: {words}{broken_off}"

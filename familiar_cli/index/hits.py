@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.clock import now
+from familiar_cli.clock import now, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
 from familiar_cli.index.dates import last_day
@@ -146,7 +146,7 @@ def age_days(day: str, mtime_ns: int, today: datetime) -> float:
 def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
     """Return the day of a file's time in a timezone, as `2026-01-31`; None: the system's."""
     try:
-        return datetime.fromtimestamp(mtime_ns / 1e9, UTC).astimezone(zone).date().isoformat()
+        return to_zone(datetime.fromtimestamp(mtime_ns / 1e9, UTC), zone).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return now().date().isoformat()
 

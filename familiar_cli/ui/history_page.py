@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group
 
-from familiar_cli.clock import iso
+from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.marks import marks
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, indented, plain
@@ -210,8 +210,8 @@ def _turn_data(kept: Kept) -> dict[str, Any]:
 
 
 def _day(at: datetime, zone: tzinfo | None) -> str:
-    return at.astimezone(zone).strftime("%Y-%m-%d")
+    return to_zone(at, zone).strftime("%Y-%m-%d")
 
 
 def _time(at: datetime, zone: tzinfo | None) -> str:
-    return at.astimezone(zone).strftime("%H:%M")
+    return to_zone(at, zone).strftime("%H:%M")

@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from familiar_cli.clock import parse_iso
+from familiar_cli.clock import parse_iso, to_zone
 from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def local(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool =
         return ""
     try:
         at = parse_iso(moment) if isinstance(moment, str) else moment
-        return at.astimezone(zone).strftime(shape)
+        return to_zone(at, zone).strftime(shape)
     except (ValueError, OverflowError):
         return str(moment)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import to_zone
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.text import framed, unfenced
 
@@ -106,7 +107,7 @@ def transcript_line(
     """Return one turn as the model reads it: its number, when, who, and the words."""
     who = framed(name) if turn.role == "assistant" else "(system)"
     who = labels.of(turn.author) if turn.author else who
-    at = f"{turn.at.astimezone(zone):%Y-%m-%d %H:%M}"
+    at = f"{to_zone(turn.at, zone):%Y-%m-%d %H:%M}"
     where = f" {framed(channel)}" if channel else ""
     words = "\n    ".join(unfenced(turn.content).splitlines())
     broken = " (broken off)" if turn.partial else ""

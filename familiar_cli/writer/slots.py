@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import to_zone
 from familiar_cli.memory.layout import SESSIONS_DIR
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def slot_of(at: datetime, zone: tzinfo | None) -> str:
         at: A moment with a timezone.
         zone: The familiar's timezone; None is the system's.
     """
-    local = at.astimezone(zone)
+    local = to_zone(at, zone)
     return f"{local:%Y-%m-%d}-{PARTS[local.hour // _HOURS]}"
 
 

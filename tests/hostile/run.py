@@ -2,6 +2,8 @@
 
     python -m tests.hostile.run --cases 200000 --seed 7
     python -m tests.hostile.run --seconds 60 --only card,tree
+    python -m tests.hostile.run --seconds 60 --only card --record
+    python -m tests.hostile.run --table
     python -m tests.hostile.run --server
 
 A case is made of its seed and its number alone, so each can be had again: `--from N --cases 1`.
@@ -29,7 +31,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError
-from tests.hostile import server_run
+from tests.hostile import server_run, table
 from tests.hostile.targets import TARGETS, World, empty
 
 if TYPE_CHECKING:
@@ -166,6 +168,9 @@ def _main() -> int:
     asked = _arguments()
     if asked.server:
         return server_run.main(asked.only)
+    if asked.table:
+        print(table.table())
+        return 0
     os.environ["FAMILIAR_OFFLINE"] = "1"
     os.environ["FAMILIAR_CACHE"] = "/nonexistent"
     sys.setrecursionlimit(1000)
@@ -173,6 +178,8 @@ def _main() -> int:
     numbers = range(asked.start, asked.start + asked.cases)
     begun = time.monotonic()
     tally = run(numbers, asked.seed, names, asked.seconds)
+    if asked.record:
+        table.keep(tally, asked.seed)
     for failure in tally.failures:
         print(failure, flush=True)
         if asked.keep:
@@ -197,6 +204,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--only", help=f"some of {','.join(TARGETS)}")
     parser.add_argument("--server", action="store_true", help="model servers that mean harm")
+    parser.add_argument("--table", action="store_true", help="print what the last runs counted")
+    parser.add_argument("--record", action="store_true", help="count this run in the table")
     parser.add_argument("--keep", type=Path, help="where inputs of failed cases go")
     return parser.parse_args()
 

@@ -86,10 +86,11 @@ class World:
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of input: how to make a bad one, and what to do with it."""
+    """One kind of input: how to make a bad one, what to do with it, and what it is in words."""
 
     make: Callable[[Random, World], bytes]
     use: Callable[[bytes, Random, World], None]
+    what: str = ""
 
 
 def empty(directory: Path) -> None:
@@ -440,14 +441,26 @@ def _typed(world: World, argv: tuple[str, ...]) -> int:
 
 
 TARGETS = {
-    "card": Target(_card, _use_card),
-    "lorebook": Target(_book, _use_book),
-    "settings": Target(_toml, _use_toml),
-    "history": Target(_database, _use_database),
-    "trace": Target(_trace, _use_trace),
-    "reply": Target(_reply, _use_reply),
-    "own-files": Target(_inside, _use_inside),
-    "tree": Target(_nothing, _use_tree),
-    "journal": Target(_nothing, _use_journal),
-    "indexes": Target(_nothing, _use_indexes),
+    "card": Target(
+        _card,
+        _use_card,
+        "character cards (PNG, CHARX, JSON, YAML): read, checked, imported, exported",
+    ),
+    "lorebook": Target(_book, _use_book, "lorebooks: imported and exported"),
+    "settings": Target(_toml, _use_toml, "`character.toml`: read and changed"),
+    "history": Target(
+        _database, _use_database, "`history.db`, of this version and of the first one"
+    ),
+    "trace": Target(_trace, _use_trace, "records of what was sent"),
+    "reply": Target(_reply, _use_reply, "replies of a model, whole and streamed"),
+    "own-files": Target(_inside, _use_inside, "a familiar's own files, one after another"),
+    "tree": Target(
+        _nothing, _use_tree, "memory directories: links, pipes, odd names, what may not be read"
+    ),
+    "journal": Target(_nothing, _use_journal, "the journal: cut, swapped, forged, somebody else's"),
+    "indexes": Target(
+        _nothing,
+        _use_indexes,
+        "the indexes of passages and names: damaged pages, other tables and values",
+    ),
 }

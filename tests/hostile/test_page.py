@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+
+from tests.hostile import table
+from tests.hostile.run import Tally
+from tests.hostile.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,3 +21,18 @@ def test_the_limits_on_the_page_are_the_programs() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr + "\nRun `cog -r` on the page."
+
+
+def test_every_kind_of_input_stands_in_the_table_and_none_failed() -> None:
+    kept = json.loads(table.RECORD.read_text("utf-8"))
+    assert set(kept) == set(TARGETS)
+    assert [name for name, counts in kept.items() if counts["failed"] or not counts["cases"]] == []
+    assert all(target.what in table.table() for target in TARGETS.values())
+
+
+def test_a_run_that_is_recorded_takes_the_place_of_the_last(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(table, "RECORD", tmp_path / "record.json")
+    for cases in (3, 5):
+        table.keep(Tally(outcomes=Counter({"card: a result": cases, "card: LimitError": 1})), 7)
+    kept = json.loads(table.RECORD.read_text("utf-8"))
+    assert kept == {"card": {"seed": 7, "cases": 6, "failed": 0}}

@@ -104,7 +104,7 @@ def dated(lines: Iterable[Message | Skip], start: datetime) -> Iterator[Message 
             undated += isinstance(line, Message)
             if undated >= MAX_UNDATED:
                 yield from _spread(waiting, undated, before or start, None)
-                before = (before or start) + undated * _STEP
+                before = _moved(before or start, undated * _STEP)
                 waiting, undated = [], 0
         else:
             yield line
@@ -119,7 +119,7 @@ def _spread(
     step = _STEP
     if before is None:
         assert after is not None
-        before = after - (count + 1) * _STEP
+        before = _moved(after, -(count + 1) * _STEP)
     elif after is not None:
         step = max((after - before) / (count + 1), timedelta(0))
     number = 0
@@ -128,7 +128,15 @@ def _spread(
             yield line
             continue
         number += 1
-        yield replace(line, at=to_ms(before + number * step), estimated=True)
+        yield replace(line, at=to_ms(_moved(before, number * step)), estimated=True)
+
+
+def _moved(moment: datetime, by: timedelta) -> datetime:
+    """Return a moment so much later; the same where the calendar ends before that."""
+    try:
+        return moment + by
+    except OverflowError:
+        return moment
 
 
 def _counted(number: float) -> datetime | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.clock import to_utc
+from familiar_cli.clock import to_utc, to_zone
 from familiar_cli.when import read_when
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def due_of(moment: datetime, zone: tzinfo | None) -> Due:
     utc = moment.astimezone(UTC)
     whole = utc.replace(second=0, microsecond=0)
     utc = whole if whole == utc else whole + _MINUTE
-    local = utc.astimezone(zone)
+    local = to_zone(utc, zone)
     plain = local.replace(tzinfo=None, fold=0)
     shown = plain.isoformat(" ", "minutes")
     if to_utc(plain, zone) == utc:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import to_zone
 from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.index.hits import coverage
@@ -115,7 +116,7 @@ class Recaller:
         return Recall(tuple(pieces), sources, found.unread, lambda turn: self._why(turn, hidden))
 
     def _source(self, turn: Turn, here: str) -> PieceSource:
-        local = turn.at.astimezone(self.zone)
+        local = to_zone(turn.at, self.zone)
         part = local.hour // 6
         where = "" if turn.channel_id == here else f", {framed(self.label(turn.channel_id))}"
         key = f"past:{turn.channel_id}:{local:%Y-%m-%d}-{part}"
