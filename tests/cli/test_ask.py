@@ -332,16 +332,6 @@ def test_a_message_longer_than_the_prompt_exits_5_and_keeps_nothing(paths, serve
     assert said(paths) == []
 
 
-def test_an_unreadable_character_file_is_told_and_the_reply_still_comes(paths, serve) -> None:
-    serve("Fair winds.")
-    (paths.memory / "self" / "personality.md").write_bytes(b"\xff\xff")
-
-    result = run("Hello")
-
-    assert (result.exit_code, result.stdout) == (0, "Fair winds.\n")
-    assert "warning: self/personality.md" in result.stderr
-
-
 def test_no_key_is_ever_written_down(paths, serve, monkeypatch) -> None:
     paths.config.write_text('[llm]\napi_key_env = "PROBE_API_KEY"\n', encoding="utf-8")
     monkeypatch.setenv("PROBE_API_KEY", PROBE_KEY)
