@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
@@ -70,13 +70,19 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def rows_among(
-    connection: sqlite3.Connection, select: str, values: Iterable[int | str]
+    connection: sqlite3.Connection,
+    select: str,
+    values: Iterable[int | str],
+    before: Sequence[object] = (),
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `select`, which ends in `IN`, for any number of values."""
+    """Yield the rows of `select`, which ends in `IN`, for any number of values.
+
+    `before` holds the values of parameters that stand before the `IN`.
+    """
     wanted = list(values)
     for start in range(0, len(wanted), _VALUES):
         some = wanted[start : start + _VALUES]
-        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
+        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", (*before, *some))
 
 
 def fault_of(error: BaseException) -> Fault:

@@ -7,7 +7,7 @@ turn is rarely understood, or found, without the ones beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli import fts
 from familiar_cli.history.fulltext import affordable, catch_up, is_ready
@@ -16,13 +16,22 @@ from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
 DEPTH: Final = 400
 """How many turns are scored by their own words."""
+
+NEAR_DEPTH: Final = 200
+"""How many turns that are near in meaning are looked at, besides those found by words."""
+
+NEAR_FLOOR: Final = 0.25
+"""Least nearness of a turn that holds none of the words; below it, things are unrelated."""
+
+SURROUNDED: Final = 150
+"""Of how many turns, the best, those beside them are looked at as well."""
 
 BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
 """How much the words of a turn count for it, and for the ones one, two and three turns away."""
@@ -67,10 +76,29 @@ class Recollection:
     unread: int = 0
 
 
+class Nearness(Protocol):
+    """How near turns are to a question in meaning; any turn may have no vector yet.
+
+    Attributes:
+        share: How much meaning counts against words, in [0, 1].
+    """
+
+    @property
+    def share(self) -> float:
+        """How much meaning counts against words, in [0, 1]."""
+
+    def nearest(self, count: int) -> Sequence[int]:
+        """Return the ids of about the `count` nearest turns."""
+
+    def of(self, ids: Sequence[int]) -> dict[int, float]:
+        """Return how near those are that have a vector: 0 is unrelated, 1 about an answer."""
+
+
 def recall(
     history: HistoryStore,
     query: str,
     *,
+    near: Nearness | None = None,
     hidden_channels: Collection[str] = (),
     before_id: int | None = None,
     leave_out: Collection[int] = (),
@@ -82,6 +110,7 @@ def recall(
     Args:
         history: The history.
         query: What was said. Nothing of it is query syntax.
+        near: What finds by meaning; None: words alone decide.
         hidden_channels: Channels that must not be heard of.
         before_id: Only turns with a lower id.
         leave_out: Turns that are not wanted.
@@ -89,17 +118,19 @@ def recall(
         within_s: Most seconds for reading turns that are not in the table yet.
     """
     wanted = fts.match_any(query)
-    if wanted is None:
+    if wanted is None and near is None:
         return Recollection()
     with history.use(create=False) as connection:
         if connection is None:
             return Recollection()
         missing = catch_up(connection, within_s=within_s)
-        if not is_ready(connection):
-            return Recollection(unread=missing)
-        own = _by_words(connection, wanted, _condition(hidden_channels, before_id))
-        places = _placed(connection, own)
+        condition = _condition(hidden_channels, before_id)
+        own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
+        alike = _by_meaning(connection, near, own, condition) if near else {}
+        places = _placed(connection, own, alike)
         scores = _scores(own, places)
+        if near:
+            scores = _fused(scores, near.of(sorted(places)), near.share if own else 1.0)
         ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
         end = before_id or _LAST_ID
         best = [i for _, i in ranked if i < end and i not in leave_out][:limit]
@@ -165,39 +196,92 @@ def _has_more(connection: sqlite3.Connection, match: str, oldest: int, depth: in
     return connection.execute(sql, (match, oldest, depth)).fetchone() is not None
 
 
-def _placed(connection: sqlite3.Connection, own: dict[int, float]) -> dict[int, _Place]:
-    """Return where each of those turns stands, and each of their neighbours."""
-    reach = len(BESIDE) - 1
-    places = _neighbours(connection, own, reach)
-    near = {n for place in places.values() for n in (*place.above, *place.below)}
-    return places | _neighbours(connection, near - places.keys(), reach)
+def _by_meaning(
+    connection: sqlite3.Connection,
+    near: Nearness,
+    own: dict[int, float],
+    condition: tuple[str, list[object]],
+) -> dict[int, float]:
+    """Return the turns that are nearest in meaning and may be found, with their nearness."""
+    where, values = condition
+    select = f"SELECT id FROM turns WHERE {where} AND id IN"  # noqa: S608
+    depth = NEAR_DEPTH
+    while True:
+        nearest = near.nearest(depth)
+        found = {i for (i,) in rows_among(connection, select, nearest, values)}
+        # Those that may not be found could hide all others from the first look.
+        if len(found) >= NEAR_DEPTH // 2 or len(nearest) < depth:
+            break
+        depth *= _DEEPER
+    some = [i for i in nearest if i in found][:NEAR_DEPTH]
+    return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
 
 
-def _neighbours(
-    connection: sqlite3.Connection, ids: Iterable[int], reach: int
+def _fused(words: dict[int, float], meaning: dict[int, float], share: float) -> dict[int, float]:
+    """Return words and meaning together; a turn without a vector has the score of its words."""
+    fused = {}
+    for turn_id, by_words in words.items():
+        by_meaning = meaning.get(turn_id)
+        if by_meaning is None:
+            fused[turn_id] = by_words
+        elif by_words or by_meaning >= NEAR_FLOOR:
+            fused[turn_id] = (1 - share) * by_words + share * by_meaning
+    return fused
+
+
+def _placed(
+    connection: sqlite3.Connection, own: dict[int, float], alike: dict[int, float]
 ) -> dict[int, _Place]:
+    """Return where turns stand that were found, and the turns beside the best of them."""
+    top = max(own.values(), default=0.0) or 1.0
+    worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
+    best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
+    places = _strips(connection, best)
+    return places | _alone(connection, worth.keys() - places.keys())
+
+
+def _strips(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, _Place]:
+    """Return where those turns and the ones beside them stand."""
+    reach = len(BESIDE) - 1
     beside = (
-        "(SELECT group_concat(id) FROM (SELECT n.id FROM turns n WHERE n.channel_id = t.channel_id"
-        " AND n.id {0} t.id AND NOT n.hidden ORDER BY n.id {1} LIMIT {2}))"
+        "(SELECT group_concat(id || ':' || at_ms / {ms}) FROM (SELECT n.id, n.at_ms FROM turns n"
+        " WHERE n.channel_id = t.channel_id AND n.id {0} t.id AND NOT n.hidden"
+        " ORDER BY n.id {1} LIMIT {2}))"
     )
+    # Twice as far, so that those beside a turn have all of their own.
+    above = beside.format("<", "DESC", 2 * reach, ms=_SESSION_MS)
+    below = beside.format(">", "ASC", 2 * reach, ms=_SESSION_MS)
     select = (
-        f"SELECT t.id, t.channel_id, t.at_ms, {beside.format('<', 'DESC', reach)},"  # noqa: S608
-        f" {beside.format('>', 'ASC', reach)} FROM turns t WHERE t.id IN"
+        f"SELECT t.id, t.channel_id, t.at_ms / {_SESSION_MS}, {above}, {below}"  # noqa: S608
+        " FROM turns t WHERE t.id IN"
     )
-    return {
-        id_: _Place((channel, at_ms // _SESSION_MS), _ids(above), _ids(below))
-        for id_, channel, at_ms, above, below in rows_among(connection, select, sorted(ids))
-    }
+    places: dict[int, _Place] = {}
+    for id_, channel, session, before, after in rows_among(connection, select, sorted(ids)):
+        strip = [*_parts(before)[::-1], (id_, session), *_parts(after)]
+        middle = len(_parts(before))
+        for at in range(max(middle - reach, 0), min(middle + reach + 1, len(strip))):
+            turn_id, of_session = strip[at]
+            above_it = tuple(i for i, _ in strip[max(at - reach, 0) : at][::-1])
+            below_it = tuple(i for i, _ in strip[at + 1 : at + 1 + reach])
+            places[turn_id] = _Place((channel, of_session), above_it, below_it)
+    return places
 
 
-def _ids(listed: str | None) -> tuple[int, ...]:
-    return tuple(map(int, listed.split(","))) if listed else ()
+def _alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
+    select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
+    found = rows_among(connection, select, sorted(ids))
+    return {id_: _Place((channel, session), (), ()) for id_, channel, session in found}
+
+
+def _parts(listed: str | None) -> list[tuple[int, int]]:
+    pairs = (part.partition(":") for part in listed.split(",")) if listed else ()
+    return [(int(turn_id), int(session)) for turn_id, _, session in pairs]
 
 
 def _scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
-    """Return the score of each turn that was looked at; the best has 1."""
+    """Return the score by words of each turn that was looked at; the best has 1."""
     if not own:
-        return {}
+        return dict.fromkeys(places, 0.0)
     passages = {turn_id: _passage(turn_id, place, own, places) for turn_id, place in places.items()}
     sessions: dict[tuple[object, int], float] = {}
     for turn_id, score in own.items():
@@ -223,7 +307,7 @@ def _passage(
     for side in (place.above, place.below):
         for distance, other in enumerate(side, 1):
             score = own.get(other, 0.0)
-            if score and places[other].session == place.session:
+            if score and other in places and places[other].session == place.session:
                 total += BESIDE[distance] * score
     return total
 

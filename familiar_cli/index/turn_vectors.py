@@ -1,0 +1,333 @@
+"""Vectors of turns: which of a million are near to a question in meaning.
+
+They stand in two files that only grow, named after their model; both can be deleted at any time.
+`.rows` holds one int8 vector a turn. `.keys` holds, in the same order, the turn's id, a hash of its
+words, and a *sketch*: one bit for each number of its vector, whether it is above 0. A search counts
+the bits in which sketches differ from the question's, and reads the rows of those that differ least.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import LockedError
+from familiar_cli.files import locked
+from familiar_cli.fts import words
+from familiar_cli.index.embedder import BATCH
+from familiar_cli.index.rank import WEIGHTS, nearness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from familiar_cli.index.build import Progress
+    from familiar_cli.index.embedder import Embedder, Matrix, Spec
+
+    # Returns id and words of the turns after an id, in ascending order, and at most so many.
+    TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
+
+VERSION: Final = 1
+"""Raised when what is embedded of a turn, or how it is kept, changes."""
+
+EXACT_ROWS: Final = 20_000
+"""Up to so many vectors are compared with the question one by one, without sketches."""
+
+_RESCORED: Final = 2_000  # rows that are read after sketches have been compared
+_BLOCK: Final = 16_384  # as many fit into a processor's cache
+_SCALE: Final = 127
+_FETCH: Final = 8 * BATCH  # sorted by length together, so that little of a batch is padding
+_WORD_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedTurns:
+    """How many turns got a vector; `busy`: another process is at it, so nothing was done here."""
+
+    done: int = 0
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnVectorStatus:
+    """Whose vectors there are, up to which turn, how many, and their size on disk."""
+
+    model: str = ""
+    through_id: int = 0
+    vectors: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NearTurns:
+    """How near turns are to a question in meaning.
+
+    Args:
+        keys: Ids, hashes and sketches.
+        rows: int8[n, d], in the order of `keys`.
+        questions: float32[s, d], each L2-normalised.
+        spec: The model.
+        share: How much meaning counts against words.
+    """
+
+    keys: NDArray[np.void]
+    rows: NDArray[np.int8]
+    questions: Matrix
+    spec: Spec
+    share: float = WEIGHTS.dense
+
+    def nearest(self, count: int) -> list[int]:
+        """Return the ids of about the `count` nearest turns, best first."""
+        import numpy as np  # noqa: PLC0415  # 0.1 s
+
+        places = self._nearest_sketches(max(_RESCORED, 2 * count))
+        values = self._cosines(places)
+        best = np.argsort(-values, kind="stable")[:count]
+        return [int(i) for i in self.keys["id"][places[best]]]
+
+    def of(self, ids: Sequence[int]) -> dict[int, float]:
+        """Return the nearness of those turns that have a vector; 1 is about an answer's."""
+        import numpy as np  # noqa: PLC0415
+
+        known = self.keys["id"]
+        asked = np.asarray(ids, np.int64)
+        places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        there = known[places] == asked
+        found = zip(asked[there].tolist(), self._cosines(places[there]).tolist(), strict=True)
+        return {turn_id: nearness(cosine, self.spec) for turn_id, cosine in found}
+
+    def _cosines(self, places: NDArray[np.intp]) -> Matrix:
+        import numpy as np  # noqa: PLC0415
+
+        rows = self.rows[places].astype(np.float32)
+        values: Matrix = (rows @ self.questions.T).max(axis=1, initial=-_SCALE) / _SCALE
+        return values
+
+    def _nearest_sketches(self, count: int) -> NDArray[np.intp]:
+        """Return the places of about the `count` nearest turns, in no order."""
+        import numpy as np  # noqa: PLC0415
+
+        if len(self.keys) <= max(count, EXACT_ROWS):
+            return np.arange(len(self.keys))
+        asked = _sketches(self.questions)
+        differ = np.empty(len(self.keys), np.uint16)
+        for start in range(0, len(self.keys), _BLOCK):
+            block = self.keys["sketch"][start : start + _BLOCK]
+            differ[start : start + _BLOCK] = np.minimum.reduce([_differ(block, q) for q in asked])
+        return np.argpartition(differ, count)[:count]
+
+
+class TurnVectors:
+    """The vectors of one history's turns. Threads and processes may use them at once.
+
+    Args:
+        directory: Where the files are, or will be.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def near(self, embedder: Embedder, questions: Sequence[str]) -> NearTurns | None:
+        """Return how near turns are to the nearest of `questions`; None while none has a vector.
+
+        Raises:
+            EmbedderError: The model does not work.
+        """
+        found = self._mapped(embedder)
+        if found is None:
+            return None
+        return NearTurns(*found, embedder.queries(questions), embedder.spec)
+
+    def embed(
+        self,
+        embedder: Embedder,
+        texts_after: TextsAfter,
+        *,
+        at_most: int | None = None,
+        total: int = 0,
+        progress: Progress | None = None,
+    ) -> EmbeddedTurns:
+        """Give vectors to turns that have none, the oldest first; what is done is kept.
+
+        Vectors of another model, or of another history, are thrown away.
+
+        Args:
+            embedder: The model.
+            texts_after: Gives the turns.
+            at_most: How many turns; None: all.
+            total: How many there will be, for `progress`.
+            progress: Told of the turns that are done.
+
+        Raises:
+            EmbedderError: The model does not work.
+            OSError: The files cannot be written.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            with locked(self.directory / "embedding.lock", 0):
+                self._drop(lambda path: path.stem != _stem(embedder))
+                if not self.is_of(embedder, texts_after):
+                    self._drop(lambda _: True)
+                return EmbeddedTurns(self._embed(embedder, texts_after, at_most, total, progress))
+        except LockedError:
+            return EmbeddedTurns(busy=True)
+
+    def is_of(self, embedder: Embedder, texts_after: TextsAfter) -> bool:
+        """Tell whether what is there was made of this history, as far as its newest turn tells."""
+        found = self._mapped(embedder)
+        if found is None:
+            return True
+        last = found[0][-1]
+        turn = next(iter(texts_after(int(last["id"]) - 1, 1)), None)
+        return turn is not None and (turn[0], _hash(turn[1])) == (last["id"], last["hash"])
+
+    def through_id(self, embedder: Embedder) -> int:
+        """Return the newest turn that has a vector; 0: none has."""
+        found = self._mapped(embedder)
+        return int(found[0]["id"][-1]) if found else 0
+
+    def status(self, embedder: Embedder | None) -> TurnVectorStatus:
+        """Return what there is of a model's vectors, and the size of all."""
+        size_bytes = sum(path.stat().st_size for path in self._files())
+        found = self._mapped(embedder) if embedder else None
+        if embedder is None or found is None:
+            return TurnVectorStatus(size_bytes=size_bytes)
+        keys = found[0]
+        return TurnVectorStatus(embedder.model, int(keys["id"][-1]), len(keys), size_bytes)
+
+    def clear(self) -> bool:
+        """Delete all vectors; tell whether there were any."""
+        there = bool(self._files())
+        self._drop(lambda _: True)
+        return there
+
+    def _embed(
+        self,
+        embedder: Embedder,
+        texts_after: TextsAfter,
+        at_most: int | None,
+        total: int,
+        progress: Progress | None,
+    ) -> int:
+        done, last = 0, self.through_id(embedder)
+        while at_most is None or done < at_most:
+            room = _FETCH if at_most is None else min(_FETCH, at_most - done)
+            turns = texts_after(last, room)
+            if not turns:
+                break
+            self._append(embedder, turns)
+            done, last = done + len(turns), turns[-1][0]
+            if progress:
+                progress("turns read", done, max(total, done))
+        return done
+
+    def _append(self, embedder: Embedder, turns: Sequence[tuple[int, str]]) -> None:
+        """Write turns down: their rows first, so that a key never stands for nothing."""
+        import numpy as np  # noqa: PLC0415
+
+        found = self._mapped(embedder)
+        count = len(found[0]) if found else 0
+        del found
+        rows = _vectors(embedder, [text for _, text in turns])
+        keys = np.zeros(len(turns), _key_type(embedder.dimension))
+        keys["id"] = [turn_id for turn_id, _ in turns]
+        keys["hash"] = [_hash(text) for _, text in turns]
+        keys["sketch"] = _sketches(rows)
+        scaled = np.rint(rows * _SCALE).astype(np.int8)
+        _write(self._path(embedder, ".rows"), count * embedder.dimension, scaled.tobytes())
+        _write(self._path(embedder, ".keys"), count * keys.itemsize, keys.tobytes())
+
+    def _mapped(self, embedder: Embedder) -> tuple[NDArray[np.void], NDArray[np.int8]] | None:
+        """Return keys and rows of all turns that have both, mapped; None: there are none."""
+        import numpy as np  # noqa: PLC0415
+
+        key_type, width = _key_type(embedder.dimension), embedder.dimension
+        paths = self._path(embedder, ".keys"), self._path(embedder, ".rows")
+        try:
+            sizes = [path.stat().st_size for path in paths]
+            count = min(sizes[0] // key_type.itemsize, sizes[1] // width)
+            if not count:
+                return None
+            keys = np.asarray(np.memmap(paths[0], key_type, "r", 0, (count,)))
+            rows = np.asarray(np.memmap(paths[1], "i1", "r", 0, (count, width)))
+        except (OSError, ValueError):
+            return None
+        while count and not keys["id"][count - 1]:  # a power failure leaves zeros at the end
+            count -= 1
+        return (keys[:count], rows[:count]) if count else None
+
+    def _path(self, embedder: Embedder, suffix: str) -> Path:
+        return self.directory / f"{_stem(embedder)}{suffix}"
+
+    def _files(self) -> list[Path]:
+        return sorted(self.directory.glob("turns-*")) if self.directory.is_dir() else []
+
+    def _drop(self, is_old: Callable[[Path], bool]) -> None:
+        for path in self._files():
+            if is_old(path):
+                path.unlink(missing_ok=True)
+
+
+def _stem(embedder: Embedder) -> str:
+    return f"turns-{embedder.model}-{embedder.dimension}-v{VERSION}"
+
+
+def _key_type(dimension: int) -> np.dtype[Any]:
+    import numpy as np  # noqa: PLC0415
+
+    sketch = ("sketch", "<u8", (-(-dimension // _WORD_BITS),))
+    return np.dtype([("id", "<i8"), ("hash", "<u8"), sketch])
+
+
+def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    """Return a vector a text, in its order; a text without a word has zeros."""
+    import numpy as np  # noqa: PLC0415
+
+    rows = np.zeros((len(texts), embedder.dimension), np.float32)
+    by_length = sorted(
+        (n for n, text in enumerate(texts) if words(text)), key=lambda n: len(texts[n])
+    )
+    for start in range(0, len(by_length), BATCH):
+        some = by_length[start : start + BATCH]
+        rows[some] = embedder.passages([texts[n] for n in some])
+    return rows
+
+
+def _sketches(rows: Matrix) -> NDArray[np.uint64]:
+    """Return uint64[n, w]: a bit for each number that is above 0."""
+    import numpy as np  # noqa: PLC0415
+
+    spare = -rows.shape[1] % _WORD_BITS
+    bits = np.pad(rows > 0, ((0, 0), (0, spare)))
+    return np.packbits(bits, axis=1).view("<u8")
+
+
+def _differ(sketches: NDArray[np.uint64], question: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return in how many bits each sketch differs from the question's."""
+    import numpy as np  # noqa: PLC0415
+
+    counts = np.zeros(len(sketches), np.uint16)
+    for word, asked in enumerate(question):  # by columns, which numpy adds fastest
+        counts += np.bitwise_count(sketches[:, word] ^ asked)
+    return counts
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(
+        blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little"
+    )
+
+
+def _write(path: Path, place: int, content: bytes) -> None:
+    """Write at `place`, over what a crash may have left there; a mapped file is never cut."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+    with open(descriptor, "r+b") as file:  # noqa: PTH123
+        file.seek(place)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
