@@ -150,6 +150,7 @@ def settings(sample: dict[str, Any], options: argparse.Namespace, tokens: int) -
 def build(familiar: Familiar) -> None:
     """Index everything, as `familiar index build` does."""
     familiar.index.build_if_stale(familiar.embedder.embedder)
+    familiar.embed_turns()
 
 
 def ask(home: Path, question: Asked) -> Row:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Labels, Who
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.slots import ResolvedSlot
@@ -184,6 +185,62 @@ class Familiar:
         from familiar_cli.index.build import EmbeddingIndex
 
         return EmbeddingIndex(self.memory)
+
+    @cached_property
+    def turn_vectors(self) -> TurnVectors:
+        """What finds turns by meaning. Its files are made by `embed_turns`."""
+        from familiar_cli.index.turn_vectors import TurnVectors
+
+        return TurnVectors(self.paths.turn_vectors)
+
+    def near_turns(self, query: str) -> NearTurns | None:
+        """Return what tells how near turns are to `query` in meaning; None: nothing does.
+
+        Raises:
+            EmbedderError: The model does not work.
+        """
+        from familiar_cli.index.search import asked_apart
+
+        embedder, made = self.embedder.embedder, self.turn_vectors
+        if embedder is None or not made.through_id(embedder, self._turn_texts):
+            return None
+        return made.near(embedder, asked_apart(query))
+
+    def turns_without_vector(self) -> int:
+        """Return how many turns cannot be found by meaning yet; 0 where no model finds so."""
+        embedder = self.embedder.embedder
+        if embedder is None:
+            return 0
+        done = self.turn_vectors.through_id(embedder, self._turn_texts)
+        return self.history.newest_id() - done
+
+    def embed_turns(
+        self,
+        *,
+        at_most: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> EmbeddedTurns:
+        """Give vectors to turns that have none, the oldest first; what is done is kept.
+
+        Args:
+            at_most: How many turns; None: all.
+            progress: Told of what is done, how many of it are, and how many there will be.
+
+        Raises:
+            EmbedderError: The model does not work.
+            OSError: The files cannot be written.
+        """
+        from familiar_cli.index.turn_vectors import EmbeddedTurns
+
+        embedder, waiting = self.embedder.embedder, self.turns_without_vector()
+        if embedder is None or not waiting:
+            return EmbeddedTurns()
+        return self.turn_vectors.embed(
+            embedder, self._turn_texts, at_most=at_most, total=waiting, progress=progress
+        )
+
+    def _turn_texts(self, after_id: int, limit: int) -> list[tuple[int, str]]:
+        return [(turn.id, turn.content) for turn in self.history.after(after_id, limit)]
 
     @cached_property
     def embedder(self) -> Opened:

@@ -202,6 +202,8 @@ def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
         char,
         familiar.zone,
         within_s,
+        familiar.near_turns,
+        familiar.turns_without_vector,
     )
 
 

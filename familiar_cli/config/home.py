@@ -57,6 +57,11 @@ class FamiliarPaths:
         return self.root / "history.db"
 
     @property
+    def turn_vectors(self) -> Path:
+        """What finds turns by meaning; derived from the history."""
+        return self.root / "recall"
+
+    @property
     def traces(self) -> Path:
         """One JSON file per turn: what was sent and why."""
         return self.root / "traces"

@@ -222,9 +222,9 @@ def _fused(words: dict[int, float], meaning: dict[int, float], share: float) -> 
     fused = {}
     for turn_id, by_words in words.items():
         by_meaning = meaning.get(turn_id)
-        if by_meaning is None:
+        if by_meaning is None and by_words:
             fused[turn_id] = by_words
-        elif by_words or by_meaning >= NEAR_FLOOR:
+        elif by_meaning is not None and (by_words or by_meaning >= NEAR_FLOOR):
             fused[turn_id] = (1 - share) * by_words + share * by_meaning
     return fused
 
@@ -244,7 +244,7 @@ def _strips(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, _Pl
     """Return where those turns and the ones beside them stand."""
     reach = len(BESIDE) - 1
     beside = (
-        "(SELECT group_concat(id || ':' || at_ms / {ms}) FROM (SELECT n.id, n.at_ms FROM turns n"
+        "(SELECT group_concat(id || ':' || (at_ms / {ms})) FROM (SELECT n.id, n.at_ms FROM turns n"
         " WHERE n.channel_id = t.channel_id AND n.id {0} t.id AND NOT n.hidden"
         " ORDER BY n.id {1} LIMIT {2}))"
     )

@@ -3,7 +3,7 @@
 They stand in two files that only grow, named after their model; both can be deleted at any time.
 `.rows` holds one int8 vector a turn. `.keys` holds, in the same order, the turn's id, a hash of its
 words, and a *sketch*: one bit for each number of its vector, whether it is above 0. A search counts
-the bits in which sketches differ from the question's, and reads the rows of those that differ least.
+in how many bits sketches differ from the question's, and reads the rows of the few nearest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from familiar_cli.index.embedder import BATCH
 from familiar_cli.index.rank import WEIGHTS, nearness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -171,25 +171,28 @@ class TurnVectors:
         try:
             with locked(self.directory / "embedding.lock", 0):
                 self._drop(lambda path: path.stem != _stem(embedder))
-                if not self.is_of(embedder, texts_after):
+                last = self.through_id(embedder, texts_after)
+                if not last:
                     self._drop(lambda _: True)
-                return EmbeddedTurns(self._embed(embedder, texts_after, at_most, total, progress))
+                done = 0
+                for turns in _pages(texts_after, last, at_most):
+                    self._append(embedder, turns)
+                    done += len(turns)
+                    if progress:
+                        progress("turns read", done, max(total, done))
+                return EmbeddedTurns(done)
         except LockedError:
             return EmbeddedTurns(busy=True)
 
-    def is_of(self, embedder: Embedder, texts_after: TextsAfter) -> bool:
-        """Tell whether what is there was made of this history, as far as its newest turn tells."""
+    def through_id(self, embedder: Embedder, texts_after: TextsAfter) -> int:
+        """Return the newest turn that has a vector; 0: none of this history has."""
         found = self._mapped(embedder)
         if found is None:
-            return True
+            return 0
         last = found[0][-1]
         turn = next(iter(texts_after(int(last["id"]) - 1, 1)), None)
-        return turn is not None and (turn[0], _hash(turn[1])) == (last["id"], last["hash"])
-
-    def through_id(self, embedder: Embedder) -> int:
-        """Return the newest turn that has a vector; 0: none has."""
-        found = self._mapped(embedder)
-        return int(found[0]["id"][-1]) if found else 0
+        same = turn is not None and (turn[0], _hash(turn[1])) == (last["id"], last["hash"])
+        return int(last["id"]) if same else 0
 
     def status(self, embedder: Embedder | None) -> TurnVectorStatus:
         """Return what there is of a model's vectors, and the size of all."""
@@ -205,26 +208,6 @@ class TurnVectors:
         there = bool(self._files())
         self._drop(lambda _: True)
         return there
-
-    def _embed(
-        self,
-        embedder: Embedder,
-        texts_after: TextsAfter,
-        at_most: int | None,
-        total: int,
-        progress: Progress | None,
-    ) -> int:
-        done, last = 0, self.through_id(embedder)
-        while at_most is None or done < at_most:
-            room = _FETCH if at_most is None else min(_FETCH, at_most - done)
-            turns = texts_after(last, room)
-            if not turns:
-                break
-            self._append(embedder, turns)
-            done, last = done + len(turns), turns[-1][0]
-            if progress:
-                progress("turns read", done, max(total, done))
-        return done
 
     def _append(self, embedder: Embedder, turns: Sequence[tuple[int, str]]) -> None:
         """Write turns down: their rows first, so that a key never stands for nothing."""
@@ -282,6 +265,20 @@ def _key_type(dimension: int) -> np.dtype[Any]:
 
     sketch = ("sketch", "<u8", (-(-dimension // _WORD_BITS),))
     return np.dtype([("id", "<i8"), ("hash", "<u8"), sketch])
+
+
+def _pages(
+    texts_after: TextsAfter, last: int, at_most: int | None
+) -> Iterator[Sequence[tuple[int, str]]]:
+    """Yield the turns after `last`, some at a time."""
+    left = at_most
+    while left is None or left > 0:
+        turns = texts_after(last, _FETCH if left is None else min(_FETCH, left))
+        if not turns:
+            return
+        yield turns
+        last = turns[-1][0]
+        left = None if left is None else left - len(turns)
 
 
 def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:

@@ -94,21 +94,84 @@ def test_a_history_that_is_not_there_has_no_past(tmp_path) -> None:
     assert not (tmp_path / "none.db").exists()
 
 
-@settings(max_examples=25, deadline=None)
+class Near:
+    """Meaning as a test wants it."""
+
+    def __init__(self, values, share=0.5) -> None:
+        self.values = values
+        self.share = share
+
+    def nearest(self, count):
+        return sorted(self.values, key=lambda i: -self.values[i])[:count]
+
+    def of(self, ids):
+        return {i: self.values[i] for i in ids if i in self.values}
+
+
+def test_what_is_near_in_meaning_is_found_without_its_words(history) -> None:
+    for day in range(4):
+        say(history, FILL[day], days=day)
+    wanted = say(history, "My beacon shines.", days=9)
+    assert found(history, "lighthouse", near=Near({wanted: 0.8})) == [wanted]
+
+
+def test_what_is_hardly_near_is_not_found(history) -> None:
+    far = say(history, "My beacon shines.")
+    assert found(history, "lighthouse", near=Near({far: 0.2})) == []
+
+
+def test_words_and_meaning_count_about_half_each(history) -> None:
+    both = say(history, "The lighthouse shines.")
+    words = say(history, "The lighthouse shines.", days=2)
+    meaning = say(history, "My beacon.", days=4)
+    unread = say(history, "The lighthouse shines.", days=6)
+    near = Near({both: 1.0, words: 0.0, meaning: 1.0})
+    by_id = {one.turn.id: one.score for one in recall(history, "lighthouse", near=near).turns}
+    assert by_id[both] == pytest.approx(1.0)
+    assert by_id[words] == pytest.approx(0.5)
+    assert by_id[meaning] == pytest.approx(0.5)
+    assert by_id[unread] == pytest.approx(1.0)  # nothing is known against it
+
+
+def test_many_near_turns_that_may_not_be_found_hide_none_that_may(history) -> None:
+    secrets = {say(history, "My beacon.", channel="dm"): 0.9 for _ in range(450)}
+    wanted = say(history, "My beacon.")
+    near = Near({**secrets, wanted: 0.5})
+    assert found(history, "lighthouse", near=near, hidden_channels=["dm"]) == [wanted]
+
+
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["a", "b", "dm"]), st.sampled_from(["lamp", "tea", "lamp tea"])),
+        st.tuples(
+            st.sampled_from(["a", "b", "dm"]),
+            st.sampled_from(["lamp", "tea", "lamp tea"]),
+            st.none() | st.floats(0, 1.2),
+        ),
         max_size=20,
     ),
     st.sets(st.sampled_from(["a", "b", "dm"]), max_size=2),
+    st.none() | st.integers(1, 20),
+    st.sets(st.integers(1, 20), max_size=5),
 )
-def test_no_channel_that_is_hidden_is_heard_of(tmp_path_factory, said, hidden) -> None:
+def test_nothing_that_is_hidden_is_heard_of(
+    tmp_path_factory, said, hidden, before_id, left_out
+) -> None:
     history = HistoryStore(tmp_path_factory.mktemp("h") / "history.db")
-    for channel, text in said:
-        say(history, text, channel=channel)
-    looked = recall(history, "lamp", hidden_channels=hidden).turns
+    ids = [say(history, text, channel=channel) for channel, text, _ in said]
+    near = Near({i: v for i, (_, _, v) in zip(ids, said, strict=True) if v is not None})
+    looked = recall(
+        history,
+        "lamp",
+        near=near,
+        hidden_channels=hidden,
+        before_id=before_id,
+        leave_out=left_out,
+    ).turns
     channels = {one.turn.channel_id for one in looked}
     channels |= {one.before.channel_id for one in looked if one.before}
     history.close()
     assert not channels & hidden
-    assert all(0 <= one.score <= 1.0001 for one in looked)
+    assert all(0 <= one.score <= 1.2001 for one in looked)
+    assert not {one.turn.id for one in looked} & left_out
+    assert all(one.turn.id < (before_id or 99) for one in looked)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.content_search.packing import Packed
     from familiar_cli.context.types import ContextRequest
-    from familiar_cli.history.recall import Recalled
+    from familiar_cli.history.recall import Nearness, Recalled
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Labels
@@ -39,12 +39,16 @@ class Recall:
         pieces: The turns.
         sources: The conversations that they are from.
         unread: How many turns were not searched yet.
+        waiting: How many turns cannot be found by meaning yet, though others can.
+        by_meaning: They were found by meaning, too.
         why: Why a turn that is asked about was not found.
     """
 
     pieces: tuple[Piece, ...] = ()
     sources: dict[str, PieceSource] = field(default_factory=dict)
     unread: int = 0
+    waiting: int = 0
+    by_meaning: bool = False
     why: Callable[[int], str | None] = lambda _: None
 
     def source_of(self, turn_id: int) -> str | None:
@@ -80,6 +84,8 @@ class Recaller:
         name: The familiar's.
         zone: The familiar's timezone; None: the system's.
         within_s: Most seconds for reading turns that are not searchable yet.
+        near: Gives what finds by meaning, for a question; None: nothing does.
+        waiting: Says how many turns cannot be found by meaning yet.
     """
 
     history: HistoryStore
@@ -88,15 +94,25 @@ class Recaller:
     name: str
     zone: tzinfo | None
     within_s: float
+    near: Callable[[str], Nearness | None] = lambda _: None
+    waiting: Callable[[], int] = lambda: 0
 
-    def __call__(self, request: ContextRequest, query: str, shown: frozenset[int]) -> Recall:
+    def __call__(
+        self,
+        request: ContextRequest,
+        query: str,
+        shown: frozenset[int],
+        by_meaning: bool,  # noqa: FBT001
+    ) -> Recall:
         """Return what fits `query`, without the turns that the prompt shows."""
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
         hidden = frozenset(self.private()) - {request.channel_id}
+        near = self.near(query) if by_meaning else None
         found = recall(
             self.history,
             query,
+            near=near,
             hidden_channels=hidden,
             before_id=request.before_id,
             leave_out=shown,
@@ -113,7 +129,14 @@ class Recaller:
                 source = self._source(one.turn, request.channel_id)
                 sources.setdefault(source.key, source)
                 pieces.append(made.of(one, source.key))
-        return Recall(tuple(pieces), sources, found.unread, lambda turn: self._why(turn, hidden))
+        return Recall(
+            tuple(pieces),
+            sources,
+            found.unread,
+            self.waiting() if by_meaning else 0,
+            near is not None,
+            lambda turn: self._why(turn, hidden),
+        )
 
     def _source(self, turn: Turn, here: str) -> PieceSource:
         local = to_zone(turn.at, self.zone)

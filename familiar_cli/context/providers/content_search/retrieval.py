@@ -62,8 +62,8 @@ class Memory:
         history: Which turns there are.
         macros: Says what macros become in a turn.
         recent_turns: Most turns that a prompt shows.
-        recall: Searches the past, given what a prompt is wanted for, the question, and the turns
-            that the prompt shows; None: nobody looks there.
+        recall: Searches the past, given what a prompt is wanted for, the question, the turns that
+            the prompt shows, and whether by meaning, too; None: nobody looks there.
     """
 
     store: MemoryStore
@@ -72,7 +72,7 @@ class Memory:
     history: HistoryStore
     macros: Callable[[ContextRequest], Macros]
     recent_turns: int = 0
-    recall: Callable[[ContextRequest, str, frozenset[int]], Recall] | None = None
+    recall: Callable[[ContextRequest, str, frozenset[int], bool], Recall] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Retrieval:
                 tell(Candidates(remarks=(f"there is no word in it to search for, and {error}",)))
                 return
             gatherer.add_named(result.named, self._memory.store.read_file)
-            past = self._past(request, query)
+            past = self._past(request, query, method)
             is_last = number + 1 == len(ways)
             tell(self._found(result, gatherer, past, room, is_last=is_last))
 
@@ -207,10 +207,10 @@ class Retrieval:
             most_chars=max(_CHARS_A_TOKEN * room, _LEAST_CHARS),
         )
 
-    def _past(self, request: ContextRequest, query: str) -> Recall:
+    def _past(self, request: ContextRequest, query: str, method: Wanted) -> Recall:
         if self._memory.recall is None:
             return Recall()
-        return self._memory.recall(request, query, self._window(request))
+        return self._memory.recall(request, query, self._window(request), method != "lexical")
 
     def _ways(self, query: str) -> tuple[Wanted, ...]:
         """Return how to search, one way after the other; words that say nothing find nothing."""
@@ -252,13 +252,18 @@ class Retrieval:
             remarks.append(f"{result.unread} changed files were not read in time; they are later")
         if past.unread:
             remarks.append(f"{past.unread} turns were not read yet; run `familiar index build`")
+        if past.waiting:
+            remarks.append(
+                f"{past.waiting} turns are found by words alone until `familiar index build`"
+            )
         if opened.embedder is None:
             more = f"; add one with `{opened.hint}`" if opened.hint else ""
             remarks.append(f"found by words alone: {opened.reason}{more}")
         elif not is_last:
             remarks.append("found by words alone: the model that finds by meaning was not in time")
-        behind = bool(result.unread or result.waiting or past.unread or not is_last)
-        how = "words and meaning" if result.method in {"hybrid", "dense"} else "words"
+        behind = bool(result.unread or result.waiting or past.unread or past.waiting or not is_last)
+        by_meaning = past.by_meaning or result.method in {"hybrid", "dense"}
+        how = "words and meaning" if by_meaning else "words"
         filling = self._filling(gatherer, past, room)
         passages = tuple(
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
@@ -306,7 +311,7 @@ class Retrieval:
         result = self._memory.search(query, self._options(gatherer, ways[-1], request, first=True))
         gatherer.add_named(result.named, self._memory.store.read_file)
         if rel_path in gatherer.sources:
-            filling = self._filling(gatherer, self._past(request, query), room)
+            filling = self._filling(gatherer, self._past(request, query, ways[-1]), room)
             return _left_out(filling, gatherer, rel_path)
         by_meaning = "it is not near in meaning" if result.method != "lexical" else ""
         why = by_meaning or "no model finds by meaning"
@@ -321,9 +326,10 @@ class Retrieval:
         room: int,
     ) -> str | None:
         query = question(request)
-        if subject.turn_id is None or self._memory.recall is None or not self._ways(query):
+        ways = self._ways(query)
+        if subject.turn_id is None or self._memory.recall is None or not ways:
             return None
-        past = self._past(request, query)
+        past = self._past(request, query, ways[-1])
         holder = past.source_of(subject.turn_id)
         if holder is None:
             return past.why_not(subject.turn_id)

@@ -1,0 +1,160 @@
+"""Vectors of turns: near is found however many there are, and no crash leaves a wrong one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.files import locked
+from familiar_cli.index import turn_vectors
+from familiar_cli.index.embedder import SPECS, EmbedderError
+from familiar_cli.index.turn_vectors import NearTurns, TurnVectors
+from tests.support.embedders import BrokenEmbedder, WordEmbedder
+
+SAID = ["green tea", "a late train to Rome", "…", "the lighthouse keeper", "tea with Rome", "bread"]
+
+
+def after(said):
+    """Return what gives the texts after an id; ids are 10, 20, 30 …"""
+    turns = [(10 * number, text) for number, text in enumerate(said, 1)]
+    return lambda last, limit: [turn for turn in turns if turn[0] > last][:limit]
+
+
+@pytest.fixture
+def made(tmp_path) -> TurnVectors:
+    return TurnVectors(tmp_path / "recall")
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+def contents(made) -> dict[str, bytes]:
+    return {path.suffix: path.read_bytes() for path in made.directory.glob("turns-*")}
+
+
+def test_the_nearest_turns_come_first(made, embedder) -> None:
+    assert made.embed(embedder, after(SAID)).done == len(SAID)
+    near = made.near(embedder, ["tea"])
+    assert near.nearest(2) == [10, 50]
+    assert near.of([10, 40, 41]) == {
+        10: pytest.approx(2**-0.5 / 0.6, abs=0.02),
+        40: pytest.approx(0, abs=0.02),
+    }
+
+
+def test_of_several_questions_the_nearest_counts(made, embedder) -> None:
+    made.embed(embedder, after(SAID))
+    near = made.near(embedder, ["tea", "lighthouse keeper"])
+    assert set(near.nearest(2)) == {10, 40}
+
+
+def test_what_says_nothing_is_near_to_nothing(made, embedder) -> None:
+    made.embed(embedder, after(SAID))
+    assert "…" not in embedder.read
+    assert made.near(embedder, ["tea"]).of([30]) == {30: 0.0}
+
+
+def test_sketches_find_what_a_comparison_of_all_finds(monkeypatch) -> None:
+    chance = np.random.default_rng(7)
+    rows = chance.standard_normal((3000, 100)).astype(np.float32)
+    rows[:20] += 3 * rows[0]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    keys = np.zeros(len(rows), turn_vectors._key_type(100))
+    keys["id"], keys["sketch"] = np.arange(len(rows)) + 1, turn_vectors._sketches(rows)
+    near = NearTurns(keys, np.rint(rows * 127).astype(np.int8), rows[:1], SPECS["minilm-l6-v2"])
+    exact = near.nearest(20)
+    monkeypatch.setattr(turn_vectors, "EXACT_ROWS", 0)
+    monkeypatch.setattr(turn_vectors, "_RESCORED", 200)
+    monkeypatch.setattr(turn_vectors, "_BLOCK", 512)
+    assert near.nearest(20) == exact
+    assert set(exact) == set(range(1, 21))
+
+
+def test_no_vector_no_meaning(made, embedder) -> None:
+    assert made.near(embedder, ["tea"]) is None
+    assert made.through_id(embedder, after(SAID)) == 0
+    assert not made.directory.exists()
+
+
+def test_new_turns_are_added_and_the_others_stay(made, embedder) -> None:
+    made.embed(embedder, after(SAID[:4]))
+    first, embedder.read = contents(made), []
+    assert made.embed(embedder, after(SAID)).done == 2
+    assert all(now.startswith(first[suffix]) for suffix, now in contents(made).items())
+    assert sorted(embedder.read) == sorted(SAID[4:])
+
+
+def test_some_at_a_time_come_to_the_same(made, embedder, tmp_path) -> None:
+    while made.embed(embedder, after(SAID), at_most=2).done:
+        pass
+    whole = TurnVectors(tmp_path / "whole")
+    seen = []
+    whole.embed(embedder, after(SAID), total=6, progress=lambda *step: seen.append(step))
+    assert contents(made) == contents(whole)
+    assert seen == [("turns read", 6, 6)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_crash_while_writing_leaves_nothing_wrong(tmp_path_factory, data) -> None:
+    root, embedder = tmp_path_factory.mktemp("v"), WordEmbedder()
+    whole, torn = TurnVectors(root / "whole"), TurnVectors(root / "torn")
+    whole.embed(embedder, after(SAID))
+    torn.embed(embedder, after(SAID))
+    for path in torn.directory.glob("turns-*"):
+        content = path.read_bytes()
+        kept = data.draw(st.integers(0, len(content)))
+        zeros = data.draw(st.integers(0, 300))
+        path.write_bytes(content[:kept] + bytes(zeros if path.suffix == ".keys" else 0))
+    torn.embed(embedder, after(SAID))
+    near, wanted = (made.near(embedder, ["tea"]) for made in (torn, whole))
+    ids = [10, 20, 30, 40, 50, 60]
+    assert near.keys["id"].tolist() == ids
+    assert near.of(ids) == wanted.of(ids)
+
+
+def test_vectors_of_another_model_are_thrown_away(made, embedder) -> None:
+    made.embed(embedder, after(SAID))
+    other = WordEmbedder("other", 64)
+    assert made.near(other, ["tea"]) is None
+    made.embed(other, after(SAID))
+    assert made.near(embedder, ["tea"]) is None
+    assert made.status(other).vectors == len(SAID)
+
+
+@pytest.mark.parametrize("said", [["another history", *SAID[1:], "end"], SAID[:3], []])
+def test_vectors_of_another_history_are_thrown_away(made, embedder, said) -> None:
+    made.embed(embedder, after(["old", *SAID[1:-1], "words"]))
+    assert made.through_id(embedder, after(said)) == 0
+    assert made.embed(embedder, after(said)).done == len(said)
+    assert made.status(embedder).vectors == len(said)
+
+
+def test_a_second_process_leaves_the_first_alone(made, embedder) -> None:
+    made.directory.mkdir()
+    with locked(made.directory / "embedding.lock", 0):
+        assert made.embed(embedder, after(SAID)).busy
+    assert not contents(made)
+
+
+def test_a_broken_model_loses_nothing(made, embedder) -> None:
+    made.embed(embedder, after(SAID[:4]))
+    first = contents(made)
+    with pytest.raises(EmbedderError):
+        made.embed(BrokenEmbedder(), after(SAID))
+    assert contents(made) == first
+
+
+def test_clear_deletes_all(made, embedder) -> None:
+    assert not made.clear()
+    made.embed(embedder, after(SAID))
+    status = made.status(embedder)
+    assert (status.model, status.through_id, status.vectors) == ("words", 60, 6)
+    assert status.size_bytes == sum(map(len, contents(made).values()))
+    assert made.clear()
+    assert not contents(made)
+    assert made.status(embedder).vectors == 0
