@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Labels, Who
-    from familiar_cli.index.build import EmbeddingIndex
+    from familiar_cli.index.build import EmbeddingIndex, Refreshed
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult
@@ -214,6 +214,23 @@ class Familiar:
         done = self.turn_vectors.through_id(embedder, self._turn_texts)
         return self.history.newest_id() - done
 
+    def index_words(self, progress: Callable[[str, int, int], None] | None = None) -> Refreshed:
+        """Make all that was written or said searchable by its words; vectors come later.
+
+        Raises:
+            FamiliarError: An index cannot be written.
+        """
+        from functools import partial
+
+        from familiar_cli.history.fulltext import index_words
+
+        refreshed = self.index.refresh(progress)
+        if progress:
+            index_words(self.history, partial(progress, "turns read"))
+        else:
+            index_words(self.history)
+        return refreshed
+
     def embed_turns(
         self,
         *,
@@ -228,15 +245,16 @@ class Familiar:
 
         Raises:
             EmbedderError: The model does not work.
-            OSError: The files cannot be written.
+            IndexUnusableError: The files cannot be written.
         """
         from familiar_cli.index.turn_vectors import EmbeddedTurns
 
         embedder, waiting = self.embedder.embedder, self.turns_without_vector()
         if embedder is None or not waiting:
             return EmbeddedTurns()
+        total = waiting if at_most is None else min(waiting, at_most)
         return self.turn_vectors.embed(
-            embedder, self._turn_texts, at_most=at_most, total=waiting, progress=progress
+            embedder, self._turn_texts, at_most=at_most, total=total, progress=progress
         )
 
     def _turn_texts(self, after_id: int, limit: int) -> list[tuple[int, str]]:
@@ -504,9 +522,10 @@ class Familiar:
         from familiar_cli.jobs import in_thread
 
         def forward() -> None:
-            self.index.refresh()
+            self.index_words()
             if self.embedder.embedder:
                 self.index.embed_waiting(self.embedder.embedder, at_most=SOME)
+                self.embed_turns(at_most=SOME)
 
         # It is left alone when it is told to stop; each of its steps is whole by itself.
         await in_thread(forward)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._indexing import index_words
 from familiar_cli.commands._options import DryRun
 
 app = App()
@@ -54,10 +55,13 @@ def import_chat(
     reading = familiar.chat_reading(as_, tuple(character or ()))
     path = None if file == "-" else Path(file).expanduser()
     try:
-        with familiar, counting(out, "reading") as report:
-            done = import_chats(
-                familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
-            )
+        with familiar:
+            with counting(out, "reading") as report:
+                done = import_chats(
+                    familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
+                )
+            if not dry_run:
+                index_words(out, familiar)
     except KeyboardInterrupt:
         out.note("Interrupted. What was imported stays; the same command goes on from there.")
         raise

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
+from familiar_cli.commands._indexing import index_words
 from familiar_cli.commands._options import DryRun, Force, Update
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
@@ -44,14 +45,18 @@ def import_lorebook(
     from familiar_cli.ui.lorebook_page import imported_page
     from familiar_cli.ui.terminal import print_page
 
-    memory, out = familiar_of(ctx).memory, output(ctx)
+    familiar, out = familiar_of(ctx), output(ctx)
     raw, origin = file_or_stdin(file)
     book = load_book(raw, origin=origin)
     if len(book.entries) > _MANY:
         out.note(
             f"Importing {len(book.entries)} entries; each becomes a file, which takes a while …"
         )
-    done = import_lorebook(memory, book, into=into, update=update, force=force, dry_run=dry_run)
+    done = import_lorebook(
+        familiar.memory, book, into=into, update=update, force=force, dry_run=dry_run
+    )
+    if not dry_run:
+        index_words(out, familiar)
     out.answer(
         asdict(done) | {"dry_run": dry_run},
         lambda: print_page(imported_page(done, dry_run=dry_run)),

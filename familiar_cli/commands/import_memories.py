@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._indexing import index_words
 from familiar_cli.commands._options import DryRun, Force, Update
 
 app = App()
@@ -39,13 +40,15 @@ def import_memories(
     from familiar_cli.ui.folder_page import memories_page
     from familiar_cli.ui.terminal import print_page
 
-    memory, out = familiar_of(ctx).memory, output(ctx)
+    familiar, out = familiar_of(ctx), output(ctx)
     folder = importing.read_tree(Path(directory).expanduser())
     if len(folder.files) > _MANY:
         out.note(f"Importing {len(folder.files):,} files, which takes a while …")
     done = importing.import_memories(
-        memory, folder, FolderImportOptions(update, force), dry_run=dry_run
+        familiar.memory, folder, FolderImportOptions(update, force), dry_run=dry_run
     )
+    if not dry_run:
+        index_words(out, familiar)
     for warning in done.warnings:
         out.warn(warning)
     data = asdict(done) | {"dry_run": dry_run}

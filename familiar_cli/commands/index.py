@@ -11,19 +11,20 @@ app = group("Build, look at and delete the index that search uses.")
 
 @app.command()
 def build(ctx: typer.Context) -> None:
-    """Bring the index up to date: words always, vectors when a model is on disk.
+    """Make memory and turns searchable: by words always, by meaning when a model is on disk.
 
     It can be stopped at any time and goes on where it was.
 
     \b
     familiar index build
     """
+    from familiar_cli.actions import index
     from familiar_cli.ui.index_page import built_text
     from familiar_cli.ui.progress import steps
 
     out, familiar = output(ctx), familiar_of(ctx)
-    with steps(out) as report:
-        built = familiar.index.build_if_stale(familiar.embedder.embedder, report)
+    with familiar, steps(out) as report:
+        built = index.build(familiar, report)
     if familiar.embedder.embedder is None:
         out.note(f"Words only: {familiar.embedder.reason}.")
         if familiar.embedder.hint:
@@ -39,24 +40,30 @@ def status(ctx: typer.Context) -> None:
     familiar index status
     familiar index status --json
     """
+    from familiar_cli.actions import index
     from familiar_cli.ui.index_page import status_page
     from familiar_cli.ui.terminal import print_page
 
-    familiar = familiar_of(ctx)
-    found = familiar.index.status()
-    data = {"status": found, "model_on_disk": _model(familiar.embedder)}
-    output(ctx).answer(data, lambda: print_page(status_page(found, familiar.embedder)))
+    with familiar_of(ctx) as familiar:
+        found, turns = index.status(familiar)
+        opened = familiar.embedder
+    data = {"status": found, "turns": turns, "model_on_disk": _model(opened)}
+    output(ctx).answer(data, lambda: print_page(status_page(found, turns, opened)))
 
 
 @app.command()
 def clear(ctx: typer.Context) -> None:
-    """Delete the index. Memory is untouched, and the next search makes the index again.
+    """Delete the index and the vectors of turns. Memory and history are untouched.
+
+    The next search makes the index again; `familiar index build` makes all of it.
 
     \b
     familiar index clear
     """
+    from familiar_cli.actions import index
+
     out = output(ctx)
-    there = familiar_of(ctx).index.clear()
+    there = index.clear(familiar_of(ctx))
     out.answer({"cleared": there}, "deleted the index" if there else "there was no index")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, file_or_stdin, globals_of, home_of, output
+from familiar_cli.commands._indexing import index_words
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def _make_card(
         overwrite=overwrite,
         dry_run=dry_run,
     )
+    if not dry_run:
+        index_words(out, Familiar.load_from_disk(home, made.id))
     data = asdict(made) | {"dry_run": dry_run}
     page = made_page(made, dry_run=dry_run, kept="in no Markdown file")
     out.answer(data, lambda: print_page(page))
@@ -139,6 +142,8 @@ def _make_personas(
             failed.append(error)
         else:
             made.append(one)
+    for one in made if not dry_run else ():
+        index_words(out, Familiar.load_from_disk(home, one.id))
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
     pages = [made_page(one, dry_run=dry_run, kept=NOT_READ) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]

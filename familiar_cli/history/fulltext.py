@@ -117,6 +117,23 @@ def catch_up(
     return int(last - done)
 
 
+def index_words(history: HistoryStore, on_progress: OnProgress = lambda _done, _all: None) -> None:
+    """Make all turns searchable by their words.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.use(create=False) as connection:
+        if connection is not None:
+            catch_up(connection, on_progress)
+
+
+def count_unread(history: HistoryStore) -> int:
+    """Return how many turns are not searchable yet."""
+    with history.use(create=False) as connection:
+        return 0 if connection is None else catch_up(connection, within_s=0.0)
+
+
 def _add_page(connection: sqlite3.Connection, last: int) -> int:
     """Add some turns; return the last turn that is in the table now."""
     with transaction(connection):

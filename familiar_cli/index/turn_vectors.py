@@ -17,7 +17,8 @@ from familiar_cli.errors import LockedError
 from familiar_cli.files import locked
 from familiar_cli.fts import words
 from familiar_cli.index.embedder import BATCH
-from familiar_cli.index.rank import WEIGHTS, nearness
+from familiar_cli.index.rank import nearness
+from familiar_cli.index.schema import IndexUnusableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 """Raised when what is embedded of a turn, or how it is kept, changes."""
+
+SHARE: Final = 0.4
+"""How much meaning counts against words: measured, docs/reference/ranking.md."""
 
 EXACT_ROWS: Final = 20_000
 """Up to so many vectors are compared with the question one by one, without sketches."""
@@ -79,7 +83,7 @@ class NearTurns:
     rows: NDArray[np.int8]
     questions: Matrix
     spec: Spec
-    share: float = WEIGHTS.dense
+    share: float = SHARE
 
     def nearest(self, count: int) -> list[int]:
         """Return the ids of about the `count` nearest turns, best first."""
@@ -165,10 +169,10 @@ class TurnVectors:
 
         Raises:
             EmbedderError: The model does not work.
-            OSError: The files cannot be written.
+            IndexUnusableError: The files cannot be written.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
         try:
+            self.directory.mkdir(parents=True, exist_ok=True)
             with locked(self.directory / "embedding.lock", 0):
                 self._drop(lambda path: path.stem != _stem(embedder))
                 last = self.through_id(embedder, texts_after)
@@ -179,10 +183,16 @@ class TurnVectors:
                     self._append(embedder, turns)
                     done += len(turns)
                     if progress:
-                        progress("turns read", done, max(total, done))
+                        progress("vectors of turns made", done, max(total, done))
                 return EmbeddedTurns(done)
         except LockedError:
             return EmbeddedTurns(busy=True)
+        except OSError as error:
+            raise IndexUnusableError(
+                f"Vectors of turns cannot be written to {str(self.directory)!r}: "
+                f"{error.strerror or error}",
+                hint="Look at the space on the disk and the permissions; the history is untouched.",
+            ) from error
 
     def through_id(self, embedder: Embedder, texts_after: TextsAfter) -> int:
         """Return the newest turn that has a vector; 0: none of this history has."""

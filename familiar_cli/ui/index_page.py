@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.index.build import Built, IndexStatus
+    from familiar_cli.actions.index import IndexBuilt, TurnsStatus
+    from familiar_cli.index.build import IndexStatus
     from familiar_cli.index.embedder import Opened
 
 
-def built_text(built: Built) -> str:
+def built_text(built: IndexBuilt) -> str:
     """Return what a build did, in a few lines."""
     done, made = built.refreshed, built.embedded
     lines = [f"made anew: {done.rebuilt}"] if done.rebuilt else []
@@ -29,15 +30,21 @@ def built_text(built: Built) -> str:
         lines.append("vectors: another process is making them")
     else:
         lines.append(f"vectors: {made.done} made, {made.waiting} waiting")
+    if built.turns.busy:
+        lines.append("vectors of turns: another process is making them")
+    elif built.turns.done or built.turns_waiting:
+        lines.append(f"vectors of turns: {built.turns.done} made, {built.turns_waiting} waiting")
     return harmless("\n".join(lines))
 
 
-def status_page(status: IndexStatus, opened: Opened) -> RenderableType:
+def status_page(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> RenderableType:
     """Return how the index is."""
-    return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, opened)])
+    return columns(
+        [[plain(name, "dim"), plain(value)] for name, value in _lines(status, turns, opened)]
+    )
 
 
-def _lines(status: IndexStatus, opened: Opened) -> Iterator[tuple[str, str]]:
+def _lines(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> Iterator[tuple[str, str]]:
     if not status.exists:
         yield "index", "none yet: `familiar index build`, or search for something"
     else:
@@ -48,6 +55,11 @@ def _lines(status: IndexStatus, opened: Opened) -> Iterator[tuple[str, str]]:
         of_model = f" of {status.model}" if status.model else ""
         yield "vectors", f"{status.vectors}{of_model}{waiting}"
         yield "size", f"{status.size_bytes / 1e6:.1f} MB"
+    if turns.turns:
+        unread = f", {turns.unread} not read yet" if turns.unread else ""
+        yield "turns", f"{turns.turns}{unread}"
+        waiting = f", {turns.waiting} waiting: `familiar index build`" if turns.waiting else ""
+        yield "their vectors", f"{turns.vectors}{waiting}, {turns.size_bytes / 1e6:.1f} MB"
     yield "model", opened.embedder.model if opened.embedder else _none(opened)
     for problem in status.problems:
         yield "left out", f"{problem.rel_path}: {problem.reason}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from familiar_cli.familiar import Familiar
+from tests.support.embedders import Opened, WordEmbedder
 from tests.support.world import data, live, run
 
 
@@ -64,3 +67,86 @@ def test_links_of_a_missing_file_are_not_found(memory) -> None:
     result = run("memory", "links", "nope.md")
     assert result.exit_code == 4
     assert "hint: " in result.stderr
+
+
+@pytest.fixture
+def model(monkeypatch) -> WordEmbedder:
+    embedder = WordEmbedder(alike=[("umbrella", "parasol")])
+    monkeypatch.setattr(Familiar, "embedder", Opened(embedder))
+    return embedder
+
+
+def talk(tmp_path) -> None:
+    path = tmp_path / "old.jsonl"
+    said = ["Hello.", "I lost my umbrella.", "It rains."]
+    path.write_text("".join(json.dumps({"role": "user", "content": s}) + "\n" for s in said))
+    assert run("import-chat", str(path), "--as", "cli:1").exit_code == 0
+
+
+def test_turns_have_words_after_an_import_and_vectors_after_a_build(
+    memory, model, tmp_path
+) -> None:
+    talk(tmp_path)
+    turns = data("index", "status")["turns"]
+    assert (turns["turns"], turns["unread"], turns["vectors"], turns["waiting"]) == (3, 0, 0, 3)
+    assert "3 waiting: `familiar index build`" in run("index", "status").stdout
+    built = data("index", "build")
+    assert (built["turns"], built["turns_waiting"]) == ({"done": 3, "busy": False}, 0)
+    turns = data("index", "status")["turns"]
+    assert (turns["vectors"], turns["waiting"]) == (3, 0)
+    assert turns["size_bytes"] > 0
+
+
+def test_clear_deletes_the_vectors_of_turns_and_no_turn(memory, model, tmp_path) -> None:
+    talk(tmp_path)
+    run("index", "build")
+    assert data("index", "clear")["cleared"]
+    turns = data("index", "status")["turns"]
+    assert (turns["turns"], turns["vectors"], turns["waiting"]) == (3, 0, 3)
+
+
+def test_a_prompt_recalls_by_meaning_what_shares_no_word(memory, model, tmp_path) -> None:
+    talk(tmp_path)
+    config = memory.parent / "character.toml"
+    config.write_text('[llm]\npreset = "custom"\n[context]\nprovider_deadline_s = 20\n')
+    asked = ("ask", "Where is the parasol?", "--dry-run")
+    before = [p for p in data(*asked)["contributions"] if p["source"] == "recall.turns"]
+    run("index", "build")
+    (piece,) = [
+        p for p in data(*asked)["contributions"] if p["source"] == "recall.turns" and p["kept"]
+    ]
+    assert not before
+    assert "I lost my umbrella." in piece["text"]
+    assert "by words and meaning" in piece["cause"]
+
+
+@pytest.mark.parametrize("command", ["import-chat", "import-lorebook", "import-memories", "init"])
+def test_what_came_in_is_searchable_by_words_when_the_command_ends(
+    memory, tmp_path, command
+) -> None:
+    if command == "import-chat":
+        talk(tmp_path)
+    elif command == "import-lorebook":
+        book = {"entries": {"0": {"key": ["fang"], "content": "Shadowfangs are wolves."}}}
+        (tmp_path / "book.json").write_text(json.dumps(book))
+        assert run(command, str(tmp_path / "book.json")).exit_code == 0
+    elif command == "import-memories":
+        (tmp_path / "tree" / "daily").mkdir(parents=True)
+        (tmp_path / "tree" / "daily" / "2024-03-14.md").write_text("# 2024-03-14\n\n- Rain.\n")
+        assert run(command, str(tmp_path / "tree")).exit_code == 0
+    else:
+        assert run(command, "eve", "--template", "companion").exit_code == 0
+    of = ("--familiar", "eve") if command == "init" else ("--familiar", "ada")
+    status = data("index", "status", *of)
+    assert status["status"]["exists"]
+    assert status["status"]["stale_files"] == 0
+    assert status["turns"]["unread"] == 0
+
+
+def test_an_index_that_cannot_be_written_fails_no_import(memory, tmp_path) -> None:
+    (memory / ".index").write_text("in the way")
+    path = tmp_path / "old.jsonl"
+    path.write_text(json.dumps({"role": "user", "content": "Hello."}) + "\n")
+    result = run("import-chat", str(path), "--as", "cli:1")
+    assert result.exit_code == 0
+    assert "What came in cannot be searched yet" in result.stderr

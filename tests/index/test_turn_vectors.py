@@ -95,7 +95,7 @@ def test_some_at_a_time_come_to_the_same(made, embedder, tmp_path) -> None:
     seen = []
     whole.embed(embedder, after(SAID), total=6, progress=lambda *step: seen.append(step))
     assert contents(made) == contents(whole)
-    assert seen == [("turns read", 6, 6)]
+    assert seen == [("vectors of turns made", 6, 6)]
 
 
 @settings(max_examples=40, deadline=None)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 SHORT_WORDS: Final = 8
 """Something said in fewer words that tell anything is looked up with what was said just before."""
 QUERY_WORDS: Final = 40
+FEW_WAITING: Final = 16
+"""So many turns without a vector are the newest, most of which a prompt shows anyhow."""
 MESSAGE_TOKENS: Final = 4
 LAST_TURNS: Final = 2
 """What is named in these comes before what is only similar, as what was just said does."""
@@ -249,10 +251,12 @@ class Retrieval:
         opened = self._memory.opened()
         remarks = [_sentence(note) for note in result.notes]
         if result.unread:
-            remarks.append(f"{result.unread} changed files were not read in time; they are later")
+            remarks.append(
+                f"{result.unread} files were not read in time; run `familiar index build`"
+            )
         if past.unread:
             remarks.append(f"{past.unread} turns were not read yet; run `familiar index build`")
-        if past.waiting:
+        if past.waiting > FEW_WAITING:
             remarks.append(
                 f"{past.waiting} turns are found by words alone until `familiar index build`"
             )
@@ -261,7 +265,13 @@ class Retrieval:
             remarks.append(f"found by words alone: {opened.reason}{more}")
         elif not is_last:
             remarks.append("found by words alone: the model that finds by meaning was not in time")
-        behind = bool(result.unread or result.waiting or past.unread or past.waiting or not is_last)
+        behind = bool(
+            result.unread
+            or result.waiting
+            or past.unread
+            or past.waiting > FEW_WAITING
+            or not is_last
+        )
         by_meaning = past.by_meaning or result.method in {"hybrid", "dense"}
         how = "words and meaning" if by_meaning else "words"
         filling = self._filling(gatherer, past, room)
