@@ -27,6 +27,7 @@ from familiar_cli import (
     SearchOptions,
     assemble,
     begin_due_work,
+    hear,
     take_turn,
 )
 from familiar_cli.actions.daemon import Daemon
@@ -328,6 +329,40 @@ async def test_an_interrupted_turn_makes_nothing_due(ada, serve) -> None:
         result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
         assert begin_due_work(familiar, replace(result, interrupted=True)) == DueWork()
         assert familiar.jobs.names == ()
+
+
+async def test_a_channel_answers_one_message_at_a_time_within_a_program_too(ada, serve) -> None:
+    serve(Say("Fair winds.", pause_s=0.02))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        asked = [take_turn(familiar, Said(f"Q{n}", ANNA, "harbour")) for n in range(5)]
+        hear(familiar, Said("Hello, all!", ANNA, "harbour", message_id="1"))
+        results = await asyncio.gather(*asked)
+        again = hear(familiar, Said("Hello, all!", ANNA, "harbour", message_id="1"))
+        turns = familiar.history.recent("harbour", 99)
+
+    first, *pairs = turns
+    assert (first, again.is_new) == (again.turn, False)
+    assert [(question.id, reply.reply_to) for question, reply in batched(pairs)] == [
+        (question.id, question.id) for question in pairs[::2]
+    ]
+    assert {result.reply.id for result in results} == {turn.id for turn in pairs[1::2]}
+
+
+async def test_whoever_stops_waiting_for_a_channel_has_said_nothing(ada, serve) -> None:
+    serve(Stall("", 5.0))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        first = asyncio.create_task(take_turn(familiar, Said("First", ANNA, "harbour")))
+        second = asyncio.create_task(take_turn(familiar, Said("Second", ANNA, "harbour")))
+        while not familiar.history.count():
+            await asyncio.sleep(0.01)
+        second.cancel()
+        first.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
+        assert [turn.content for turn in familiar.history.recent("harbour", 9)] == ["First"]
+
+
+def batched(turns):
+    return list(zip(turns[::2], turns[1::2], strict=True))
 
 
 IDS = count(1)

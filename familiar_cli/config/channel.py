@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from familiar_cli.config.load import Written, load_written
 from familiar_cli.config.schema import ChannelConfig
 from familiar_cli.errors import ConfigError, UsageError
+from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".toml"
 _MOST_CHARS: Final = 200  # of a file name without its suffix; file systems hold 255 bytes
+_LABEL_CHARS: Final = 60  # of a longer name, before its digest
+_DIGEST: Final = "~"  # between them; a name that holds the whole id has none
+_HEADING: Final = "channel: "
+_OF_DIGEST: Final = re.compile(rf".{{1,60}}{_DIGEST}[0-9a-f]{{32}}")
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?![a-z0-9_-])")
 
 
@@ -35,7 +42,7 @@ class ChannelConfigs:
         """Return the file of a channel; it need not exist.
 
         Raises:
-            UsageError: The id is empty, or too long for a file name.
+            UsageError: The id is empty.
         """
         return self.directory / (file_stem(channel_id) + SUFFIX)
 
@@ -47,7 +54,7 @@ class ChannelConfigs:
         """
         try:
             path = self.path(channel_id)
-        except UsageError:  # no file can bear its name, so it has none
+        except UsageError:  # it has no name
             return Written(ChannelConfig(), {})
         return load_written(path, ChannelConfig)
 
@@ -55,7 +62,7 @@ class ChannelConfigs:
         """Yield the ids of all channels that have a file, sorted by file name.
 
         Raises:
-            ConfigError: The directory cannot be read.
+            ConfigError: The directory, or a file that is known by its first line, cannot be read.
         """
         try:
             names = sorted(entry.name for entry in self.directory.iterdir())
@@ -67,9 +74,12 @@ class ChannelConfigs:
                 hint="Look at its permissions: it says which channels are private.",
             ) from error
         for name in names:
-            channel_id = _id_of(name.removesuffix(SUFFIX)) if name.endswith(SUFFIX) else None
-            if channel_id is not None:
-                yield channel_id
+            stem = name.removesuffix(SUFFIX)
+            found = None
+            if stem != name:
+                found = self._id_inside(stem) if _DIGEST in stem else _id_of(stem)
+            if found is not None:
+                yield found
 
     def private(self) -> frozenset[str]:
         """Return the channels whose words stay there.
@@ -88,7 +98,9 @@ class ChannelConfigs:
         """
         from familiar_cli.config.edit import set_values  # noqa: PLC0415  # loads a TOML editor
 
-        return set_values(self.path(channel_id), texts, dry_run=dry_run, root=ChannelConfig)
+        path = self.path(channel_id)
+        heading = _heading(channel_id) if _DIGEST in path.stem else ""
+        return set_values(path, texts, dry_run=dry_run, root=ChannelConfig, heading=heading)
 
     def unset(self, channel_id: str, key: str, *, dry_run: bool = False) -> Edit:
         """Take a setting out of a channel's file.
@@ -99,6 +111,30 @@ class ChannelConfigs:
         from familiar_cli.config.edit import unset_value  # noqa: PLC0415
 
         return unset_value(self.path(channel_id), key, dry_run=dry_run, root=ChannelConfig)
+
+    def _id_inside(self, stem: str) -> str | None:
+        """Return the id in the first line of a file whose name holds only a digest of it.
+
+        Raises:
+            ConfigError: There is none, so nobody knows which channel may be private.
+        """
+        path = self.directory / (stem + SUFFIX)
+        try:
+            first = read_plain(path).decode("utf-8-sig").partition("\n")[0]
+            channel_id = json.loads(first.partition(_HEADING)[2])
+            if isinstance(channel_id, str) and file_stem(channel_id) == stem:
+                return channel_id
+        except (OSError, ValueError, RecursionError) as error:
+            reason = str(error)
+        else:
+            reason = "it names another channel"
+        if not _OF_DIGEST.fullmatch(stem):
+            return None  # a person named it
+        raise ConfigError(
+            f"The first line of {str(path)!r} does not say which channel it is for ({reason})",
+            hint=f'Let it begin with `# {_HEADING}"ID"`, or delete the file; the channel may be '
+            "private.",
+        )
 
     def _is_private(self, channel_id: str) -> bool:
         try:
@@ -117,12 +153,13 @@ def _id_of(stem: str) -> str | None:
 
 
 def file_stem(channel_id: str) -> str:
-    """Return a file name without suffix that holds the whole id on every system.
+    """Return a file name without suffix that stands for one id on every system.
 
-    Capitals are encoded too: where a file system ignores case, `A` and `a` stay two channels.
+    It holds the whole id; of one that is too long for that, its beginning and a digest. Capitals
+    are encoded too: where a file system ignores case, `A` and `a` stay two channels.
 
     Raises:
-        UsageError: The id is empty, or too long for a file name.
+        UsageError: The id is empty.
     """
     if not channel_id:
         raise UsageError("A channel needs a name", hint="Leave `--channel` out to use 'cli'.")
@@ -131,8 +168,13 @@ def file_stem(channel_id: str) -> str:
     if _DEVICE.match(stem):
         stem = _encoded(stem[0]) + stem[1:]
     if len(stem) > _MOST_CHARS:
-        raise UsageError(f"The channel id {channel_id[:40]!r}… is too long to have settings")
+        digest = sha256(channel_id.encode("utf-8", errors="surrogatepass")).hexdigest()
+        return f"{stem[:_LABEL_CHARS]}{_DIGEST}{digest[:32]}"
     return stem
+
+
+def _heading(channel_id: str) -> str:
+    return f"{_HEADING}{json.dumps(channel_id)}"
 
 
 def _encoded(found: str) -> str:

@@ -66,8 +66,16 @@ def set_values(
     *,
     dry_run: bool = False,
     root: type[Any] = CharacterConfig,
+    heading: str = "",
 ) -> Edit:
     """Set several settings at once, all or none; see `set_value`.
+
+    Args:
+        path: The file.
+        texts: The settings by dotted key, as typed.
+        dry_run: Write nothing.
+        root: What the file holds.
+        heading: A comment of one line that the file begins with from then on.
 
     Raises:
         ConfigError: As `set_value`.
@@ -82,7 +90,7 @@ def set_values(
         for key, value in values.items():
             _put(document, key.split("."), value)
 
-    return _edit(path, change, root, dry_run=dry_run)
+    return _edit(path, change, root, dry_run=dry_run, heading=heading)
 
 
 def unset_value(
@@ -176,11 +184,21 @@ def _meaning(setting: Setting, look: str) -> str:
     return f"{setting.doc}." + (f" `familiar {look}` shows what holds now." if look else "")
 
 
-def _edit(path: Path, change: Callable[[Any], None], root: type[Any], *, dry_run: bool) -> Edit:
+def _edit(
+    path: Path,
+    change: Callable[[Any], None],
+    root: type[Any],
+    *,
+    dry_run: bool,
+    heading: str = "",
+) -> Edit:
     with locked(path):
         before = read_text(path)
         had = build(parse(before, path), root)[1]
-        edit = Edit(path, before, _like(before, _changed(before, path, change)))
+        after = _changed(before, path, change)
+        if heading and not after.startswith(f"# {heading}\n"):
+            after = f"# {heading}\n{after}"
+        edit = Edit(path, before, _like(before, after))
         _check(edit, had, root)
         if edit.changes and not dry_run:
             write_whole(path, _encoded(path, edit.after))

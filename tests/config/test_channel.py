@@ -11,7 +11,7 @@ from familiar_cli.config.channel_kinds import KINDS, MODES, ChannelContext, Chan
 from familiar_cli.config.effective_channel import effective_channel
 from familiar_cli.config.load import load_written
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig
-from familiar_cli.errors import ConfigError, NotFoundError, UsageError
+from familiar_cli.errors import ConfigError, NotFoundError
 
 ids = st.text(min_size=1, max_size=20)
 
@@ -67,10 +67,45 @@ def test_a_discord_id_is_its_own_file_name() -> None:
     assert file_stem("123456789") == "123456789"
 
 
-def test_an_id_too_long_for_a_file_has_no_settings(configs) -> None:
-    assert configs.read("x" * 500).settings == ChannelConfig()
-    with pytest.raises(UsageError, match="too long"):
-        configs.set_values("x" * 500, {"name": "y"})
+LONG = ["x" * 500, "x" * 499 + "y", "Kanal 城 " * 60, 'a"\n#\\' * 90, "%" * 201]
+
+
+@pytest.mark.parametrize("channel_id", LONG)
+def test_an_id_too_long_for_a_file_name_has_settings_all_the_same(configs, channel_id) -> None:
+    configs.set_values("x" * 498, {"name": "another"})
+    assert configs.read(channel_id).settings == ChannelConfig()
+
+    configs.set_values(channel_id, {"kind": "dm"})
+    configs.set_values(channel_id, {"name": "y"})
+    assert configs.read(channel_id).settings.name == "y"
+    assert set(configs.known()) == {"x" * 498, channel_id}
+    assert configs.private() == {channel_id}
+    assert len(configs.path(channel_id).name.encode()) < 255
+
+    configs.unset(channel_id, "kind")
+    assert configs.private() == frozenset()
+
+
+def test_a_long_id_stays_known_and_private_whatever_else_is_wrong_in_its_file(configs) -> None:
+    configs.set_values("x" * 500, {"kind": "text"})
+    path = configs.path("x" * 500)
+    path.write_text(path.read_text("utf-8") + "kind = [[[", "utf-8")
+    assert configs.private() == {"x" * 500}
+
+
+def test_nobody_guesses_for_which_channel_a_file_is(configs) -> None:
+    configs.set_values("x" * 500, {"kind": "dm"})
+    configs.path("x" * 500).write_text('kind = "dm"\n', "utf-8")
+    with pytest.raises(ConfigError, match="does not say which channel"):
+        configs.private()
+    configs.set_values("x" * 500, {"name": "y"})
+    assert configs.private() == {"x" * 500}
+
+
+def test_a_file_that_a_person_named_with_a_tilde_is_no_channels(configs) -> None:
+    configs.set_values("a", {"name": "y"})
+    (configs.directory / "notes~old.toml").write_text("x = 1\n", "utf-8")
+    assert list(configs.known()) == ["a"]
 
 
 def test_the_file_is_written_on_the_first_change(configs) -> None:
