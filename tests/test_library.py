@@ -350,15 +350,22 @@ async def test_a_channel_answers_one_message_at_a_time_within_a_program_too(ada,
 
 async def test_whoever_stops_waiting_for_a_channel_has_said_nothing(ada, serve) -> None:
     serve(Stall("", 5.0))
+    waits = asyncio.Event()
+
+    def told(_notice: str) -> None:
+        waits.set()
+
     async with Familiar.load_from_disk(ada, "ada") as familiar:
         first = asyncio.create_task(take_turn(familiar, Said("First", ANNA, "harbour")))
-        second = asyncio.create_task(take_turn(familiar, Said("Second", ANNA, "harbour")))
-        while not familiar.history.count():
-            await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
+        said = Said("Second", ANNA, "harbour")
+        second = asyncio.create_task(take_turn(familiar, said, on_wait=told))
+        await waits.wait()
         second.cancel()
         first.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
-        assert [turn.content for turn in familiar.history.recent("harbour", 9)] == ["First"]
+        said = [turn.content for turn in familiar.history.recent("harbour", 9)]
+        assert "Second" not in said
 
 
 def batched(turns):

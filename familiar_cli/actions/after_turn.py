@@ -50,6 +50,16 @@ def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True
     return DueWork(summarised, written, tuple(p for p in (problem, another) if p))
 
 
+def leave_due_work(familiar: Familiar, result: TurnResult) -> None:
+    """Do none of what a turn has made due: a daemon or a later turn does it.
+
+    Raises:
+        FamiliarError: It could not be written down up to where a summary is wanted.
+    """
+    if not result.interrupted:
+        familiar.summary_keeper.note(result.trace)
+
+
 def _summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
     try:
         due = familiar.summary_keeper.look_back(trace)

@@ -66,6 +66,7 @@ class Daemon:
                 await self._write()
             except Exception as error:  # noqa: BLE001  # periods are made all the same
                 self._failed(as_failure(error))
+            await self._summarise()
             await self._make_periods(at_once=True)
 
         await self._run(work())
@@ -139,6 +140,7 @@ class Daemon:
     async def _watch_periods(self, scheduler: MemoryWriterScheduler) -> None:
         while True:
             await scheduler.idle()
+            await self._summarise()
             await self._make_periods(at_once=False)
             await asyncio.sleep(LOOK_S)
 
@@ -150,6 +152,13 @@ class Daemon:
         await self._embed()
         if report.error:
             raise report.error
+
+    async def _summarise(self) -> None:
+        """Summarise the turns that commands left; `status` tells of a failure, too."""
+        try:
+            await self._familiar.summary_keeper.catch_up()
+        except Exception as error:  # noqa: BLE001  # periods are made all the same
+            self._note(f"The summary of earlier turns stays as it is: {as_failure(error)}")
 
     async def _make_periods(self, *, at_once: bool) -> None:
         how = How(on_wait=self._note)

@@ -99,8 +99,7 @@ def ask(
             _show(output(ctx), familiar, said)
         else:
             result = _take_turn(output(ctx), familiar, said, stream=not no_stream)
-            if not no_background:
-                _go_on(output(ctx), familiar, result)
+            _go_on(output(ctx), familiar, result, background=not no_background)
 
 
 def _words(text: str | None, again_for: int | None) -> str:
@@ -144,10 +143,13 @@ def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> 
     return result
 
 
-def _go_on(out: Output, familiar: Familiar, result: TurnResult) -> None:
-    """Do what the turn has made due."""
-    from familiar_cli.ui.afterwards import begin, finish
+def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: bool) -> None:
+    """Do what the turn has made due, or leave it."""
+    from familiar_cli.ui.afterwards import begin, finish, leave
 
+    if not background:
+        leave(out, familiar, result)
+        return
     begin(out, familiar, result)
     finish(out, familiar)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.summarising import scope_of
 from familiar_cli.context.types import Place
 from familiar_cli.errors import LockedError
+from familiar_cli.history.summaries import PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -80,6 +81,31 @@ class SummaryKeeper:
         if not self._jobs.add(due.name, lambda: self._refresh(due)):
             return None
         return due
+
+    def note(self, trace: Trace) -> None:
+        """Write down up to where a turn wants a summary, and leave the work to `catch_up`.
+
+        Raises:
+            FamiliarError: As `look_back`.
+        """
+        due = self._due(trace)
+        if due is not None:
+            self._summaries.want(due.scope, due.through_id)
+
+    async def catch_up(self) -> None:
+        """Bring every summary forward to where turns wanted it.
+
+        Raises:
+            FamiliarError: One could not be made; it is retried later.
+        """
+        private = self._private()
+        for scope in self._summaries.scopes():
+            latest = self._summaries.latest(scope, private)
+            after_id = latest.last_turn_id if latest else 0
+            through_id = self._summaries.wanted(scope)
+            is_read = scope in {PUBLIC, *private} and not self._background(scope).retry_in_s
+            if is_read and self._summaries.count(scope, after_id, through_id, 1, private):
+                await self._refresh(DueSummary(scope, through_id, 0))
 
     def _due(self, trace: Trace) -> DueSummary | None:
         if not self._every or trace.turn is None:

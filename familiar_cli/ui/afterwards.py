@@ -31,6 +31,17 @@ def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = 
         out.note(f"Writing down what matters of {turns} turns; Ctrl-C leaves that for later.")
 
 
+def leave(out: Output, familiar: Familiar, result: TurnResult) -> None:
+    """Leave what a turn has made due to a daemon or a later turn."""
+    from familiar_cli.actions.after_turn import leave_due_work
+    from familiar_cli.errors import FamiliarError
+
+    try:
+        leave_due_work(familiar, result)
+    except FamiliarError as error:
+        out.warn(f"{_STAYS['summary']} as it is: {error}")
+
+
 def finish(out: Output, familiar: Familiar) -> None:
     """Wait for the work after a reply, and tell what was not done; Ctrl-C breaks it off."""
     limit_s = familiar.config.context.jobs_limit_s

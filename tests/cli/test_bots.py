@@ -272,6 +272,18 @@ def test_without_background_a_command_ends_with_the_reply(root, serve) -> None:
     assert len(server.requests) > 2
 
 
+def test_a_daemon_makes_the_summary_that_was_left(root, serve) -> None:
+    run("config", "set", "memory_writer.auto", "off")
+    run("config", "set", "history.recent_turns", "2")
+    run("config", "set", "history.summary_every", "2")
+    serve("A summary.")
+    for number in range(6):
+        run("ask", f"Q{number}", "--no-background")
+    assert data("status")["summary"]["last_turn"] in {0, None}
+    run("daemon", "--once")
+    assert data("status")["summary"]["last_turn"] > 2
+
+
 MESSAGES = st.lists(
     st.tuples(st.sampled_from(["ask", "hear", "reply"]), st.integers(0, 9)), max_size=14
 )
