@@ -262,6 +262,10 @@ class TestWhatIsLeftOut:
         world.put("topics/z.md", "# Z\n\n- A zither. <!-- turns 900-901 -->\n- A bell.")
         assert world.found("zither")["topics/z.md"].endswith("- A zither.\n- A bell.")
 
+    def test_a_file_that_is_shown_whole_is_called_by_its_title(self, world) -> None:
+        world.put("topics/z.md", "# Old things\n\nDust.\n\n## Shelf\n\n- A zither.")
+        assert world.found("zither")["topics/z.md"].startswith("[From memory: Old things]\nDust.")
+
     def test_what_was_said_in_private_stays_there(self, world) -> None:
         heading = private_heading("DM", "dm-7")
         world.put("topics/z.md", f"# Z\n\nBells.\n\n{heading}\n\n- A secret zither.\n")

@@ -311,7 +311,7 @@ class Gatherer:
             whole = self.sight.words(hit.rel_path, shown)
         return PieceSource(
             key=hit.rel_path,
-            label=label_of(hit),
+            label=label_of(hit, is_whole=bool(whole)),
             whole=whole,
             is_entry=is_lore,
             size_tokens=len(seen.text) // 4,
@@ -333,9 +333,9 @@ class _File:
         return self.text.count("\n", 0, place) + 1
 
 
-def label_of(hit: Hit) -> str:
-    """Return what a hit is from, and of what day it speaks, in one line."""
-    shown = one_line(hit.heading or hit.title, LABEL_CHARS)
+def label_of(hit: Hit, *, is_whole: bool = False) -> str:
+    """Return what a hit is from (its section, or the file), and of what day it speaks."""
+    shown = one_line(hit.title if is_whole else hit.heading or hit.title, LABEL_CHARS)
     day = day_words(date.fromisoformat(hit.day)) if hit.day else ""
     return shown if not day or day in shown or hit.day in shown else f"{shown}, {day}"
 
