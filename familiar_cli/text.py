@@ -45,6 +45,11 @@ def one_line(text: str, width: int = 80) -> str:
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
 
 
+def counted(number: int, noun: str, many: str = "") -> str:
+    """Return a number and what it counts: `1 file`, `1,200 files`."""
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"
+
+
 def framed(text: str, width: int = NAME_CHARS) -> str:
     """Return text from outside as it may stand in the frame of a prompt.
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.text import (
+    counted,
     fold,
     fold_all,
     harmless,
@@ -143,3 +144,14 @@ def test_a_hash_is_of_the_bytes_that_a_text_becomes() -> None:
 @given(anything)
 def test_every_text_has_a_hash(text) -> None:
     assert len(sha256_of(text)) == 64
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1200, "1,200 files")]
+)
+def test_what_is_counted_has_its_number(number: int, words: str) -> None:
+    assert counted(number, "file") == words
+
+
+def test_an_odd_plural_is_given() -> None:
+    assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]

@@ -165,6 +165,7 @@ def rename_alias(
 
 
 def _tell(out: Output, done: PeopleChange) -> None:
+    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact
 
     out.answer(done, lambda: exact(done.diff))
@@ -173,6 +174,8 @@ def _tell(out: Output, done: PeopleChange) -> None:
     elif done.dry_run:
         out.note("Nothing was changed (--dry-run).")
     else:
-        out.note(f"{len(done.files)} files changed, {done.moved} lines moved.")
+        out.note(
+            f"{counted(len(done.files), 'file')} changed, {counted(done.moved, 'line')} moved."
+        )
     for notice in done.notices:
         out.warn(notice)

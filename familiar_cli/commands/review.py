@@ -40,7 +40,8 @@ def list_(ctx: typer.Context) -> None:
     from familiar_cli.ui.writer_page import plan_line
 
     out = output(ctx)
-    memory = familiar_of(ctx).memory
+    familiar = familiar_of(ctx)
+    memory, zone = familiar.memory, familiar.zone
     plans = []
     for plan_id in pending_ids(memory):
         try:
@@ -48,7 +49,7 @@ def list_(ctx: typer.Context) -> None:
         except BadInputError as error:
             out.warn(f"{error}. {error.hint}")
     data = {"plans": [_summary(plan) for plan in plans]}
-    out.answer(data, lambda: exact("".join(map(plan_line, plans))))
+    out.answer(data, lambda: exact("".join(plan_line(plan, zone) for plan in plans)))
     if not plans:
         out.note("Nothing waits. `familiar write-memory --review` makes a plan.")
 

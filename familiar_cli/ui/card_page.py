@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Group
 from rich.panel import Panel
 
-from familiar_cli.text import harmless, one_line
+from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.terminal import columns, plain
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _greetings(summary: CardSummary, *, framed: bool) -> list[RenderableType]:
 
 def _book(summary: CardSummary, *, framed: bool) -> RenderableType:
     name = f" “{one_line(summary.book_name)}”" if summary.book_name else ""
-    title = f"Book{name}, {_count(len(summary.book), 'entry', 'entries')}"
+    title = f"Book{name}, {counted(len(summary.book), 'entry', 'entries')}"
     table = columns(
         [plain(one_line(e.title, 30), "bold"), plain(_called_by(e)), plain(one_line(e.content, 60))]
         for e in summary.book
@@ -129,14 +129,10 @@ def _rest(summary: CardSummary) -> Iterator[tuple[str, str]]:
     yield "", ""
     yield "in every prompt", f"{summary.sent_tokens} tokens (counted by {summary.counter})"
     if summary.example_blocks:
-        yield "example talk", _count(summary.example_blocks, "block")
+        yield "example talk", counted(summary.example_blocks, "block")
     for kind, name, uri in summary.assets:
         yield "asset", one_line(f"{kind} {name}: {uri}", _LINE_CHARS)
     for path, size in summary.members:
         yield "carries", f"{one_line(path, _LINE_CHARS)} ({size} bytes)"
     if summary.other:
         yield "kept for others", one_line(", ".join(summary.other), 400)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

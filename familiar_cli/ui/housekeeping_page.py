@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from familiar_cli.housekeeping.run import TITLES
-from familiar_cli.text import one_line
+from familiar_cli.text import counted, one_line
 from familiar_cli.ui.terminal import plain
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def housekeeping_page(done: Tidied) -> RenderableType:
 
 def summary_line(done: Tidied) -> str:
     """Return how much was looked at and found, in one line."""
-    looked = f"{len(done.checks)} checks of {done.files:,} files"
+    looked = f"{counted(len(done.checks), 'check')} of {counted(done.files, 'file')}"
     if not done.found:
         return f"Nothing to tidy up: {looked} found nothing."
     mendable = sum(
@@ -40,7 +40,7 @@ def summary_line(done: Tidied) -> str:
     )
     more = f" `--propose` makes a plan for {mendable} of them." if mendable else ""
     new = f" {len(done.proposed)} new plans wait: `familiar review list`." if done.proposed else ""
-    return f"{looked}: {len(done.found)} findings.{new or ' Nothing was changed.'}{more}"
+    return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
 
 
 def _parts(done: Tidied) -> Iterator[RenderableType]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Group
 
 from familiar_cli.bootstrap.chats.types import TITLES
-from familiar_cli.text import one_line
+from familiar_cli.text import counted, one_line
 from familiar_cli.ui.terminal import columns, plain
 
 if TYPE_CHECKING:
@@ -83,18 +83,19 @@ def _headline(chat: ImportedChat, *, dry_run: bool) -> str:
     name, kind = one_line(chat.name), TITLES[chat.format]
     if not chat.imported:
         return f"Nothing new in {name} ({kind}, channel {one_line(chat.channel)})"
-    return f"{deed} {_turns(chat.imported)} of {name} ({kind}) as channel {one_line(chat.channel)}"
+    turns = counted(chat.imported, "turn")
+    return f"{deed} {turns} of {name} ({kind}) as channel {one_line(chat.channel)}"
 
 
 def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     if chat.already_there:
-        yield "already there", _turns(chat.already_there)
+        yield "already there", counted(chat.already_there, "turn")
     if chat.hidden:
-        yield "hidden", f"{_turns(chat.hidden)}: kept, and no model is shown them"
+        yield "hidden", f"{counted(chat.hidden, 'turn')}: kept, and no model is shown them"
     if chat.estimated_times:
         yield (
             "no time",
-            f"{_turns(chat.estimated_times)}: the time is a guess from their neighbours",
+            f"{counted(chat.estimated_times, 'turn')}: the time is a guess from their neighbours",
         )
     if chat.aside:
         yield "other branches", f"{chat.aside:,} messages: kept beside the turns"
@@ -118,8 +119,4 @@ def _sum(done: ImportedChats, *, dry_run: bool) -> str:
     turns = sum(chat.imported for chat in done.chats)
     hidden = len(done.chats) - _CHATS
     more = f" ({hidden:,} chats are not shown; --json has all)" if hidden > 0 else ""
-    return f"{len(done.chats):,} chats: {_turns(turns)} {deed}{more}"
-
-
-def _turns(count: int) -> str:
-    return f"{count:,} turn{'' if count == 1 else 's'}"
+    return f"{len(done.chats):,} chats: {counted(turns, 'turn')} {deed}{more}"

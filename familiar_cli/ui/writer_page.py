@@ -6,10 +6,12 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.text import one_line
+from familiar_cli.text import counted, one_line
+from familiar_cli.ui.terminal import local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import tzinfo
 
     from familiar_cli.llm.asking import Spent
     from familiar_cli.review.pending import ReviewPlan
@@ -63,18 +65,18 @@ def estimate_text(told: dict[str, Any]) -> str:
     if not told["turns"]:
         return "No turn waits to be written down.\n"
     return (
-        f"{_count(told['turns'], 'turn')} in {_count(told['batches'], 'question')}: about "
+        f"{counted(told['turns'], 'turn')} in {counted(told['batches'], 'question')}: about "
         f"{told['estimated_tokens']:,} tokens to read ({told['estimated_tokens_per_turn']} a turn) "
         f"and at most {told['most_reply_tokens']:,} to write\n"
     )
 
 
-def plan_line(plan: ReviewPlan) -> str:
+def plan_line(plan: ReviewPlan, zone: tzinfo | None) -> str:
     """Return a plan in one line."""
     files = ", ".join(file.rel_path for file in plan.files)
     return (
-        f"{plan.id}  {one_line(plan.created[:16])}Z  {rests_on(plan)}  "
-        f"{_count(len(plan.hunks), 'piece')}  {one_line(files)}  ({why(plan)})\n"
+        f"{plan.id}  {one_line(local(plan.created, zone))}  {rests_on(plan)}  "
+        f"{counted(len(plan.hunks), 'piece')}  {one_line(files)}  ({why(plan)})\n"
     )
 
 
@@ -103,20 +105,20 @@ def plan_text(plan: ReviewPlan) -> str:
 
 def _covered(report: WriterReport, *, dry_run: bool) -> str:
     if not report.turns_covered:
-        waiting = _count(report.remaining, "turn") if report.remaining else "No turn"
+        waiting = counted(report.remaining, "turn") if report.remaining else "No turn"
         return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be written down."
     verb = "would be done" if dry_run else "done"
     nothing = "; nothing in them is worth remembering" if not report.files else ""
-    left = f"; {_count(report.remaining, 'turn')} left" if report.remaining and not dry_run else ""
-    return f"{_count(report.turns_covered, 'turn')} {verb}{nothing}{left}."
+    left = f"; {counted(report.remaining, 'turn')} left" if report.remaining and not dry_run else ""
+    return f"{counted(report.turns_covered, 'turn')} {verb}{nothing}{left}."
 
 
 def _cost(spent: Spent, turns: int) -> str:
     each = f" ({spent.estimated_tokens / turns:.0f} a turn)" if turns else ""
-    repairs = f", {_count(spent.repairs, 'repair')} among them" if spent.repairs else ""
+    repairs = f", {counted(spent.repairs, 'repair')} among them" if spent.repairs else ""
     cost = f", cost {spent.cost:.4f}" if spent.cost is not None else ""
     return (
-        f"{_count(spent.calls, 'question')}{repairs}; about {spent.estimated_tokens:,} tokens "
+        f"{counted(spent.calls, 'question')}{repairs}; about {spent.estimated_tokens:,} tokens "
         f"read{each}{cost}; the model took {spent.model_s:.1f} s."
     )
 
@@ -125,7 +127,3 @@ def _refusal(refusal: Refusal) -> str:
     what = f" {refusal.text!r:.80}" if refusal.text else ""
     where = refusal.rel_path or "a nameless file"
     return f"refused ({refusal.rail}) for {where}: {one_line(refusal.reason, 160)};{what}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
 from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.text import framed, unfenced
+from familiar_cli.text import counted, framed, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ Rules
 - Two names are two people unless their files say otherwise.
 - Write short, complete sentences in the language of the conversation.
 - If nothing is worth remembering, reply {{"operations": []}}.
-- At most {most_operations} operations, and at most {most_lines} lines in each."""
+- At most {most_operations} operations, each with at most {most_lines}."""
 
 SIMPLE: Final = """\
 Read the conversation and reply with JSON: what should {name} remember of it?
@@ -57,7 +57,7 @@ in "lines".
 - To note what somebody said about themselves, use add_bullets with that person's file.
 "turns" are the numbers in brackets before the words that you rely on. "kind" is "said".
 Only write what was said in the conversation. If nothing matters, reply {{"operations": []}}.
-At most {most_operations} operations, and at most {most_lines} lines in each."""
+At most {most_operations} operations, each with at most {most_lines}."""
 
 PRIVATE: Final = """\
 - These turns are private. Only use add_bullets, and only with the people listed."""
@@ -73,7 +73,7 @@ def instructions(
 ) -> str:
     """Return the system message; a `simple` model is told less."""
     text = (SIMPLE if simple else INSTRUCTIONS).format(
-        name=framed(name), most_operations=most_operations, most_lines=most_lines
+        name=framed(name), most_operations=most_operations, most_lines=counted(most_lines, "line")
     )
     return f"{text}\n{PRIVATE}" if private else text
 

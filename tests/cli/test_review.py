@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -30,6 +32,13 @@ def test_a_list_shows_what_waits(root):
     assert done.stdout.count("\n") == 1
     assert ANNAS in done.stdout
     assert "turns 1-2" in done.stdout
+
+
+def test_a_list_gives_the_familiars_time(root):
+    run("config", "set", "timezone", "Asia/Tokyo")
+    made = datetime.fromisoformat(data("review", "list")["plans"][0]["created"])
+    there = made.astimezone(ZoneInfo("Asia/Tokyo"))
+    assert f"  {there:%Y-%m-%d %H:%M}  turns 1-2  " in run("review", "list").stdout
 
 
 def test_an_empty_list_says_how_to_fill_it():
