@@ -72,7 +72,7 @@ _WORDS = {
     "is not a valid int": "is not a whole number",
     "is not a valid float range": "is not a number",
     "is not a valid float": "is not a number",
-    "Got unexpected extra argument(s)": "More words than it takes:",
+    "Got unexpected extra argument(s)": "Unexpected argument",
     "requires an argument": "wants a value",
 }
 
@@ -170,7 +170,8 @@ def _option_meant(error: Any) -> str | None:
 
     if type(error).__name__ != "NoSuchOption" or error.ctx is None:
         return None
-    known = {o.lstrip("-"): o for p in error.ctx.command.params for o in p.opts}
+    opts = (o for p in error.ctx.command.params for o in p.opts if o.startswith("-"))
+    known = {o.lstrip("-"): o for o in opts}
     return known.get(nearest(error.option_name.lstrip("-"), known) or "")
 
 

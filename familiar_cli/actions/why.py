@@ -26,7 +26,7 @@ Verdict = Literal["kept", "cut", "out", "absent"]
 WHOLE: Final = "prompt"
 """What the whole prompt is called among its layers."""
 
-_TURN: Final = re.compile(r"turns?:\s*(\d+)")
+_TURN: Final = re.compile(r"(?:turns?:)?\s*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

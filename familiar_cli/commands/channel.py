@@ -109,8 +109,10 @@ def set_(
     options = {"mode": mode, "name": name, "kind": kind, "parent": parent, key or "": value}
     texts = {setting: text for setting, text in options.items() if text is not None and setting}
     if (key is None) != (value is None):
+        setting, _, given = (key or "").partition("=")
         raise UsageError(
-            f"{key!r} shall be what?", hint=f"Run `familiar channel set {channel_id} {key} VALUE`."
+            f"No value given for {setting!r}",
+            hint=f"Run `familiar channel set {channel_id} {setting} {given or 'VALUE'}`.",
         )
     if not texts and unset is None and subscribe is None:
         raise UsageError(

@@ -9,6 +9,7 @@ from rich.console import Group
 
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.marks import marks
+from familiar_cli.identity import Labels
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, indented, plain
 from familiar_cli.ui.widgets import Bar
@@ -100,7 +101,8 @@ def found_data(query: str, found: Sequence[TurnHit]) -> dict[str, Any]:
 
 def stats_page(found: Statistics, name: str, zone: tzinfo | None) -> RenderableType:
     """Return how much was said, with a bar for each number; of long lists the most recent part."""
-    authors = [(a.author.label if a.author else name, a.turns) for a in found.authors]
+    labels = Labels(frozenset(a.author for a in found.authors if a.author), name)
+    authors = [(labels.of(a.author) if a.author else name, a.turns) for a in found.authors]
     return Group(
         plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
         *_bars("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),

@@ -120,7 +120,8 @@ def test_listening_ends(root) -> None:
     [
         (["mood", "x"], 3, "There is no setting 'mood'; did you mean 'mode'?"),
         (["--mode", "loud"], 3, "must be one of auto, full_rp"),
-        (["name"], 2, "shall be what?"),
+        (["name"], 2, "No value given for 'name'"),
+        (["kind=dm"], 2, "Run `familiar channel set 4711 kind dm`."),
         ([], 2, "Nothing to change"),
         (["--unset", "name", "--name", "x"], 2, "--unset stands alone"),
     ],

@@ -208,6 +208,7 @@ def test_the_greeting_that_was_offered_before_it_had_a_number_is_a_turn_too(root
     offered = piece("history.greeting", layer=Layer.recent_history)
     write_trace(root / "traces", made(channel_id="porch", contributions=(offered,)))
     assert data("context", "7", "--why", f"turn:{opened.id}")["verdict"] == "kept"
+    assert data("context", "7", "--why", str(opened.id))["verdict"] == "kept"
     assert data("context", "7", "--why", "turn:1")["verdict"] == "absent"
 
 

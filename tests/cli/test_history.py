@@ -100,6 +100,14 @@ def test_stats_count_by_channel_person_and_month(root) -> None:
     assert (found["turns"], found["authors"][0]["author"]["user_id"]) == (1, "7")
 
 
+def test_stats_tell_people_of_one_name_apart(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as store:
+        store.append("cli", "user", "Me too", author=Author("irc", "a", display_name="Anna"))
+    told = run("history", "stats").stdout
+    assert "Anna (discord 7)  3" in told
+    assert "Anna (irc a)      1" in told
+
+
 def test_stats_tell_how_many_channels_they_do_not_list(root) -> None:
     with closing(HistoryStore(root / "history.db")) as store:
         for number in range(30):

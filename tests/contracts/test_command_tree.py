@@ -131,11 +131,12 @@ def test_ctrl_c_ends_with_130(monkeypatch) -> None:
         (["memory", "x"], "There is no command 'memory x'", "Run `familiar memory --help`."),
         (["status", "--jsn"], "There is no option '--jsn'", "Did you mean `--json`?"),
         (["ask", "x", "--user"], "There is no option '--user'", "Run `familiar ask --help`."),
+        (["context", "--turn"], "There is no option '--turn'", "Run `familiar context --help`."),
         (["status", "--zzz"], "There is no option '--zzz'", "Run `familiar status --help`."),
         (["context", "--why"], "Option '--why' wants a value", "Run `familiar context --help`."),
         (["context", "x"], "Invalid value for '[TURN]': 'x' is not a whole number", None),
         (["daemon", "--poll", "x"], "Invalid value for '--poll': 'x' is not a number", None),
-        (["status", "x"], "More words than it takes: (x)", "Run `familiar status --help`."),
+        (["status", "x"], "Unexpected argument (x)", "Run `familiar status --help`."),
     ],
 )
 def test_a_wrong_command_line_says_what_is_wrong_and_what_to_type(argv, error, hint) -> None:

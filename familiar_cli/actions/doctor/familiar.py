@@ -156,7 +156,8 @@ def keeping(patient: Patient) -> Iterator[Result]:
             yield fail(str(error), error.hint or "")
     failures = Failures(patient.paths.failures)
     for failure in failures.all():
-        mend = f"{failure.hint} Run `{failure.command}` again.".lstrip()
+        mend = failure.hint if "again" in failure.hint else ""
+        mend = mend or f"{failure.hint} Run `{failure.command}` again.".lstrip()
         detail = f"`{failure.command}` failed at {failure.at}: {failure.message}"
         yield warn(detail, mend)
     if summary := failures.of(SUMMARISING):
