@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _META = "familiar_cli.globals"
 _DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # no option has a space in it, or is a number
+_CLAUSE_END = re.compile(r"[:;,.](?:\s|$)")
 
 
 @dataclass(slots=True)
@@ -116,6 +117,12 @@ class FamiliarCommand(TyperCommand):
     def __init__(self, name: str | None, **attrs: Any) -> None:  # noqa: ANN401
         super().__init__(name, **attrs)
         self.params.extend(_global_options())
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the first clause of the help, whole, for the list of a group's commands."""
+        del limit
+        words = " ".join((self.help or "").partition("\n\n")[0].split())
+        return _CLAUSE_END.split(words, maxsplit=1)[0] + "."
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Read the command line; a word such as `- a list item` or `-3` is text, not an option."""

@@ -127,7 +127,7 @@ def search(
 
 @app.command()
 def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
-    """Count turns by channel, person and month; tokens are an estimate from a sample.
+    """Count turns: by channel, person and month; tokens are an estimate from a sample.
 
     \b
     familiar history stats

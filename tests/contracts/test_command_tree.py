@@ -81,6 +81,16 @@ def test_an_unknown_command_is_answered_with_the_nearest() -> None:
     )
 
 
+@pytest.mark.parametrize("path", sorted({path[:1] for path in LEAVES if len(path) > 1}))
+def test_a_group_describes_each_command_with_a_whole_sentence(path) -> None:
+    described = CliRunner().invoke(cli.app, [*path, "--help"]).stdout.split("Commands:\n")[1]
+    assert "..." not in described
+    for name in (leaf[1] for leaf in LEAVES if leaf[:1] == path):
+        told = re.search(rf"^  {name} +(\S.*)\.$", described, re.MULTILINE)
+        assert told, name
+        assert len(told[1].split()) > 1
+
+
 def test_the_contents_name_every_command_module() -> None:
     listed = {module for section in cli.CONTENTS.values() for module, _ in section.values()}
     folder = __import__("pathlib").Path(cli.__file__).parent / "commands"
