@@ -284,6 +284,23 @@ async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
         assert familiar.index.use(count_waiting) == 0
 
 
+async def test_a_daemon_gives_vectors_to_all_turns(ada, serve) -> None:
+    serve(answer())
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        familiar.embedder = Opened(WordEmbedder())
+        for number in range(100):
+            familiar.history.append("harbour", "user", f"Ship {number}.", author=ANNA)
+        stop = asyncio.Event()
+        daemon = Daemon(familiar, stop, lambda _: None, lambda _: None)
+        watching = asyncio.create_task(daemon.watch(0.01))
+        async with asyncio.timeout(20):
+            while familiar.turns_without_vector():  # noqa: ASYNC110  # nobody tells of them
+                await asyncio.sleep(0.01)
+        stop.set()
+        await watching
+        assert familiar.near_turns("ship 7").nearest(1) == [8]
+
+
 async def test_a_turn_opens_the_model_while_other_things_are_read(ada, monkeypatch) -> None:
     opened, read = threading.Event(), Familiar.character
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.consolidate import Consolidating, How
 from familiar_cli.actions.write_memory import memory_writer, write_memory
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.index.build import SOME
+from familiar_cli.jobs import in_thread
 from familiar_cli.passes.events import Event, failed
 from familiar_cli.passes.failures import WRITING, as_failure
 from familiar_cli.passes.watching import until_stopped
@@ -99,6 +103,7 @@ class Daemon:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_turns(scheduler, seen, poll_s))
                 tasks.create_task(self._watch_periods(scheduler))
+                tasks.create_task(self._embed_turns())
 
         self._tell(Event("started", f"Watching {self._familiar.paths.id}; Ctrl-C ends it."))
         await self._run(work())
@@ -168,6 +173,18 @@ class Daemon:
             for event in events:
                 self._tell(event)
         await self._embed()
+
+    async def _embed_turns(self) -> None:
+        """Give vectors to turns, the oldest first, and leave half of the time to others."""
+        while True:
+            begun_s, done = stopwatch_s(), 0
+            try:
+                step = partial(self._familiar.embed_turns, at_most=SOME)
+                done = (await in_thread(step)).done
+            except Exception as error:  # noqa: BLE001  # turns are found by words; it is tried again
+                if _EMBEDDING not in self.errors:
+                    self._tell(failed(_EMBEDDING, as_failure(error), 0))
+            await asyncio.sleep(stopwatch_s() - begun_s if done else LOOK_S)
 
     async def _embed(self) -> None:
         try:

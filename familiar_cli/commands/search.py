@@ -11,6 +11,7 @@ from familiar_cli.commands._options import most
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.search_past import PastFound
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.types import SearchResult
     from familiar_cli.ui.emit import Output
@@ -39,29 +40,69 @@ def search(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every signal of every hit.")
     ] = False,
+    past: Annotated[
+        bool, typer.Option("--past", help="Search what was said, instead of memory.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Search memory and what was said.")] = False,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            "--channel", metavar="ID", help="Of what was said, only this channel, even if private."
+        ),
+    ] = None,
 ) -> None:
-    """Find memories, by words and by meaning.
+    """Find memories, by words and by meaning; with --past or --all also what was said.
+
+    What was said in a private channel is shown only with --channel ID.
 
     \b
     familiar search "what does Alice like to drink?"
     familiar search "the trip to Rome" --since 2026-01-01
     familiar search tea --in sessions --explain
+    familiar search "the red scarf" --past
     """
+    from familiar_cli.actions.search_past import search_past
     from familiar_cli.index.types import options_from
     from familiar_cli.ui.progress import steps
     from familiar_cli.ui.search_page import search_data, search_page
     from familiar_cli.ui.terminal import print_page
 
+    _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
-    options = options_from(
-        k=k, method=method, within=within, since=day_of(familiar, since), lines=lines
-    )
-    with steps(out) as report:
-        found = familiar.search(text_or_stdin(query), options, report)
-    page = search_page(found, lines=lines, explain=explain)
-    out.answer(search_data(found), lambda: print_page(*page) if page else None)
-    _tell(out, found)
-    _catch_up(out, familiar, found)
+    day, asked = day_of(familiar, since), text_or_stdin(query)
+    options = options_from(k=k, method=method, within=within, since=day, lines=lines)
+    found, said = None, None
+    with familiar, steps(out) as report:
+        if not past:
+            found = familiar.search(asked, options, report)
+        if past or all_:
+            said = search_past(familiar, asked, k=k, method=method, since=day, channel=channel)
+    page = search_page(found, said, k=k, lines=lines, explain=explain)
+    out.answer(search_data(found, said, asked), lambda: print_page(*page) if page else None)
+    if found:
+        _tell(out, found)
+        _catch_up(out, familiar, found)
+    if said:
+        _tell_of_turns(out, said)
+
+
+def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
+    from familiar_cli.errors import UsageError
+
+    if past and all_:
+        raise UsageError("--past and --all cannot be combined")
+    if channel is not None and not (past or all_):
+        raise UsageError("--channel chooses among turns", hint="Add --past or --all.")
+    if past and within:
+        raise UsageError("--in names a directory of the memory", hint="Leave it out, or use --all.")
+
+
+def _tell_of_turns(out: Output, said: PastFound) -> None:
+    if said.waiting:
+        out.note(f"{said.waiting} turns without a vector yet were found by words alone.")
+        out.note("hint: run `familiar index build`")
+    if not said.hits:
+        out.note("Nothing was found in what was said. See all: `familiar history ls`.")
 
 
 def _tell(out: Output, found: SearchResult) -> None:

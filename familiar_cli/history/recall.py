@@ -99,6 +99,7 @@ def recall(
     query: str,
     *,
     near: Nearness | None = None,
+    channel_id: str | None = None,
     hidden_channels: Collection[str] = (),
     before_id: int | None = None,
     leave_out: Collection[int] = (),
@@ -111,6 +112,7 @@ def recall(
         history: The history.
         query: What was said. Nothing of it is query syntax.
         near: What finds by meaning; None: words alone decide.
+        channel_id: Only turns of this channel; None: of all.
         hidden_channels: Channels that must not be heard of.
         before_id: Only turns with a lower id.
         leave_out: Turns that are not wanted.
@@ -124,7 +126,7 @@ def recall(
         if connection is None:
             return Recollection()
         missing = catch_up(connection, within_s=within_s)
-        condition = _condition(hidden_channels, before_id)
+        condition = _condition(channel_id, hidden_channels, before_id)
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
         alike = _by_meaning(connection, near, own, condition) if near else {}
         places = _placed(connection, own, alike)
@@ -156,9 +158,14 @@ class _Place:
         return self.above[0] if self.above else 0
 
 
-def _condition(hidden_channels: Collection[str], before_id: int | None) -> tuple[str, list[object]]:
+def _condition(
+    channel_id: str | None, hidden_channels: Collection[str], before_id: int | None
+) -> tuple[str, list[object]]:
     """Return which turns may be found at all: conditions for SQL, and their values."""
     parts, values = ["NOT hidden"], list[object]()
+    if channel_id is not None:
+        parts.append("channel_id = ?")
+        values.append(pack(channel_id))
     if hidden_channels:
         parts.append(f"channel_id NOT IN ({', '.join('?' * len(hidden_channels))})")
         values += map(pack, sorted(hidden_channels))

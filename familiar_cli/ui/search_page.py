@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.actions.search_past import PastHit
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import indented, plain
 
@@ -11,41 +12,63 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from familiar_cli.actions.search_past import PastFound
     from familiar_cli.index.types import Hit, SearchResult, Signals
 
 
 def search_page(
-    found: SearchResult, *, lines: bool = False, explain: bool = False
+    found: SearchResult | None,
+    said: PastFound | None = None,
+    *,
+    k: int,
+    lines: bool = False,
+    explain: bool = False,
 ) -> list[RenderableType]:
-    """Return the hits: the text below the place and the headings, or one line each."""
+    """Return the `k` best: the text below the place and the headings, or one line each."""
+    every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
     page: list[RenderableType] = []
-    for number, hit in enumerate(found.hits):
+    for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
         if lines:
-            page.append(plain(f"{hit.rel_path}:{hit.line}:{one_line(hit.text, 10_000)}"))
+            page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
         else:
             page += [plain("")] * (number > 0) + [_place(hit), _words(hit)]
-        if explain:
+        if explain and not isinstance(hit, PastHit):
             page.append(indented(plain(_signals(hit.signals), "dim")))
     return page
 
 
-def search_data(found: SearchResult) -> dict[str, Any]:
+def search_data(found: SearchResult | None, said: PastFound | None, query: str) -> dict[str, Any]:
     """Return a result as `--json` prints it."""
     from dataclasses import asdict
 
-    return asdict(found)
+    data = asdict(found) if found else {"query": query, "method": said.method if said else ""}
+    if said:
+        past = [asdict(hit) | {"at": hit.at.isoformat()} for hit in said.hits]
+        data |= {"past": past, "turns_waiting": said.waiting}
+    return data
 
 
-def _place(hit: Hit) -> Text:
-    line = plain(f"{hit.rel_path}:{hit.line}", "bold")
+def _address(hit: Hit | PastHit) -> str:
+    if isinstance(hit, PastHit):
+        return f"{hit.channel}:{hit.turns[0]}"
+    return f"{hit.rel_path}:{hit.line}"
+
+
+def _place(hit: Hit | PastHit) -> Text:
+    line = plain(_address(hit), "bold")
     line.append(f"  {hit.score:.2f}", style="dim")
+    if isinstance(hit, PastHit):
+        line.append(f"  {one_line(hit.speaker, 60)}, {hit.at:%Y-%m-%d %H:%M}", style="cyan")
+        return line
     about = hit.heading if not hit.day or hit.day in hit.rel_path else f"{hit.heading} ({hit.day})"
     line.append(f"  {one_line(about, 200)}", style="cyan")
     return line
 
 
-def _words(hit: Hit) -> RenderableType:
+def _words(hit: Hit | PastHit) -> RenderableType:
     """Return the text, indented, with the best line of it standing out."""
+    if isinstance(hit, PastHit):
+        return indented(plain(harmless(hit.text)))
     start = max(hit.best_start - hit.char_start, 0)
     end = max(min(hit.best_end, hit.char_end) - hit.char_start, start)
     parts = ((hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], ""))

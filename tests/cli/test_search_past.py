@@ -1,0 +1,110 @@
+"""`familiar search --past` and `--all`: what was said is found as a prompt finds it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from familiar_cli.familiar import Familiar
+from tests.support.embedders import Opened, WordEmbedder
+from tests.support.world import data, live, run
+
+
+@pytest.fixture
+def ada(tmp_path):
+    root = live("ada", lost="# Lost\n\nA green umbrella.\n")
+    (root / "character.toml").write_text('name = "Ada"\ntimezone = "UTC"\n', "utf-8")
+    bring(tmp_path, "train", "I lost my green umbrella.", "Then it goes into the ledger.")
+    bring(tmp_path, "secret", "My umbrella was a present.", "From whom?")
+    assert run("channel", "set", "secret", "--kind", "dm").exit_code == 0
+    return root
+
+
+def bring(tmp_path, channel, said, answer) -> None:
+    path = tmp_path / f"{channel}.jsonl"
+    lines = [
+        {"role": "user", "name": "Robin", "content": said, "at": "2023-06-19T20:00:00Z"},
+        {"role": "assistant", "content": answer, "at": "2023-06-19T20:01:00Z"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    assert run("import-chat", str(path), "--channel", channel).exit_code == 0
+
+
+def texts(*argv) -> list[str]:
+    return [hit["text"] for hit in data("search", *argv)["past"]]
+
+
+def test_the_past_is_searched_by_words(ada) -> None:
+    found = data("search", "the umbrella", "--past")
+    assert set(found) == {"query", "method", "past", "turns_waiting"}
+    hit = found["past"][0]
+    assert 0 < hit.pop("score") <= 1
+    assert hit == {
+        "turns": [1, 1],
+        "channel": "train",
+        "at": "2023-06-19T20:00:00+00:00",
+        "speaker": "Robin",
+        "text": "I lost my green umbrella.",
+    }
+
+
+def test_a_page_shows_who_said_it_when_and_where(ada) -> None:
+    shown = run("search", "the umbrella", "--past", "-k", "1").stdout
+    first, second = shown.splitlines()
+    assert first.startswith("train:1  ")
+    assert first.endswith("  Robin, 2023-06-19 20:00")
+    assert second == "    I lost my green umbrella."
+
+
+def test_private_channels_are_shown_only_when_they_are_named(ada) -> None:
+    assert not any("present" in text for text in texts("umbrella", "--past"))
+    assert not any("present" in text for text in texts("umbrella", "--all"))
+    assert texts("umbrella", "--past", "--channel", "secret")[0] == "My umbrella was a present."
+    assert "ledger" not in " ".join(texts("umbrella", "--past", "--channel", "secret"))
+
+
+def test_all_is_memory_and_past_in_one_list(ada) -> None:
+    found = data("search", "green umbrella", "--all")
+    assert found["hits"][0]["rel_path"] == "lost.md"
+    assert found["past"][0]["channel"] == "train"
+    page = run("search", "green umbrella", "--all", "--lines").stdout
+    assert "lost.md:1:# Lost A green umbrella." in page
+    assert "train:1:I lost my green umbrella." in page
+
+
+def test_what_shares_no_word_is_found_by_meaning(ada, monkeypatch) -> None:
+    embedder = WordEmbedder(alike=[("umbrella", "parasol")])
+    monkeypatch.setattr(Familiar, "embedder", Opened(embedder))
+    assert texts("parasol", "--past") == []
+    assert "index build" in run("search", "parasol", "--past").stderr
+    run("index", "build")
+    assert texts("parasol", "--past") == ["I lost my green umbrella."]
+    assert texts("parasol", "--past", "--method", "lexical") == []
+
+
+def test_since_leaves_out_what_was_said_before(ada) -> None:
+    assert texts("umbrella", "--past", "--since", "2023-06-19")
+    assert texts("umbrella", "--past", "--since", "2023-06-20") == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["--past", "--all"], 2),
+        (["--channel", "train"], 2),
+        (["--past", "--in", "topics"], 2),
+        (["--past", "--method", "grep"], 2),
+        (["--past", "--method", "hybrid"], 1),
+    ],
+)
+def test_what_makes_no_sense_is_refused(ada, argv, code) -> None:
+    result = run("search", "umbrella", *argv)
+    assert result.exit_code == code
+    assert result.stdout == ""
+
+
+def test_an_empty_past_says_where_to_look(ada) -> None:
+    result = run("search", "zeppelin", "--past")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "familiar history ls" in result.stderr
