@@ -68,9 +68,21 @@ def add(connection: sqlite3.Connection) -> None:
 
 
 def add_empty(connection: sqlite3.Connection) -> None:
-    """Make tables that hold nothing and go with the connection; the file cannot be written to."""
+    """Make tables that hold nothing and go with the connection, for one that only reads."""
     for statement in TABLES:
         connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+
+
+def settle(connection: sqlite3.Connection) -> None:
+    """Make sure that the history itself has the tables, before anything is written to it."""
+    from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
+
+    if are_there(connection):
+        return
+    for table in NAMES:
+        connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+    with transaction(connection):
+        add(connection)
 
 
 def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:

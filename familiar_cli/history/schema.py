@@ -79,13 +79,9 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         OSError: The directory cannot be made, or the old file cannot be copied.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path, busy_timeout_s)
+    connection = _opened(path, busy_timeout_s)
     try:
-        _bring_up_to_date(connection, path)
-        if not messages.are_there(connection):
-            with transaction(connection):
-                messages.add(connection)
-        connection.execute("PRAGMA journal_mode = WAL")
+        messages.settle(connection)
     except BaseException:
         connection.close()
         raise
@@ -99,7 +95,7 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         As `opened`.
     """
     try:
-        return opened(path, busy_timeout_s)
+        return _opened(path, busy_timeout_s)
     except sqlite3.Error as error:
         if fault_of(error) is not Fault.read_only or _has_unmerged_turns(path):
             raise
@@ -118,6 +114,20 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         f"The history {str(path)!r} is of an earlier version, and its disk is read-only",
         hint="Copy the familiar to a disk that can be written to.",
     )
+
+
+def _opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Return a connection to a history that is up to date; who only looks adds no table to it."""
+    connection = connect(path, busy_timeout_s)
+    try:
+        _bring_up_to_date(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        if not messages.are_there(connection):
+            messages.add_empty(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _has_unmerged_turns(path: Path) -> bool:

@@ -150,5 +150,5 @@ def test_a_memory_that_was_deleted_by_hand_comes_back(world) -> None:
     for path in (".gitignore", "a.md", "d/b.md"):
         (world.store.root / path).unlink()
     assert world.messages()[0] == "edited by hand: 3 files"
-    world.past.undo()
+    world.past.undo(world.past.log()[0].commit.id)
     assert world.store.read_file("d/b.md") == "2"
