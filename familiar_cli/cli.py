@@ -19,45 +19,48 @@ if TYPE_CHECKING:
 # A module is imported only when its command runs, so that starting stays cheap.
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
-        "demo": ("demo", "Watch a familiar come to life, in a home that is thrown away."),
+        "demo": ("demo", "Try the whole flow, from card to reply, in a temporary home."),
         "init": ("init", "Make a familiar from a card, a persona or a template."),
         "list": ("list", "List the familiars."),
-        "use": ("use", "Choose the familiar that commands mean."),
-        "status": ("status", "Show how a familiar is."),
-        "doctor": ("doctor", "Check every part, and print what mends it."),
+        "use": ("use", "Set the familiar that commands use by default."),
+        "status": ("status", "Show a familiar's state."),
+        "doctor": ("doctor", "Check every part of the setup, and print how to fix it."),
     },
     "Talk": {
-        "ask": ("ask", "Say one thing and get one reply."),
-        "hear": ("hear", "Keep a message that wants no reply."),
-        "chat": ("chat", "Talk, turn by turn."),
+        "ask": ("ask", "Send one message and print the reply."),
+        "hear": ("hear", "Save a message without asking for a reply."),
+        "chat": ("chat", "Chat interactively."),
         "context": ("context", "Show what was sent to the model, and why."),
     },
     "Keep": {
         "memory": ("memory", "Read and change the memory directory."),
-        "write-memory": ("write_memory", "Write down what matters of what was said."),
-        "review": ("review", "Take or reject changes of memory that wait for a yes."),
-        "housekeep": ("housekeep", "Look through memory for what you may want to tidy up."),
-        "search": ("search", "Find memories, by words and by meaning."),
-        "index": ("index", "Build, look at and delete the index that search uses."),
-        "remind": ("remind", "Keep reminders, seen by the familiar when they are due."),
-        "task": ("task", "Keep a list of tasks."),
-        "scratch": ("scratch", "Keep a scratchpad."),
-        "consolidate": ("consolidate", "Make days, weeks, months and years of sessions."),
-        "distill": ("distill", "Make the digests that are in every prompt."),
-        "remember": ("remember", "Keep something for ever, in a file of its own."),
-        "people": ("people", "See whom the familiar knows, and what they are called."),
-        "card": ("card", "Look into, check and export character cards."),
-        "import-lorebook": ("import_lorebook", "Turn a lorebook into Markdown files."),
-        "export-lorebook": ("export_lorebook", "Turn lore files back into a lorebook."),
-        "import-chat": ("import_chat", "Bring chats from elsewhere into the history."),
-        "import-memories": ("import_memories", "Bring days, weeks, months and years."),
-        "history": ("history", "Read, search, count and export what was said."),
+        "write-memory": ("write_memory", "Write what matters from recent turns into memory."),
+        "review": ("review", "Apply or reject memory changes that await review."),
+        "housekeep": ("housekeep", "Find things in memory that may need tidying up."),
+        "search": ("search", "Search memory by words and by meaning."),
+        "index": ("index", "Build, inspect and delete the search index."),
+        "remind": ("remind", "Manage reminders; the familiar sees them when they are due."),
+        "task": ("task", "Manage a task list."),
+        "scratch": ("scratch", "Manage a scratchpad."),
+        "consolidate": ("consolidate", "Summarise sessions into days, weeks, months and years."),
+        "distill": ("distill", "Make the digests that every prompt includes."),
+        "remember": ("remember", "Save a significant moment in a file of its own."),
+        "people": ("people", "Show the people the familiar knows, and their names."),
+        "card": ("card", "Show, check and export character cards."),
+        "import-lorebook": ("import_lorebook", "Convert a lorebook to Markdown files."),
+        "export-lorebook": ("export_lorebook", "Convert lore files back to a lorebook."),
+        "import-chat": ("import_chat", "Import chats from other programs into the history."),
+        "import-memories": (
+            "import_memories",
+            "Import daily, weekly, monthly and yearly memories.",
+        ),
+        "history": ("history", "Read, search, count and export past turns."),
     },
     "Set up": {
-        "daemon": ("daemon", "Stay, and write memory while others talk."),
+        "daemon": ("daemon", "Run in the background, writing memory and due summaries."),
         "config": ("config", "Show and change settings."),
-        "channel": ("channel", "List channels, and set how one talks in each."),
-        "model": ("model", "Fetch, list, test and remove model files."),
+        "channel": ("channel", "List channels and change their settings."),
+        "model": ("model", "Download, list, test and remove model files."),
     },
 }
 COMMAND_NAMES = ("familiar", "familiar-memory")
@@ -73,7 +76,7 @@ _WORDS = {
     "is not a valid float range": "is not a number",
     "is not a valid float": "is not a number",
     "Got unexpected extra argument(s)": "Unexpected argument",
-    "requires an argument": "wants a value",
+    "requires an argument": "requires a value",
 }
 
 
@@ -158,7 +161,7 @@ def _report_usage(error: Any, args: list[str]) -> int:
 def _in_our_words(error: Any) -> str:
     """Return what Typer complains of, without its terms."""
     if type(error).__name__ == "NoSuchOption":
-        return f"There is no option {error.option_name!r}"
+        return f"No such option: {error.option_name!r}"
     message: str = error.format_message().rstrip(".")
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)

@@ -59,7 +59,7 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "It is no plain file", str(path))
+            raise OSError(errno.EINVAL, "It is not a regular file", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(most_bytes)
     finally:
@@ -212,7 +212,7 @@ def write_whole(
     """
     target = os.path.realpath(path)
     if os.path.exists(target) and not os.path.isfile(target):
-        raise OSError(errno.EINVAL, "It is no plain file", str(path))
+        raise OSError(errno.EINVAL, "It is not a regular file", str(path))
     made = content.encode() if isinstance(content, str) else content
     Disk().put(target, made, mode=mode_of(target), durable=durable)
 
@@ -294,7 +294,7 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
         raise LockedError(
             f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; nothing "
             "was changed",
-            hint="Try again when it has ended, or look for another `familiar` that hangs.",
+            hint="Try again when it has finished, or look for another `familiar` that hangs.",
         ) from error
     try:
         yield

@@ -144,8 +144,8 @@ def parse_author(text: str, *, display_name: str | None = None) -> Author:
     platform = platform.strip().lower()
     if not colon or not user_id.strip() or not _PLATFORM.fullmatch(platform):
         raise UsageError(
-            f"{text!r} does not name a person",
-            hint="Write PLATFORM:ID, for example `discord:1234`.",
+            f"{text!r} is not a valid account",
+            hint="Use PLATFORM:ID, e.g. `discord:1234`.",
         )
     return Author(platform, user_id.strip(), display_name=display_name)
 
@@ -160,7 +160,7 @@ def check_familiar_id(name: str) -> str:
     if not name or name != slug or name in _WINDOWS_DEVICES:
         better = slug if slug and slug not in _WINDOWS_DEVICES else "my-familiar"
         raise UsageError(
-            f"{name!r} is not a familiar's id: lower case letters, digits and single '-' only",
+            f"{name!r} is not a valid familiar id: use only lower-case letters, digits and '-'",
             hint=f"Try {better!r}.",
         )
     return name

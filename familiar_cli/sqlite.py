@@ -39,7 +39,7 @@ _FAULTS: Final = {
 }
 _NOT_OURS: Final = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 _HINTS: Final = {
-    Fault.locked: "Try again when the other process is done.",
+    Fault.locked: "Try again when the other process has finished.",
     Fault.full: "Free some space on the disk and try again.",
     Fault.read_only: "Check the permissions of the file and its directory.",
 }

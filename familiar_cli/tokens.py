@@ -69,7 +69,7 @@ def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
         )
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"The encoding in {str(path)!r} is broken: {error}",
+            f"The encoding in {str(path)!r} is damaged: {error}",
             hint=f"Run `familiar model rm {path.stem}`, then `familiar model pull {path.stem}`.",
         ) from error
 
@@ -81,7 +81,7 @@ def _read_ranks(content: bytes) -> dict[bytes, int]:
     ranks = dict(zip(map(decode, words[::2]), map(int, words[1::2]), strict=True))
     # tiktoken ends the whole program when a byte has no rank, or two tokens share one.
     if any(bytes([byte]) not in ranks for byte in range(256)):
-        raise ValueError("it is not whole")
+        raise ValueError("it is incomplete")
     if len(set(ranks.values())) != len(ranks):
         raise ValueError("two tokens have the same rank")
     return ranks

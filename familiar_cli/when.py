@@ -90,7 +90,7 @@ def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = Fa
     if found is None:
         raise UsageError(
             f"{text!r} is not a date or time",
-            hint=f"Write {_AHEAD_FORMS if ahead else _BACK_FORMS}.",
+            hint=f"Use {_AHEAD_FORMS if ahead else _BACK_FORMS}.",
         )
     return found
 

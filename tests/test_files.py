@@ -153,7 +153,7 @@ def test_what_is_no_plain_file_is_never_replaced(tmp_path, linked) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
-    with pytest.raises(OSError, match="no plain file"):
+    with pytest.raises(OSError, match="not a regular file"):
         write_whole(link if linked else pipe, "text")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert names(tmp_path) == ["link", "pipe"]

@@ -66,5 +66,5 @@ def test_a_familiars_id_is_always_its_own_slug(name) -> None:
     "name", ["", "Ada", "a b", "../a", "a/b", "a.b", "-a", "a--b", "con", "com1"]
 )
 def test_what_could_be_a_path_or_a_device_is_no_id(name) -> None:
-    with pytest.raises(UsageError, match="not a familiar's id"):
+    with pytest.raises(UsageError, match="not a valid familiar id"):
         check_familiar_id(name)

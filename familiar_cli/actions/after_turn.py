@@ -64,7 +64,7 @@ def _summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
     try:
         due = familiar.summary_keeper.look_back(trace)
     except FamiliarError as error:
-        return 0, f"The summary of earlier turns stays as it is: {error}"
+        return 0, f"The summary of earlier turns is unchanged: {error}"
     return (due.turns if due else 0), ""
 
 
@@ -72,4 +72,4 @@ def _memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
     try:
         return write_later(familiar, embeds=stays), ""
     except FamiliarError as error:
-        return 0, f"Memory stays as it is: {error}"
+        return 0, f"Memory is unchanged: {error}"

@@ -77,7 +77,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         ConfigError: The channel's file has something wrong in it.
     """
     if modality not in {"text", "voice"}:
-        raise UsageError(f"There is no modality {modality!r}", hint="text or voice.")
+        raise UsageError(f"No such modality: {modality!r}", hint="Use text or voice.")
     channel = familiar.channel(channel_id, modality)
     found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
     allowed = familiar.allowance(channel)

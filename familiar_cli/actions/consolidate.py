@@ -137,7 +137,7 @@ class Consolidating:
         problem = ""
         set_to = self._familiar.config.distill
         if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
-            what = "waits for your yes" if made.outcome == "held" else f"{made.tokens:,} tokens"
+            what = "awaits review" if made.outcome == "held" else f"{made.tokens:,} tokens"
             problem = await asyncio.to_thread(
                 notify,
                 set_to.notify,
@@ -188,7 +188,7 @@ class Consolidating:
             for done in report.done
         ]
         held = [
-            _held(CONSOLIDATING, f"{period} waits for your yes: {plan}", plan)
+            _held(CONSOLIDATING, f"{period} awaits review: {plan}", plan)
             for period, plan in report.held.items()
         ]
         return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
@@ -307,7 +307,7 @@ def _check_on_disk(slot: ResolvedSlot) -> None:
     if path_of(slot.model, cache_dir()) is None:
         raise ConfigError(
             f"The model {slot.model!r} is not on this machine yet",
-            hint=f"Run `familiar model pull {slot.model}`, or set another one: "
+            hint=f"Run `familiar model pull {slot.model}`, or choose another: "
             "`familiar config set llm.preset ollama`.",
         )
 

@@ -105,7 +105,7 @@ class Daemon:
                 tasks.create_task(self._watch_periods(scheduler))
                 tasks.create_task(self._embed_turns())
 
-        self._tell(Event("started", f"Watching {self._familiar.paths.id}; Ctrl-C ends it."))
+        self._tell(Event("started", f"Watching {self._familiar.paths.id}; press Ctrl-C to stop."))
         await self._run(work())
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:

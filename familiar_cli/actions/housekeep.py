@@ -256,7 +256,7 @@ async def _judged(
             reply_tokens=min(REPLY_TOKENS, model.max_tokens),
             temperature=0.0,
             structured=familiar.config.consolidation.structured,
-            unchanged="the findings stand as they are",
+            unchanged="the findings are unchanged",
         )
         shares = familiar.config.memory_writer.dm == "share"
         shown = [n for n, f in enumerate(findings) if shares or not quotes_private(store, f)]

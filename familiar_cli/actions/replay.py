@@ -122,7 +122,7 @@ async def replay(
     request, completion, elapsed_ms = await _send(sent, chosen, on_wait)
     if not completion.text.strip():
         why = f" ({completion.finish_reason})" if completion.finish_reason else ""
-        raise BadReplyError(f"The model {chosen.model!r} answered without a word{why}")
+        raise BadReplyError(f"The model {chosen.model!r} returned an empty reply{why}")
     return Replayed(
         turn=trace.turn,
         slot=chosen.slot,

@@ -67,17 +67,17 @@ def _text(messages: Sequence[TracedMessage]) -> str:
 def _why(familiar: Familiar, turn: int) -> str:
     found = _turn(familiar, turn)
     if found is None:
-        return f"There is no turn {turn}"
+        return f"No such turn: {turn}"
     if found.source.startswith("import"):
         return f"Turn {turn} was imported ({found.source}), so nothing was sent for it"
     keep = familiar.config.context.keep_traces
     oldest = min(_kept(familiar), default=None)
     if keep and oldest is not None and turn < oldest:
         return (
-            f"What turn {turn} sent is not kept any more: context.keep_traces = {keep}, "
+            f"What turn {turn} sent is no longer kept: context.keep_traces = {keep}, "
             f"and the oldest kept is of turn {oldest}"
         )
-    return f"Turn {turn} has no trace: no reply was asked for it, or its file was deleted"
+    return f"Turn {turn} has no trace: no reply was requested, or its file was deleted"
 
 
 def _instead(familiar: Familiar) -> str:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
 
 _NO_NOTE: Final = (
-    "stepped_thinking adds a note to the prompt; here no model is asked, so there is none"
+    "stepped_thinking would add a note to the prompt; without asking a model, there is none"
 )
-_NO_FILTER: Final = "the filter would choose among what memory adds; here no model is asked"
+_NO_FILTER: Final = "the filter would choose among what memory adds; it was not asked"
 
 
 async def assemble(familiar: Familiar, said: Said) -> Trace:
@@ -167,7 +167,7 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     try:
         names.publish()
     except FamiliarError as error:
-        return replace(result, notices=(*result.notices, f"The names stay as they were: {error}"))
+        return replace(result, notices=(*result.notices, f"The names are unchanged: {error}"))
     finally:
         names.close()
     return result

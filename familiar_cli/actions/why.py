@@ -93,7 +93,7 @@ def _subject(asked: str) -> Subject:
     rel_path = parse(asked)
     if not rel_path:
         raise UsageError(
-            "--why needs a memory file or a turn",
+            "--why requires a memory file or a turn",
             hint="`--why self/description.md`, `--why turn:12`.",
         )
     return Subject(rel_path)
@@ -184,7 +184,7 @@ def _check_exists(familiar: Familiar, subject: Subject) -> None:
     elif familiar.history.turn(subject.turn_id or 0) is None:
         last = familiar.history.last_turn()
         hint = f"The newest is turn {last.id}." if last else 'Run `familiar ask "Hello"`.'
-        raise NotFoundError(f"There is no turn {subject.turn_id}", hint=hint)
+        raise NotFoundError(f"No such turn: {subject.turn_id}", hint=hint)
 
 
 def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]:
@@ -195,7 +195,7 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]
     answers = [(provider, provider.why_not(subject, request)) for provider in providers]
     reasons = [_reason(trace, p, answer) for p, answer in answers if answer is not None]
     if not reasons:
-        reasons = ["No part of the program looks at it. There is:"]
+        reasons = ["No provider reads it. The providers are:"]
         reasons += [f"{provider.name}: {provider.looks_at}" for provider in providers]
     return [*reasons, *_silent(trace, providers)]
 
@@ -212,15 +212,13 @@ def _explaining(familiar: Familiar, trace: Trace) -> list[Explains]:
 def _reason(trace: Trace, provider: Explains, answer: str) -> str:
     report = next((r for r in trace.providers if r.name == provider.name), None)
     if report is None:
-        return f"{provider.name}: it took no part in this prompt."
+        return f"{provider.name}: it was not used for this prompt."
     if report.verdict != "answered":
         fate = f"it {_fate(report.verdict)} ({report.reason})"
-        return f"{provider.name}: {fate}, so nothing that it would have offered is there."
+        return f"{provider.name}: {fate}, so nothing it would have offered is included."
     if answer:
         return f"{provider.name}: {answer}."
-    return (
-        f"{provider.name}: it would offer it now, and did not then; something changed in between."
-    )
+    return f"{provider.name}: it would offer it now, but did not then; something has changed since."
 
 
 def _fate(verdict: str) -> str:
@@ -231,7 +229,7 @@ def _silent(trace: Trace, providers: list[Explains]) -> list[str]:
     """Return a line for each part that failed, and that cannot be asked what it looks at."""
     known = {provider.name for provider in providers}
     return [
-        f"{report.name}: it {_fate(report.verdict)}, and what it would have offered is not known."
+        f"{report.name}: it {_fate(report.verdict)}, and what it would have offered is unknown."
         for report in trace.providers
         if report.verdict != "answered" and report.name not in known
     ]
@@ -269,8 +267,8 @@ def _changed(familiar: Familiar, subject: Subject, pieces: list[TracedContributi
     except FamiliarError as error:
         return str(error)
     if now is None:
-        return "The file is not there any more."
-    return "The file was changed since." if then and now not in then else ""
+        return "The file no longer exists."
+    return "The file has changed since." if then and now not in then else ""
 
 
 def _newer(familiar: Familiar, trace: Trace, subject: Subject) -> str:
@@ -279,7 +277,7 @@ def _newer(familiar: Familiar, trace: Trace, subject: Subject) -> str:
         return ""
     return (
         f"The file was written at {iso(changed)}, after the prompt was made at {iso(trace.at)}; "
-        "what stood there before is not known."
+        "its earlier content is unknown."
     )
 
 

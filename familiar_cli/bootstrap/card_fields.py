@@ -143,11 +143,11 @@ def _fits(field: str, value: object) -> bool:
 def _note(field: str, value: object, shaped: object) -> str:
     was = _NAMES.get(type(value), "something else")
     if shaped is None:
-        return f"{field!r} is {was}; it is taken as absent"
+        return f"{field!r} is {was}; it is treated as missing"
     if not _fits(field, shaped):
-        return f"{field!r} is not what it should be ({was}); it is kept as it is, and not used"
+        return f"{field!r} has the wrong type ({was}); it is kept unchanged but not used"
     if type(shaped) is type(value):
-        return f"{field!r} holds items that are no text; they were turned into text"
+        return f"{field!r} contains items that are not text; they were converted to text"
     return f"{field!r} is {was}; it is read as {_NAMES[type(shaped)]}"
 
 

@@ -72,7 +72,7 @@ def _speech(card: Card) -> Iterator[Finding]:
             "error", "description", "empty, and so is personality: the model knows only the name"
         )
     if not card.text("first_mes").strip():
-        yield Finding("warning", "first_mes", "empty: the character will not begin the talk")
+        yield Finding("warning", "first_mes", "empty: the character will not open the conversation")
     examples = card.text("mes_example")
     if examples.strip() and not _START.search(examples):
         yield Finding(
@@ -85,13 +85,13 @@ def _texts(card: Card) -> Iterator[Finding]:
         for text in (card.text(field), *card.texts(field)):
             if _SURROGATE.search(text):
                 yield Finding(
-                    "warning", field, "holds half a character; it shows as \ufffd and is kept"
+                    "warning", field, "holds half a character; it is kept, and shown as \ufffd"
                 )
             elif harmless(text) != text.replace("\r\n", "\n"):
                 yield Finding(
                     "warning",
                     field,
-                    "holds control characters or marks that reorder text; they are never shown raw",
+                    "holds control characters or marks that reorder text; never printed raw",
                 )
 
 
@@ -99,19 +99,19 @@ def _macros(card: Card) -> Iterator[Finding]:
     for field in (*FILE_FIELDS, "alternate_greetings"):
         for text in (card.text(field), *card.texts(field)):
             if text.count("{{") != text.count("}}"):
-                yield Finding("warning", field, "has a {{ without its }}: it is sent as it stands")
+                yield Finding("warning", field, "has a {{ without a matching }}: it is sent as is")
     for field in ("description", "personality", "scenario"):
         if "{{original}}" in card.text(field).lower():
-            yield Finding("warning", field, "{{original}} means something in system_prompt only")
+            yield Finding("warning", field, "{{original}} has a meaning only in system_prompt")
 
 
 def _greetings(card: Card) -> Iterator[Finding]:
     others = card.texts("alternate_greetings")
     if any(not greeting.strip() for greeting in others):
-        yield Finding("note", "alternate_greetings", "holds an empty greeting")
+        yield Finding("note", "alternate_greetings", "contains an empty greeting")
     spoken = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
     if len(set(spoken)) < len(spoken):
-        yield Finding("note", "alternate_greetings", "holds the same greeting twice")
+        yield Finding("note", "alternate_greetings", "contains the same greeting twice")
 
 
 def _depth_prompt(card: Card) -> Iterator[Finding]:
@@ -126,12 +126,10 @@ def _depth_prompt(card: Card) -> Iterator[Finding]:
     depth = given.get("depth", 4)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
         yield Finding(
-            "warning", where, f"has the depth {depth!r:.40}, which is no count of messages"
+            "warning", where, f"has the depth {depth!r:.40}, which is not a number of messages"
         )
     if given.get("role", "system") not in _ROLES:
-        yield Finding(
-            "warning", where, f"has the role {given.get('role')!r:.40}, which nobody knows"
-        )
+        yield Finding("warning", where, f"has the role {given.get('role')!r:.40}, which is unknown")
 
 
 def _assets(card: Card) -> Iterator[Finding]:
@@ -140,11 +138,11 @@ def _assets(card: Card) -> Iterator[Finding]:
     for asset in assets if isinstance(assets, list) else []:
         uri = asset.get("uri") if isinstance(asset, dict) else None
         if not isinstance(uri, str):
-            yield Finding("error", "assets", f"holds an asset without an address: {asset!r:.60}")
+            yield Finding("error", "assets", f"contains an asset without an address: {asset!r:.60}")
             continue
         for scheme in (*charx.SCHEMES, ASSET_SCHEME):
             if uri.startswith(scheme) and uri.removeprefix(scheme) not in there:
-                yield Finding("error", "assets", f"names {uri!r:.80}, which the file does not hold")
+                yield Finding("error", "assets", f"names {uri!r:.80}, which is not in the file")
 
 
 def _dates(card: Card) -> Iterator[Finding]:
@@ -164,9 +162,9 @@ def _book(card: Card) -> Iterator[Finding]:
             key for key in ("keys", "content", "enabled", "insertion_order") if key not in entry
         ]
         if missing:
-            yield Finding("note", where, f"has no {', '.join(missing)}: the usual value is taken")
+            yield Finding("note", where, f"has no {', '.join(missing)}: the default is used")
         if not entry.get("keys") and not entry.get("constant") and "key" not in entry:
-            yield Finding("warning", where, "has no keys and is not constant: nothing calls it up")
+            yield Finding("warning", where, "has no keys and is not constant: it is never used")
         if not str(entry.get("content") or "").strip():
             yield Finding("note", where, "is empty")
 

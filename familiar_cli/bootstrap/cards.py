@@ -100,7 +100,7 @@ def card_of(
         BadInputError: It is none.
     """
     if not isinstance(value, dict):
-        raise BadInputError(f"{origin!r} is not a character card: it holds no object")
+        raise BadInputError(f"{origin!r} is not a character card: it does not contain an object")
     notes = list(opened.notes if opened else ())
     shape = _shape_of(value, origin)
     lifted = _lifted(value, shape, notes)
@@ -129,7 +129,7 @@ def _shape_of(value: dict[str, Any], origin: str) -> str:
     if "lorebook" in spec or any(sign in value for sign in _LOREBOOK_SIGNS):
         raise BadInputError(
             f"{origin!r} is a lorebook, not a character card",
-            hint="Bring it in with `familiar import-lorebook`.",
+            hint="Import it with `familiar import-lorebook`.",
         )
     if _has_fields(value):
         return "v1"
@@ -165,7 +165,7 @@ def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[st
     """Return the `spec` and `spec_version` to write, and note what is odd about those there are."""
     if shape not in {"v2", "v3"}:
         if "spec" in value:
-            notes.append(f"'spec' is {value['spec']!r:.60}, but the fields do not stand in 'data'")
+            notes.append(f"'spec' is {value['spec']!r:.60}, but the fields are not in 'data'")
         return V3_SPEC
     spec, given, version = value.get("spec"), value.get("spec_version"), _version(value)
     usual = V3_SPEC if shape == "v3" else V2_SPEC
@@ -176,13 +176,13 @@ def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[st
         notes.append(f"'spec_version' is {given!r:.60}; it is read as {usual[1]!r}")
         return spec, usual[1]
     if not isinstance(given, str):
-        notes.append("'spec_version' is a number; it is read as a text")
+        notes.append("'spec_version' is a number; it is read as text")
     if version > float(V3_SPEC[1]):
         notes.append(
-            f"version {version:g} is newer than {V3_SPEC[1]}, the newest this program knows"
+            f"version {version:g} is newer than {V3_SPEC[1]}, the newest supported version"
         )
     elif int(version) != int(float(usual[1])):
-        notes.append(f"'spec' is {spec!r:.60}, 'spec_version' {given!r:.60}; 'spec' is believed")
+        notes.append(f"'spec' is {spec!r:.60}, 'spec_version' {given!r:.60}; 'spec' is used")
         return spec, usual[1]
     return spec, str(given)
 
@@ -194,14 +194,14 @@ def _lifted(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, An
         return {field: value[key] for key, field in names.items() if key in value}
     if shape == "v1":
         later = [key for key in KNOWN_FIELDS if key in value and key not in V1_FIELDS]
-        notes.extend(f"{key!r} stands in a V1 card, which has no such field" for key in later)
+        notes.extend(f"{key!r} is in a V1 card, which has no such field" for key in later)
         return {key: value[key] for key in KNOWN_FIELDS if key in value}
     data = dict(value["data"])
     for key in KNOWN_FIELDS:
         if key not in value:
             continue
         if key not in data:
-            notes.append(f"{key!r} stands outside 'data'; it is read as if it stood inside")
+            notes.append(f"{key!r} is outside 'data'; it is read as if it were inside")
             data[key] = value[key]
         elif data[key] != value[key]:
             notes.append(f"{key!r} differs inside and outside 'data'; the inner one is used")
@@ -224,5 +224,5 @@ def _named(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, Any
     if isinstance(name, str) and name.strip():
         return data
     stem = PurePath(origin).stem.lstrip(".") or "Unnamed"
-    notes.append(f"the card has no name; it is called {stem!r} after its file")
+    notes.append(f"the card has no name; it is named {stem!r} after its file")
     return {**data, "name": stem}

@@ -63,8 +63,8 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
             raise BadInputError(f"{origin!r} is a zip archive without {path!r}")
         if archive.getinfo(path).compress_type not in _READ_METHODS:
             raise BadInputError(
-                f"{path!r} in {origin!r} is packed in a way that no CHARX is",
-                hint="Unpack it, and pack it again as a plain zip archive.",
+                f"{path!r} in {origin!r} uses a compression method that CHARX files do not use",
+                hint="Unpack it, and zip it again with standard compression.",
             )
         with archive.open(path) as member:
             content = member.read(limit_bytes + 1)
@@ -121,7 +121,7 @@ def _check(archive: zipfile.ZipFile, origin: str) -> None:
         )
     for info in infos:
         if _climbs(info.orig_filename):
-            raise BadInputError(f"{origin!r} names a path that leads outside: {info.filename!r}")
+            raise BadInputError(f"{origin!r} contains a path that leads outside: {info.filename!r}")
 
 
 def _climbs(name: str) -> bool:

@@ -85,7 +85,7 @@ def read_asset(raw: bytes, path: str, *, origin: str) -> bytes:
     for chunk in png.parse_png(raw, origin=origin).chunks:
         if _asset_path(chunk) == path:
             return _from_base64(png.text_of(chunk, origin=origin), origin)
-    raise BadInputError(f"{origin!r} carries no asset {path!r}")
+    raise BadInputError(f"{origin!r} contains no asset {path!r}")
 
 
 def card_chunks(*, v3_json: str, v2_json: str) -> tuple[png.Chunk, ...]:
@@ -111,12 +111,12 @@ def _open_png(raw: bytes, origin: str) -> Opened:
     found = _card_texts(picture, origin)
     if not found:
         raise BadInputError(
-            f"{origin!r} is a picture without a card inside",
-            hint="Sites and chats that convert pictures take the card out; get the original file.",
+            f"{origin!r} is a picture that does not contain a card",
+            hint="Sites and chats that convert pictures remove the card; get the original file.",
         )
     value, notes = _first_readable(found, origin)
     if picture.trailer:
-        notes = (*notes, f"{len(picture.trailer)} bytes stand behind the picture's end")
+        notes = (*notes, f"{len(picture.trailer)} bytes follow the end of the picture")
     members = tuple(
         (path, len(chunk.content.partition(b"\0")[2].rstrip(b"=")) * 3 // 4)
         for chunk in picture.chunks
@@ -182,7 +182,7 @@ def _texts_of(value: object) -> dict[str, Any]:
 def _card_text(text: bytes, origin: str) -> tuple[Any, tuple[str, ...]]:
     if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         value, odd = read_json(text, origin=origin)
-        return value, ("the card is plain JSON where base64 belongs", *odd)
+        return value, ("the card is plain JSON instead of base64", *odd)
     return read_json(_from_base64(text, origin), origin=origin)
 
 
@@ -191,7 +191,7 @@ def _from_base64(text: bytes, origin: str) -> bytes:
     try:
         return base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadInputError(f"{origin!r} carries damaged base64: {error}") from error
+        raise BadInputError(f"{origin!r} contains damaged base64: {error}") from error
 
 
 def _asset_path(chunk: png.Chunk) -> str | None:
@@ -210,7 +210,7 @@ def _open_charx(raw: bytes, origin: str) -> Opened:
     card_json = charx.read_card_json(raw, origin=origin)
     value, notes = read_json(card_json, origin=f"{origin}:{charx.CARD_NAME}")
     others = tuple((path, size) for path, size in members.items() if path != charx.CARD_NAME)
-    doubled = (f"{name!r} is twice in the archive; the last one is used" for name in twice)
+    doubled = (f"{name!r} is in the archive twice; the last one is used" for name in twice)
     return Opened("charx", value, (*notes, *doubled), others)
 
 
@@ -235,7 +235,7 @@ def _what_it_is(raw: bytes) -> str:
     if raw.startswith(b"PK"):
         return "a damaged zip archive"
     if raw.lstrip()[:1] in (b"{", b"["):
-        return "text that is not in UTF-8"
+        return "text that is not UTF-8"
     for magic, name in _PICTURES:
         if raw.startswith(magic):
             return f"a {name} picture"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 _MAX_NAME_CHARS = 200
-_OVERWRITE = "Add `--overwrite` to put the persona's text in their place, or give another ID."
+_OVERWRITE = "Add `--overwrite` to replace them with the persona's text, or use another ID."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def read_personas(
     if familiar_id and len(found) > 1:
         listed = "; ".join(f"`familiar init --from-persona {str(p.path)!r}`" for p in found)
         raise UsageError(
-            f"There are {len(found)} personas, and one ID for them; nothing was written",
-            hint=f"Leave the ID out to take all of them, or take one: {listed}.",
+            f"There are {len(found)} personas, but only one ID; nothing was written",
+            hint=f"Omit the ID to create all of them, or choose one: {listed}.",
         )
     return [
         Persona(

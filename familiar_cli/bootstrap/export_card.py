@@ -88,8 +88,8 @@ def _kept(store: MemoryStore) -> KeptCard:
     if not store.exists(CARD_JSON):
         if not any(store.exists(self_file(field).rel_path) for field in FILE_FIELDS):
             raise NotFoundError(
-                "There is nothing in self/ to make a card of",
-                hint="Write `self/description.md`, or begin with `familiar init`.",
+                "There is nothing in self/ to export",
+                hint="Write `self/description.md`, or start with `familiar init`.",
             )
         return {}
     kept, _ = read_json(store.read_bytes(CARD_JSON), origin=CARD_JSON, max_depth=OWN_DEPTH)
@@ -98,7 +98,7 @@ def _kept(store: MemoryStore) -> KeptCard:
     if objects and all(isinstance(field, str) for field in kept.get("repeated", {}).values()):
         return cast("KeptCard", kept)
     raise BadInputError(
-        f"{CARD_JSON!r} is not what it should be: an object with the object 'data' in it",
+        f"{CARD_JSON!r} is not an object with an object 'data' in it",
         hint="Unpack the card again with `familiar init --from-card FILE --overwrite`.",
     )
 

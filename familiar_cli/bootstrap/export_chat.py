@@ -47,16 +47,16 @@ def export_chat(
     """
     channels = [found.channel_id for found in history.channels()]
     if not channels:
-        raise NotFoundError("Nothing was said yet", hint='Begin with `familiar ask "Hello"`.')
+        raise NotFoundError("There are no turns yet", hint='Start with `familiar ask "Hello"`.')
     if channel_id is not None and channel_id not in channels:
         raise NotFoundError(
-            f"Nothing was said in channel {channel_id!r}", hint="Run `familiar history ls`."
+            f"There are no turns in channel {channel_id!r}", hint="Run `familiar history ls`."
         )
     if chat_format == "jsonl":
         return _plain(history, [channel_id] if channel_id is not None else sorted(channels))
     if channel_id is None and len(channels) > 1:
         raise UsageError(
-            f"There are {len(channels)} channels, and a SillyTavern chat holds one",
+            f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
             hint=f"Add `--channel {channels[0]}`, or `--format jsonl` for all.",
         )
     return _silly_tavern(history, channel_id or channels[0], familiar_name)

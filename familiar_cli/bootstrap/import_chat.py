@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
 
 
-_MEND: Final = "Mend those and run the same command again: what is there is not added twice."
+_MEND: Final = "Fix those and run the same command again; nothing is imported twice."
 _NEVER_REWRITTEN: Final = (
     "Turns are never rewritten. `familiar hear --at TIME` adds a message at its time."
 )
@@ -101,8 +101,8 @@ def import_chats(
     files, closed = _files(path)
     if wish.channel and path is not None and path.is_dir():
         raise UsageError(
-            "With a directory, each chat gets a channel of its own",
-            hint="Leave `--channel` out, or import one file.",
+            "`--channel` cannot be used with a directory: each chat gets its own channel",
+            hint="Omit `--channel`, or import a single file.",
         )
     with ExitStack() as stack:
         chats, failed = _find(files, wish.reading, stack)
@@ -110,7 +110,7 @@ def import_chats(
         if wish.channel and len(chats) > 1:
             raise UsageError(
                 f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
-                hint="Leave `--channel` out: each gets a channel of its own.",
+                hint="Omit `--channel`: each chat gets its own channel.",
             )
         return _bring_in(history, chats, failed, wish, on_progress)
 
@@ -153,7 +153,7 @@ def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
     chats = sorted(file for file in found if file.suffix.lower() in SUFFIXES)
     if not chats and not closed:
         raise NotFoundError(
-            f"There is no chat below {str(path)!r}: no file ends in {', '.join(sorted(SUFFIXES))}"
+            f"No chats below {str(path)!r}: no file ends in {', '.join(sorted(SUFFIXES))}"
         )
     return [*chats], closed
 

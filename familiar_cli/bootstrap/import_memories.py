@@ -122,9 +122,9 @@ def read_tree(directory: Path) -> Folder:
         if any(is_directory(root / tier) for tier in TIERS):
             return read_folder(root)
     raise BadInputError(
-        f"{str(directory)!r} holds no memories: none of the directories {', '.join(TIERS)} is"
-        " there; nothing was imported",
-        hint="Name the directory that they are in.",
+        f"{str(directory)!r} contains no memories: none of {', '.join(TIERS)} exists; "
+        "nothing was imported",
+        hint="Give the directory that contains them.",
     )
 
 
@@ -143,9 +143,9 @@ def map_tree(files: Mapping[str, bytes], there: Iterable[str], warnings: list[st
         tier = tier_of(source)
         problem = _problem(source, content) if tier else ""
         if tier and not problem and taken.setdefault(fold(source), source) != source:
-            problem = f"and {one_line(taken[fold(source)])} are one file on some systems"
+            problem = f"and {one_line(taken[fold(source)])} are the same file on some systems"
         if problem:
-            warnings.append(f"{one_line(source)} {problem}; it is kept as it is")
+            warnings.append(f"{one_line(source)} {problem}; it is kept unchanged")
         if tier and not problem:
             aside = kept[source] if tier in _MERGED else ""
             pieces.append(Piece(source, source, content, is_original=True, aside=aside))
@@ -181,7 +181,7 @@ def _is_period(text: str) -> bool:
 def _problem(source: str, content: bytes) -> str:
     """Return why a file cannot stand in memory as it is, or an empty string."""
     if not is_plain(source):
-        return "has a name that not every system can hold"
+        return "has a name that is not valid on every system"
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -56,7 +56,7 @@ class ImportReport:
         return PartialError(
             f"Not everything{f' of {of!r}' if of else ''} was imported: {listed}"
             + (f"; and {more} more" if more > 0 else ""),
-            hint="Put the files themselves there and run the same command again.",
+            hint="Replace the links with the files themselves and run the same command again.",
         )
 
 

@@ -91,7 +91,7 @@ def load_book(raw: bytes, *, origin: str) -> Lorebook:
     if what:
         raise BadInputError(
             f"{origin!r} is {what}, not a lorebook; nothing was imported",
-            hint="A lorebook is a JSON file, or a card that holds one.",
+            hint="A lorebook is a JSON file, or a card that contains one.",
         )
     opened = open_container(raw, origin=origin)
     book = read_book(opened.value, origin=origin)
@@ -103,7 +103,7 @@ def _what_it_is_instead(raw: bytes, origin: str) -> str:
     try:
         text = decoded(raw).lstrip()
     except ValueError:
-        return "text that is not in UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
+        return "text that is not UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
     is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}
     if is_yaml or "\0" in text or raw.startswith(b"PK") or text.startswith(_OPENERS):
         return ""

@@ -56,10 +56,10 @@ def read_json(
         raise BadInputError(f"{origin!r} nests too deeply to be read") from error
     except ValueError as error:
         raise BadInputError(
-            f"{origin!r} is not readable as JSON: {error}", hint="Is it the file you meant?"
+            f"{origin!r} is not valid JSON: {error}", hint="Is it the right file?"
         ) from error
     check_depth(value, origin=origin, max_depth=max_depth)
-    notes = (f"{key!r:.60} stands twice in one object; the last one is used" for key in repeated)
+    notes = (f"{key!r:.60} occurs twice in one object; the last one is used" for key in repeated)
     return value, tuple(dict.fromkeys(notes))
 
 
@@ -98,7 +98,7 @@ def dump_json(value: object, *, indent: int | None = 2) -> str:
 def _check_count(text: str) -> None:
     """Raise `ValueError` when what `text` describes would take far more room than the text."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
-        raise ValueError(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
+        raise ValueError(f"it contains more than {MAX_CONTAINERS:,} lists and objects")
 
 
 def _children(item: object) -> list[Any]:
@@ -123,4 +123,4 @@ def finite(digits: str) -> float:
 
 def no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
     """Refuse what `json.loads` would read although JSON does not have it."""
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a JSON number")

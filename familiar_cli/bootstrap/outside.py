@@ -26,11 +26,11 @@ def read_foreign(path: Path) -> bytes:
             return read_stream(stream, origin=path.name)
     except FileNotFoundError as error:
         raise NotFoundError(
-            f"There is no file {str(path)!r}", hint="Look for it with `ls`, and check the spelling."
+            f"No such file: {str(path)!r}", hint="Look for it with `ls`, and check the spelling."
         ) from error
     except IsADirectoryError as error:
         raise BadInputError(
-            f"{str(path)!r} is a directory, not a file", hint="Name the file inside it."
+            f"{str(path)!r} is a directory, not a file", hint="Give a file inside it."
         ) from error
     except OSError as error:
         raise FamiliarError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
@@ -86,15 +86,15 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int
 def _write(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
     if path.is_dir() or (path.exists() and not force):
         raise ConflictError(
-            f"{str(path)!r} exists already and was left alone",
+            f"{str(path)!r} already exists; it was not changed",
             hint="Add `--force` to overwrite it, or choose another name."
             if path.is_file()
-            else "Name a file inside it.",
+            else "Give a file inside it.",
         )
     try:
         write_whole(path, content)
     except OSError as error:
         raise FamiliarError(
             f"{str(path)!r} cannot be written: {error.strerror or error}",
-            hint="Does its directory exist, and may you write there?",
+            hint="Check that its directory exists and is writable.",
         ) from error

@@ -90,9 +90,9 @@ def find_personas(directory: Path) -> list[PersonaDir]:
     found = list(_found(directory))
     if not found:
         raise BadInputError(
-            f"{str(directory)!r} holds no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} is in it,"
-            " nor in a folder `persona/NAME` below it; nothing was written",
-            hint="Name the folder that has them, or begin with `familiar init --template keeper`.",
+            f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it, "
+            "nor in a folder `persona/NAME` below it; nothing was written",
+            hint="Give the folder that has them, or start with `familiar init --template keeper`.",
         )
     return found
 
@@ -114,7 +114,7 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
         pieces += mapped
         if not any(piece.is_original and _stays(piece) for piece in mapped):
             pieces.append(Piece(source, kept[source], content, is_original=True, is_hidden=True))
-    missing = [f"{name} is not there" for name in PARTS if name not in parts.values()]
+    missing = [f"{name} is missing" for name in PARTS if name not in parts.values()]
     return Mapped(tuple(pieces), (*mapping.warnings, *missing))
 
 
@@ -182,7 +182,7 @@ class _Mapping:
         if part in VERBATIM:
             if part == REMINDERS and not items_in(text):
                 self.warnings.append(
-                    f"{one_line(source)} holds no list, so nothing of it is ever due"
+                    f"{one_line(source)} contains no list, so none of it is ever due"
                 )
             return [Piece(source, VERBATIM[part], content, is_original=True)]
         page = self._page(source, part, text)
@@ -194,7 +194,7 @@ class _Mapping:
         try:
             return content.decode("utf-8").removeprefix("\ufeff")
         except UnicodeDecodeError as error:
-            why = f"is not UTF-8 ({error.reason}); it is kept as it is"
+            why = f"is not UTF-8 ({error.reason}); it is kept unchanged"
             self.warnings.append(f"{one_line(source)} {why}")
             return ""
 
@@ -208,7 +208,9 @@ class _Mapping:
             return [(self_file(field).rel_path, field_markdown(field, above + text))]
         tasks = tasks_markdown(text)
         if tasks is None:
-            self.warnings.append(f"{one_line(source)} holds no list of tasks; it is kept as it is")
+            self.warnings.append(
+                f"{one_line(source)} contains no list of tasks; it is kept unchanged"
+            )
             return []
         return [(desk.TASKS, tasks)]
 

@@ -53,7 +53,7 @@ def parse_png(raw: bytes, *, origin: str) -> Png:
         chunks.append(chunk)
         at += _FRAME_BYTES + len(chunk.content)
     if chunks[0].kind != b"IHDR":
-        raise BadInputError(f"{origin!r} is a damaged PNG: it does not begin with its header")
+        raise BadInputError(f"{origin!r} is a damaged PNG: its header is missing")
     return Png(tuple(chunks), raw[at:])
 
 
@@ -114,7 +114,7 @@ def _chunk_at(raw: bytes, at: int, origin: str) -> Chunk:
     length = int.from_bytes(raw[at : at + 4], "big")
     end = at + _FRAME_BYTES + length
     if len(raw) < end or len(raw) < at + _FRAME_BYTES:
-        raise BadInputError(f"{origin!r} is a PNG that was cut off", hint="Download it again.")
+        raise BadInputError(f"{origin!r} is an incomplete PNG", hint="Download it again.")
     body = raw[at + 4 : end - 4]
     if zlib.crc32(body) != int.from_bytes(raw[end - 4 : end], "big"):
         kind = body[:4].decode("latin-1")
@@ -130,13 +130,13 @@ def _inflated(packed: bytes, origin: str, limit_bytes: int) -> bytes:
     try:
         text = stream.decompress(packed, limit_bytes + 1)
     except zlib.error as error:
-        raise BadInputError(f"{origin!r} holds a damaged compressed text: {error}") from error
+        raise BadInputError(f"{origin!r} contains a damaged compressed text: {error}") from error
     if len(text) > limit_bytes:
         raise _too_much(origin)
     if not stream.eof:
-        raise BadInputError(f"{origin!r} holds a compressed text that was cut off")
+        raise BadInputError(f"{origin!r} contains an incomplete compressed text")
     return text
 
 
 def _too_much(origin: str) -> BadInputError:
-    return BadInputError(f"{origin!r} holds texts of more than {MAX_CARD_BYTES // MIB} MiB")
+    return BadInputError(f"{origin!r} contains texts of more than {MAX_CARD_BYTES // MIB} MiB")

@@ -74,7 +74,7 @@ def build(
         return _report(paths, name, planned, is_new=False)
     if os.path.lexists(paths.root):
         raise ConflictError(
-            f"{str(paths.root)!r} is a file and was left alone",
+            f"{str(paths.root)!r} is a file; it was not changed",
             hint="Move it away, or give the familiar another ID.",
         )
     with _aside(paths, dry_run=dry_run) as staging:
@@ -154,8 +154,8 @@ def _make_directory(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FamiliarError(
-            f"{str(path)!r} cannot be made: {error.strerror or error}; nothing was written",
-            hint="Choose another place with `--home DIR`.",
+            f"{str(path)!r} cannot be created: {error.strerror or error}; nothing was written",
+            hint="Choose another directory with `--home DIR`.",
         ) from error
 
 
@@ -164,7 +164,7 @@ def _move(staging: Path, place: Path) -> None:
         patiently(os.rename, str(staging), str(place))
     except OSError as error:
         raise ConflictError(
-            f"{str(place)!r} could not be put in place: {error.strerror or error};"
+            f"{str(place)!r} could not be moved into place: {error.strerror or error};"
             " nothing was written",
             hint="Run the command again.",
         ) from error

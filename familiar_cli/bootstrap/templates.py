@@ -111,7 +111,7 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
         known = (*NAMES, *also)
         guess = nearest(template, known)
         raise NotFoundError(
-            f"There is no template {template!r}; there are: {', '.join(known)}",
+            f"No such template: {template!r}; available: {', '.join(known)}",
             hint=f"Try `--template {guess or NAMES[0]}`.",
         )
     own_name, texts = _TEMPLATES[template]

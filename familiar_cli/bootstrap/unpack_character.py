@@ -147,7 +147,7 @@ def _equal(rel_path: str, there: bytes, new: bytes) -> bool:
 def _former_lore(store: MemoryStore, *, same_card: bool) -> tuple[str, ...]:
     if same_card or not store.exists(f"{IMPORTED_LORE_DIR}/.lorebook.json"):
         return ()
-    return (f"the lore that was in {IMPORTED_LORE_DIR} before this card stays there",)
+    return (f"the lore already in {IMPORTED_LORE_DIR} is kept",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:
         # Given as a card's, so that an export of the card knows it again.
         book = read_book({"data": {"character_book": given}}, origin=card.origin or card.name)
     except BadInputError as error:
-        warning = f"the card's book cannot be read and stays in {CARD_JSON}: {error}"
+        warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))
     try:
         plan = plan_import(book, store, into=IMPORTED_LORE_DIR, update=overwrite, force=overwrite)
@@ -184,12 +184,12 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:
 
 
 _OVERWRITE: Final = (
-    "Add `--overwrite` to put the card's text in their place, or give the familiar another ID."
+    "Add `--overwrite` to replace them with the card's text, or give the familiar another ID."
 )
 
 
 def _refused(card: Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
-    which = f"has other text than {card.origin or card.name!r} in: {', '.join(differing)}"
+    which = f"differs from {card.origin or card.name!r} in: {', '.join(differing)}"
     parts = [which] if differing else []
     parts += [f"has other lore than the card's book. {refusal}"] if refusal else []
     return RefusedError(f"The familiar {'; it '.join(parts)}; nothing was changed", hint=_OVERWRITE)

@@ -33,7 +33,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
         raise BadInputError(f"{origin!r} nests too deeply to be read") from error
     except (yaml.YAMLError, ValueError) as error:
         why = " ".join(str(error).split())
-        raise BadInputError(f"{origin!r} is not readable as YAML: {why}") from error
+        raise BadInputError(f"{origin!r} is not valid YAML: {why}") from error
     return value
 
 
@@ -47,7 +47,7 @@ def _check_events(events: Iterable[object], origin: str) -> None:
     for event in events:
         kind = type(event).__name__
         if kind == "AliasEvent":
-            raise BadInputError(f"{origin!r} uses YAML aliases, which can unfold without end")
+            raise BadInputError(f"{origin!r} uses YAML aliases, which can expand without limit")
         depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
         if depth > MAX_DEPTH:
             raise BadInputError(f"{origin!r} nests deeper than {MAX_DEPTH} levels")

@@ -60,8 +60,16 @@ def _global_options() -> list[TyperOption]:
         return TyperOption(param_decls=list(names), expose_value=False, callback=_keep, **more)
 
     return [
-        option("--home", "home", type=str, metavar="DIR", help="Where the familiars live."),
-        option("--familiar", "familiar", type=str, metavar="ID", help="Which familiar is meant."),
+        option(
+            "--home", "home", type=str, metavar="DIR", help="Directory that holds the familiars."
+        ),
+        option(
+            "--familiar",
+            "familiar",
+            type=str,
+            metavar="ID",
+            help="Familiar to use; default: the chosen one.",
+        ),
         option(
             "--json",
             "as_json",
@@ -69,10 +77,16 @@ def _global_options() -> list[TyperOption]:
             is_flag=True,
             is_eager=True,  # what ends the program early, as --version, knows of it
             default=False,
-            help="Print one JSON object.",
+            help="Print a single JSON object.",
         ),
         option(
-            "--quiet", "-q", "quiet", type=bool, is_flag=True, default=False, help="No narration."
+            "--quiet",
+            "-q",
+            "quiet",
+            type=bool,
+            is_flag=True,
+            default=False,
+            help="Print no progress messages.",
         ),
     ]
 
@@ -93,7 +107,7 @@ def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # 
             return
         if before in with_value and word in names:
             raise UsageError(
-                f"Option {before!r} wants a value, and {word!r} is an option",
+                f"Option {before!r} requires a value, but {word!r} is an option",
                 hint=f"Run `{ctx.command_path} --help`.",
             )
 
@@ -153,7 +167,7 @@ class FamiliarGroup(TyperGroup):
         _, _, group = ctx.command_path.partition(" ")
         guess = nearest(name, known)
         raise UsageError(
-            f"There is no command {f'{group} {name}'.strip()!r}",
+            f"No such command: {f'{group} {name}'.strip()!r}",
             hint=f"Did you mean `{ctx.command_path} {guess}`?"
             if guess
             else f"Run `{ctx.command_path} --help`.",

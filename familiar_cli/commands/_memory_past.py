@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 CommitId = Annotated[
-    str, typer.Argument(metavar="COMMIT", help="The beginning of an id, `HEAD` or `HEAD~2`.")
+    str, typer.Argument(metavar="COMMIT", help="Start of a commit id, `HEAD` or `HEAD~2`.")
 ]
 AnyCommit = Annotated[
     str | None,
-    typer.Argument(metavar="[COMMIT]", help="Else the newest in effect that the program made."),
+    typer.Argument(
+        metavar="[COMMIT]",
+        help="Commit to undo; default: the newest change in effect made by the program.",
+    ),
 ]
 Path = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
 
@@ -32,18 +35,21 @@ def add_to(app: App) -> None:
 def log(
     ctx: typer.Context,
     path: Annotated[
-        str, typer.Argument(metavar="[PATH]", help="Only of this file or directory.")
+        str, typer.Argument(metavar="[PATH]", help="Only changes to this file or directory.")
     ] = "",
     *,
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only by this source, e.g. human.")
+        str | None, typer.Option(metavar="NAME", help="Only changes from this source, e.g. human.")
     ] = None,
     since: Annotated[str | None, since_option("changes")] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")
+        int | None,
+        typer.Option(
+            "--limit", "-n", min=1, metavar="N", help="Maximum number of changes to show."
+        ),
     ] = None,
 ) -> None:
-    """List the changes of the memory, newest first; a file is followed through its renames.
+    """List changes to memory, newest first. A file is followed through renames.
 
     \b
     familiar memory log
@@ -58,13 +64,13 @@ def log(
     begin = moment_of(familiar, since)
     found = familiar.past.log(path, source=source, since=begin, limit=limit)
     if not found:
-        out.note("No change fits. Leave out --source or --since, or change something first.")
+        out.note("No change matches. Try without --source or --since.")
     data = {"commits": [page.change_data(change) for change in found]}
     out.answer(data, lambda: print_page(page.log_page(found, familiar.zone)) if found else None)
 
 
 def show(ctx: typer.Context, commit: CommitId) -> None:
-    """Show one change: who, when, what for, and every line that differs.
+    """Show one change: its author, time, reason and diff.
 
     \b
     familiar memory show 1a2b3c
@@ -82,12 +88,15 @@ def diff(
     ctx: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[A] [B] [PATH]", help="Two commits, and where to look."),
+        typer.Argument(
+            metavar="[A] [B] [PATH]",
+            help="Commits to compare, and a file or directory to limit it to.",
+        ),
     ] = None,
 ) -> None:
-    """Show what differs between two commits; one is compared with now.
+    """Show the differences between two commits, or between one commit and now.
 
-    Without any commit it is the newest change, or the newest of PATH.
+    Without a commit, show the newest change, or the newest to PATH.
 
     \b
     familiar memory diff
@@ -113,10 +122,10 @@ def blame(
     path: Path,
     *,
     words: Annotated[
-        bool, typer.Option("--words", help="Below each line, what was said that it rests on.")
+        bool, typer.Option("--words", help="Below each line, print the turns it is based on.")
     ] = False,
 ) -> None:
-    """Show for each line of a file which change wrote it, when, and by whom.
+    """Show which change last wrote each line of a file, when, and by whom.
 
     \b
     familiar memory blame people/alice.md
@@ -151,15 +160,15 @@ def undo(
     commit: AnyCommit = None,
     *,
     run: Annotated[
-        str | None, typer.Option(metavar="ID", help="All changes of one run, at once.")
+        str | None, typer.Option(metavar="ID", help="Undo all changes of one run.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Take a change back by a new one; what was changed elsewhere since then stays.
+    """Undo a change with a new change; later changes elsewhere are kept.
 
-    Without COMMIT it is the newest change in effect that the program made, so that undoing again
-    goes one step further back. What you edited by hand, and an undo, are taken back by their id
-    only. Ends with 5 when later changes touch the same lines.
+    Without COMMIT, undo the newest change in effect that the program made, so running it again
+    goes one step further back. To undo an undo, or an edit made by hand, give its id. Exits with 5
+    if later changes touch the same lines.
 
     \b
     familiar memory undo
@@ -171,7 +180,7 @@ def undo(
     from familiar_cli.ui import journal_page as page
 
     if commit and run:
-        raise UsageError("COMMIT and --run exclude each other", hint="Give one.")
+        raise UsageError("COMMIT and --run cannot be combined", hint="Use only one.")
     out = output(ctx)
     done = undo(familiar_of(ctx), commit, run=run, dry_run=dry_run)
     undone = done.undone
@@ -188,10 +197,12 @@ def restore(
     ctx: typer.Context,
     path: Path,
     *,
-    at: Annotated[str, typer.Option("--at", metavar="COMMIT", help="As it was then.")],
+    at: Annotated[
+        str, typer.Option("--at", metavar="COMMIT", help="Commit whose version to restore.")
+    ],
     dry_run: DryRun = False,
 ) -> None:
-    """Make a file hold what it held at a commit, also one that is gone.
+    """Restore a file, even a deleted one, as it was at a commit.
 
     \b
     familiar memory restore people/alice.md --at 1a2b3c
@@ -204,7 +215,7 @@ def restore(
 
 
 def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
-    """Pack the journal, so that it takes less room. Nothing of it is lost.
+    """Pack the journal to save disk space. No history is lost.
 
     \b
     familiar memory compact

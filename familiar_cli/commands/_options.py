@@ -11,20 +11,20 @@ import typer
 def dry_run(clause: str = "") -> Any:  # noqa: ANN401  # as `typer.Option` itself
     """Return the option `--dry-run`; `clause` says what a command does all the same, or not."""
     return typer.Option(
-        "--dry-run", help=f"Show what would be done, and change nothing{clause and f'; {clause}'}."
+        "--dry-run", help=f"Show what would be done; change nothing{clause and f' ({clause})'}."
     )
 
 
 def since(what: str) -> Any:  # noqa: ANN401  # as above
     """Return the option `--since` of a command that chooses among `what`."""
     return typer.Option(
-        "--since", metavar="WHEN", help=f"Only {what} since then: 7d, yesterday, 2026-01-31, …"
+        "--since", metavar="WHEN", help=f"Only {what} since this time: 7d, yesterday, 2026-01-31, …"
     )
 
 
 def most(what: str) -> Any:  # noqa: ANN401  # as above
     """Return the option `-k` of a command that finds `what`."""
-    return typer.Option("--k", "-k", min=1, metavar="N", help=f"Show at most N {what}.")
+    return typer.Option("--k", "-k", min=1, metavar="N", help=f"Maximum number of {what} to show.")
 
 
 def name(help_text: str) -> Any:  # noqa: ANN401  # as above
@@ -50,7 +50,7 @@ DryRunAsked = Annotated[bool, dry_run("the model is asked")]
 
 SinceTurns = Annotated[str | None, since("turns")]
 UntilTurns = Annotated[
-    str | None, typer.Option("--until", metavar="WHEN", help="Only turns before then.")
+    str | None, typer.Option("--until", metavar="WHEN", help="Only turns before this time.")
 ]
 _WHEN = typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in 2 hours, …")
 When = Annotated[str, _WHEN]
@@ -59,17 +59,17 @@ AnyTime = Annotated[str | None, _WHEN]
 OnlyChannel = Annotated[
     str | None, typer.Option("--channel", metavar="ID", help="Only this channel.")
 ]
-Closed = Annotated[bool, typer.Option("--all", help="Also those that are done or dropped.")]
-Redo = Annotated[bool, typer.Option("--redo", help="Also what is up to date.")]
+Closed = Annotated[bool, typer.Option("--all", help="Include those that are done or dropped.")]
+Redo = Annotated[bool, typer.Option("--redo", help="Redo even what is up to date.")]
 Review = Annotated[
-    bool, typer.Option("--review", help="Keep the changes as a plan for `familiar review`.")
+    bool, typer.Option("--review", help="Save the changes as a plan for `familiar review`.")
 ]
 
-Update = Annotated[
-    bool, typer.Option("--update", help="Take the source's text where it has changed.")
+Update = Annotated[bool, typer.Option("--update", help="Update files whose source has changed.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite even files that you edited or deleted.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Also where you edited or deleted the file.")]
 OutFile = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to stdout.")
+    Path | None, typer.Option("--out", metavar="FILE", help="Output file; default: stdout.")
 ]
-Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE when it exists.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")]

@@ -18,15 +18,23 @@ if TYPE_CHECKING:
 
 As = Annotated[
     str | None,
-    typer.Option("--as", metavar="PLATFORM:ID", help="Who speaks; default: cli:<your login>."),
+    typer.Option(
+        "--as", metavar="PLATFORM:ID", help="Speaker's account; default: cli:<your login>."
+    ),
 ]
-Name = Annotated[str | None, name_option("What the speaker is called.")]
-Channel = Annotated[str, typer.Option("--channel", metavar="ID", help="In which conversation.")]
-How = Annotated[Literal["text", "voice"], typer.Option("--modality", help="How it is said.")]
+Name = Annotated[str | None, name_option("Speaker's display name.")]
+Channel = Annotated[
+    str, typer.Option("--channel", metavar="ID", help="Channel of the conversation.")
+]
+How = Annotated[
+    Literal["text", "voice"], typer.Option("--modality", help="Modality of the message.")
+]
 Greeting = Annotated[
     int | None,
     typer.Option(
-        "--greeting", metavar="N", help="Which greeting opens a new conversation; 1 is the first."
+        "--greeting",
+        metavar="N",
+        help="Number of the greeting that opens a new conversation, from 1.",
     ),
 ]
 NoGreeting = Annotated[
@@ -34,7 +42,9 @@ NoGreeting = Annotated[
 ]
 MessageId = Annotated[
     str,
-    typer.Option("--id", metavar="ID", help="What the platform calls the message; kept only once."),
+    typer.Option(
+        "--id", metavar="ID", help="Message id on its platform; a message is saved only once."
+    ),
 ]
 Tier = Annotated[
     int | None,
@@ -43,7 +53,7 @@ Tier = Annotated[
         min=1,
         max=4,
         metavar="N",
-        help="How much memory is loaded: 1 (little) to 4 (all).",
+        help="Amount of memory to load: 1 (little) to 4 (all).",
     ),
 ]
 
@@ -71,7 +81,7 @@ def said_as(
     from familiar_cli.errors import UsageError
 
     if no_greeting and greeting is not None:
-        raise UsageError("--greeting and --no-greeting exclude each other")
+        raise UsageError("--greeting and --no-greeting cannot be combined")
     return Said(
         text,
         who_speaks(as_, name),

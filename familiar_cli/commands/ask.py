@@ -42,7 +42,8 @@ app = App()
 def ask(
     ctx: typer.Context,
     text: Annotated[
-        str | None, typer.Argument(metavar="TEXT|-", help="What you say; `-` reads standard input.")
+        str | None,
+        typer.Argument(metavar="TEXT|-", help="Message to send; `-` reads standard input."),
     ] = None,
     *,
     as_: As = None,
@@ -55,25 +56,30 @@ def ask(
     again_for: Annotated[
         int | None,
         typer.Option(
-            "--reply-to", metavar="TURN", help="Reply to a kept turn that has no reply; no TEXT."
+            "--reply-to",
+            metavar="TURN",
+            help="Reply to a saved turn that has no reply (without TEXT).",
         ),
     ] = None,
     dry_run: DryRunUnasked = False,
     tier: Tier = None,
     off_record: Annotated[
-        bool, typer.Option("--off-record", help="Keep nothing: no turn, no record of the prompt.")
+        bool,
+        typer.Option(
+            "--off-record", help="Keep nothing: neither the turn nor a record of the prompt."
+        ),
     ] = False,
     no_stream: Annotated[
-        bool, typer.Option("--no-stream", help="Print the reply when it is whole.")
+        bool, typer.Option("--no-stream", help="Print the reply only when it is complete.")
     ] = False,
     no_background: Annotated[
-        bool, typer.Option("--no-background", help="End with the reply, and leave other work.")
+        bool, typer.Option("--no-background", help="Exit after the reply, without background work.")
     ] = False,
 ) -> None:
-    """Say one thing and get one reply. The reply, and nothing else, goes to stdout.
+    """Send one message and print the reply. Only the reply goes to stdout.
 
-    Now and then, when the reply is printed, older turns are summarised; Ctrl-C leaves that for
-    later. A channel answers one message at a time; other channels do not wait.
+    From time to time, older turns are summarised after the reply; Ctrl-C postpones
+    that. A channel answers one message at a time; other channels do not wait.
 
     \b
     familiar ask "Do you remember the harbour?"
@@ -156,6 +162,6 @@ def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: b
 
 def _what_is_kept(result: TurnResult) -> str:
     if result.turn is None:
-        return "Nothing of it is kept"
-    kept = f"; what came of the reply is turn {result.reply.id}" if result.reply else ""
-    return f"What you said is kept as turn {result.turn.id}{kept}"
+        return "Nothing was kept"
+    kept = f"; the partial reply is turn {result.reply.id}" if result.reply else ""
+    return f"Your message is kept as turn {result.turn.id}{kept}"

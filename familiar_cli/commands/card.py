@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.export_card import Exported
     from familiar_cli.tokens import TokenCounter
 
-app = group("Look into, check and export character cards.")
+app = group("Show, check and export character cards.")
 
-_File = Annotated[str, typer.Argument(metavar="FILE", help="A card of any kind, or -.")]
+_File = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="Character card in any format; `-` reads standard input."),
+]
 
 
 @app.command()
 def show(ctx: typer.Context, file: _File) -> None:
-    """Show what is in a card: its texts and their lengths, greetings, book, assets.
+    """Show what a card contains: texts and their lengths, greetings, lorebook, assets.
 
     \b
     familiar card show mira.png
@@ -43,7 +46,7 @@ def show(ctx: typer.Context, file: _File) -> None:
 
 @app.command()
 def check(ctx: typer.Context, file: _File) -> None:
-    """Tell what is wrong or unusual in a card. Exit code 7 when something is.
+    """Check a card for problems. Exits with 7 if there are any.
 
     \b
     familiar card check mira.png
@@ -59,11 +62,11 @@ def check(ctx: typer.Context, file: _File) -> None:
     findings = check_card(card, _counter())
     data = {"name": card.name, "spec": card.spec, "findings": findings}
     if not findings:
-        out.answer(data, f"{card.name}: nothing is wrong or unusual")
+        out.answer(data, f"{card.name}: no problems found")
         return
     error = PartialError(
         f"{origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
-        hint="It can be brought in all the same; `familiar card show` shows all of it.",
+        hint="It can still be imported; `familiar card show` shows all of it.",
     )
     out.partial(data, [error], lambda: print_page(findings_page(findings)))
 
@@ -73,12 +76,12 @@ def export(
     ctx: typer.Context,
     *,
     card_format: Annotated[
-        Literal["png", "json", "charx"], typer.Option("--format", help="The kind of file.")
+        Literal["png", "json", "charx"], typer.Option("--format", help="File format.")
     ] = "png",
     out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
-    """Make a card of the familiar as it is now, edits included.
+    """Export the familiar as a card, edits included.
 
     \b
     familiar card export --out mira.png
@@ -102,7 +105,8 @@ def _check_terminal(card_format: str, out_file: Path | None) -> None:
 
     if card_format != "json" and out_file is None and sys.stdout.isatty():
         raise UsageError(
-            f"A {card_format} file is not for a terminal", hint=f"Add `--out card.{card_format}`."
+            f"A {card_format} file cannot be printed to a terminal",
+            hint=f"Add `--out card.{card_format}`.",
         )
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
-app = group("List channels, and set how one talks in each.")
+app = group("List channels and change their settings.")
 
-ChannelId = Annotated[str, typer.Argument(metavar="ID", help="A channel's id.")]
+ChannelId = Annotated[str, typer.Argument(metavar="ID", help="Channel id.")]
 
 
 @app.command("ls")
 def ls(ctx: typer.Context) -> None:
-    """List the channels that have turns or settings, the one that spoke last first.
+    """List the channels that have turns or settings, most recently active first.
 
     \b
     familiar channel ls
@@ -37,7 +37,7 @@ def ls(ctx: typer.Context) -> None:
         rows, zone = channels_of(familiar), familiar.zone
     out.answer({"channels": rows}, lambda: print_page(channels_page(rows, zone)) if rows else None)
     if not rows:
-        out.note('No channel yet: `familiar ask "Hello" --channel NAME` begins one.')
+        out.note('No channel yet: `familiar ask "Hello" --channel NAME` starts one.')
     for row in rows:
         if row.problem:
             out.warn(row.problem)
@@ -48,9 +48,11 @@ def show(
     ctx: typer.Context,
     channel_id: ChannelId,
     *,
-    modality: Annotated[str, typer.Option(metavar="text|voice", help="How one speaks.")] = "text",
+    modality: Annotated[
+        str, typer.Option(metavar="text|voice", help="Modality to show the settings for.")
+    ] = "text",
 ) -> None:
-    """Show what holds in a channel, and where that comes from.
+    """Show a channel's settings and where each one comes from.
 
     \b
     familiar channel show harbour
@@ -72,30 +74,29 @@ def set_(
     key: Annotated[
         str | None, typer.Argument(metavar="[KEY]", help="A setting, e.g. recent_turns.")
     ] = None,
-    value: Annotated[
-        str | None, typer.Argument(metavar="[VALUE]", help="What it shall be.")
-    ] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="New value.")] = None,
     *,
     mode: Annotated[
         str | None,
-        typer.Option(metavar="MODE", help="full_rp, text_conversation_rp or imitate_voice."),
+        typer.Option(metavar="MODE", help="Mode: full_rp, text_conversation_rp or imitate_voice."),
     ] = None,
-    name: Annotated[str | None, name_option("What people call it.")] = None,
+    name: Annotated[str | None, name_option("Display name of the channel.")] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="text, thread, voice, dm, group_dm, …")
+        str | None, typer.Option(metavar="KIND", help="Kind: text, thread, voice, dm, group_dm, …")
     ] = None,
     parent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What a thread or post belongs to.")
+        str | None, typer.Option(metavar="NAME", help="Parent channel of a thread or post.")
     ] = None,
     unset: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Take a setting out of the file.")
+        str | None, typer.Option(metavar="KEY", help="Remove this setting from the file.")
     ] = None,
     subscribe: Annotated[
-        bool | None, typer.Option("--subscribe/--unsubscribe", help="Listen to it, or no more.")
+        bool | None,
+        typer.Option("--subscribe/--unsubscribe", help="Listen to the channel, or stop listening."),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Change settings of a channel in its file channels/ID.toml; comments and order stay.
+    """Change a channel's settings in channels/ID.toml, keeping comments and order.
 
     \b
     familiar channel set harbour --mode full_rp
@@ -116,11 +117,14 @@ def set_(
         )
     if not texts and unset is None and subscribe is None:
         raise UsageError(
-            "Nothing to change was given",
+            "Nothing to change",
             hint=f"Run `familiar channel set {channel_id} KEY VALUE`.",
         )
     if unset is not None and texts:
-        raise UsageError("--unset stands alone", hint="Set the other settings in a second command.")
+        raise UsageError(
+            "--unset cannot be combined with other changes",
+            hint="Change the other settings in a separate command.",
+        )
     familiar, out = familiar_of(ctx), output(ctx)
     edits = _edits(familiar, channel_id, texts, unset, dry_run)
     listens = _subscribe(familiar, channel_id, subscribe, dry_run)
@@ -154,7 +158,7 @@ def _show_changes(
     changed = bool(diff) and not dry_run
     data = {"channel": channel_id, "changed": changed, "diff": diff, "subscribed": listens}
     said = {None: "", True: f"listens to {channel_id}\n", False: f"does not hear {channel_id}\n"}
-    nothing = "" if diff or listens is not None else "It stands so already; nothing changed\n"
+    nothing = "" if diff or listens is not None else "Already set; nothing was changed\n"
     out.answer(data, diff + said[listens] + nothing)
     if dry_run:
         out.note("Nothing was changed (--dry-run).")

@@ -36,17 +36,17 @@ def chat(
     tier: Tier = None,
     off_record: Annotated[
         bool,
-        typer.Option("--off-record", help="Begin off the record; /offrecord turns it off and on."),
+        typer.Option("--off-record", help="Start off the record; /offrecord toggles it."),
     ] = False,
     no_stream: Annotated[
-        bool, typer.Option("--no-stream", help="Print each reply when it is whole.")
+        bool, typer.Option("--no-stream", help="Print each reply only when it is complete.")
     ] = False,
 ) -> None:
-    """Talk, turn by turn: each line you type is said, and its reply is printed.
+    """Chat interactively: each line you type is sent, and the reply is printed.
 
-    Ctrl-C breaks a reply off and keeps what came; Ctrl-D or /quit ends; /context shows what was
-    sent; /offrecord turns keeping off and on. From a pipe, each line is said, and the first failure
-    ends it. With --json each reply is one line.
+    Ctrl-C interrupts a reply and keeps what has arrived; Ctrl-D or /quit ends the chat; /context
+    shows what was sent; /offrecord toggles keeping. Input from a pipe is sent line by line, up to
+    the first failure. With --json each reply is one line.
 
     \b
     familiar chat

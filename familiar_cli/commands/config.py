@@ -25,7 +25,7 @@ def show(
     ctx: typer.Context,
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this setting.")] = None,
 ) -> None:
-    """Show what holds for each setting, and where that comes from.
+    """Show every setting's value and where it comes from.
 
     \b
     familiar config show
@@ -50,7 +50,7 @@ def show(
 
 @app.command()
 def get(ctx: typer.Context, key: Key) -> None:
-    """Print what holds for one setting, and nothing else.
+    """Print the value of one setting, and nothing else.
 
     \b
     familiar config get llm.preset
@@ -66,16 +66,16 @@ def get(ctx: typer.Context, key: Key) -> None:
 def set_(
     ctx: typer.Context,
     key: Key,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="What it shall be.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.")],
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Change one setting in character.toml; comments and order stay.
+    """Change one setting in character.toml, keeping comments and order.
 
     \b
     familiar config set llm.preset ollama
     familiar config set --dry-run history.recent_turns 20
-    A value that begins with a dash comes after `--`:
+    Put a value that begins with a dash after `--`:
     familiar config set -- name "- Ada -"
     """
     from familiar_cli.config.edit import set_value
@@ -85,7 +85,7 @@ def set_(
 
 @app.command()
 def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
-    """Take one setting out of character.toml, so that its default holds.
+    """Remove one setting from character.toml, so that its default applies.
 
     \b
     familiar config unset llm.preset
@@ -97,7 +97,7 @@ def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
 
 @app.command()
 def path(ctx: typer.Context) -> None:
-    """Print where character.toml is.
+    """Print the path of character.toml.
 
     \b
     familiar config path
@@ -124,6 +124,8 @@ def _where(ctx: typer.Context) -> list[tuple[str, str, str]]:
 def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool) -> None:
     data = {"key": key, "path": str(edit.path), "changed": edit.changes and not dry_run}
     diff = edit.diff
-    out.answer(data | {"diff": diff}, diff or f"{key} stands so already; nothing changed\n")
+    out.answer(
+        data | {"diff": diff}, diff or f"{key} already has this value; nothing was changed\n"
+    )
     if edit.changes and dry_run:
         out.note("Nothing was changed (--dry-run).")

@@ -26,19 +26,22 @@ def consolidate(
     *,
     period: Annotated[
         str | None,
-        typer.Option(metavar="PERIOD", help="Only 2026-04-07, 2026-W15, 2026-04 or 2026."),
+        typer.Option(
+            metavar="PERIOD", help="Only this period, e.g. 2026-04-07, 2026-W15, 2026-04 or 2026."
+        ),
     ] = None,
     due: Annotated[
-        bool, typer.Option("--due", help="Only if it is due; to wait is no failure then.")
+        bool,
+        typer.Option("--due", help="Only what is due; it is not an error if a period has to wait."),
     ] = False,
     redo: Redo = False,
     dry_run: DryRunUnasked = False,
     review: Review = False,
 ) -> None:
-    """Make days of sessions, weeks of days, months of weeks and years of months.
+    """Summarise sessions into days, days into weeks, weeks into months, months into years.
 
-    A period is made when its last day is over and all that it is made of is there, and made again
-    when that has changed. What you wrote into its file stays. Days need no model.
+    A period is made once its last day is over and all its sources exist, and made again when they
+    change. Text that you added to its file is kept. Days need no model.
 
     \b
     familiar consolidate
@@ -53,7 +56,7 @@ def consolidate(
 
     out = output(ctx)
     if dry_run and review:
-        raise UsageError("--dry-run and --review exclude each other", hint="Give one.")
+        raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     wanted = parse_tier(tier) if tier else None
     only = parse_period(period, wanted) if period else None
     tiers = (only.tier,) if only else (wanted,) if wanted else TIERS

@@ -19,37 +19,43 @@ app = App()
 @app.command()
 def context(
     ctx: typer.Context,
-    turn: Annotated[int | None, typer.Argument(metavar="[TURN]", help="A turn's id.")] = None,
+    turn: Annotated[int | None, typer.Argument(metavar="[TURN]", help="Turn id.")] = None,
     *,
-    last: Annotated[bool, typer.Option("--last", help="The newest turn; the default.")] = False,
-    messages: Annotated[bool, typer.Option("--messages", help="Only the messages.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="The very bytes that went out.")] = False,
+    last: Annotated[
+        bool, typer.Option("--last", help="Show the newest turn (the default).")
+    ] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="Print only the messages.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the exact bytes that were sent.")
+    ] = False,
     diff: Annotated[
-        int | None, typer.Option("--diff", metavar="N", help="Against the messages of turn N.")
+        int | None, typer.Option("--diff", metavar="N", help="Compare with the messages of turn N.")
     ] = None,
     why: Annotated[
         str | None,
         typer.Option(
-            "--why", metavar="PATH", help="Why a memory file, or `turn:12`, was there or was not."
+            "--why",
+            metavar="PATH",
+            help="Explain why a memory file, or `turn:12`, was included or left out.",
         ),
     ] = None,
     html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE|-", help="Write a page for a browser.")
+        str | None, typer.Option("--html", metavar="FILE|-", help="Write an HTML page to FILE.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="With --html: overwrite FILE when it exists.")
+        bool, typer.Option("--force", help="With --html: overwrite FILE if it exists.")
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Send it again, and show both replies; keep nothing.")
+        bool, typer.Option("--replay", help="Send it again and show both replies; nothing is kept.")
     ] = False,
     slot: Annotated[
-        str | None, typer.Option(metavar="S", help="With --replay: ask the model of this slot.")
+        str | None, typer.Option(metavar="S", help="With --replay: use the model of this slot.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="M", help="With --replay: ask this model instead.")
+        str | None, typer.Option(metavar="M", help="With --replay: use this model.")
     ] = None,
 ) -> None:
-    """Show what was sent to the model, from where, and what was cut.
+    """Show what was sent to the model, where it came from, and what was left out.
 
     \b
     familiar context --last
@@ -87,12 +93,12 @@ def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
     from familiar_cli.errors import UsageError
 
     if both:
-        raise UsageError("TURN and --last are two answers to one question", hint="Give one.")
+        raise UsageError("TURN and --last cannot be combined", hint="Use only one.")
     if sum([raw, *ways, globals_of(ctx).as_json and raw]) > 1:
         raise UsageError(
-            "--messages, --raw, --diff, --why, --replay and --html exclude each other, and --raw "
-            "has no --json",
-            hint="Give one.",
+            "--messages, --raw, --diff, --why, --replay and --html cannot be combined, nor can "
+            "--raw and --json",
+            hint="Use only one.",
         )
 
 
@@ -100,7 +106,7 @@ def _check_only_with(way: str, given: bool, *needs: object) -> None:
     from familiar_cli.errors import UsageError
 
     if any(need is not None and need is not False for need in needs) and not given:
-        raise UsageError(f"This means nothing without {way}", hint=f"Add {way}.")
+        raise UsageError(f"This option requires {way}", hint=f"Add {way}.")
 
 
 def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:

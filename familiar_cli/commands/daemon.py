@@ -19,19 +19,20 @@ def daemon(
     ctx: typer.Context,
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="Catch up with what waits, and end.")
+        bool, typer.Option("--once", help="Process what is waiting, then exit.")
     ] = False,
     poll: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.05, help="How often to look for new turns.")
+        float,
+        typer.Option(metavar="SECONDS", min=0.05, help="Seconds between checks for new turns."),
     ] = 2.0,
 ) -> None:
-    """Stay, and write memory while others talk: at the threshold, and after a silence.
+    """Run until interrupted, writing memory at the threshold and after a silence.
 
-    It catches up when it starts. SIGINT (Ctrl-C) or SIGTERM ends it; a pass that is under way is
-    cancelled between two steps, and goes on at the next start. What `familiar consolidate` and
-    `familiar distill` make, it makes when it is due. A pass that fails is retried after 1, 2, 5, 10
-    and then every 15 minutes, also after a restart; --once tries at once. With --json each event
-    is one line, and the last line is the answer.
+    It catches up when it starts. SIGINT (Ctrl-C) or SIGTERM ends it; a running pass stops between
+    two steps and continues at the next start. It also does what `familiar consolidate` and
+    `familiar distill` do, when that is due. A failed pass is retried after 1, 2, 5, 10 and then
+    every 15 minutes, even after a restart; --once retries right away. With --json each event is one
+    line, and the last line is the result.
 
     \b
     familiar daemon

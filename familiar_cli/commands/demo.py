@@ -34,11 +34,11 @@ def demo(
     ctx: typer.Context,
     *,
     keep: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Use this home, and do not throw it away.")
+        str | None, typer.Option(metavar="DIR", help="Use this directory as the home, and keep it.")
     ] = None,
     dry_run: DryRunUnasked = False,
 ) -> None:
-    """Watch a familiar come to life: a card, a lorebook, two questions, and what was sent.
+    """Try the whole flow: a card, a lorebook, two questions, and what was sent.
 
     \b
     familiar demo
@@ -70,7 +70,7 @@ def _home(keep: str | None) -> Iterator[Path]:
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise ConflictError(
             f"{keep!r} is not an empty directory; nothing was written",
-            hint="Name a new one: `familiar demo --keep ./somewhere-new`.",
+            hint="Choose a new directory: `familiar demo --keep ./somewhere-new`.",
         )
     yield home
 
@@ -122,7 +122,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
         out.note(f"\n{error}")
         if error.hint:
             out.note(error.hint)
-        return "no model can be had here"
+        return "no model is available"
     return ""
 
 
@@ -136,8 +136,8 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     _show(out, f"3. Two questions  ({slot.model}, {slot.where})")
     if slot.model == SMALL_MODEL:
         out.note(
-            "This model is tiny so that it runs anywhere. It is not wise, and often wanders off;\n"
-            "`familiar config set llm.preset ollama` or another preset gives a better one."
+            "This model is tiny, so it runs anywhere, but it often loses the thread;\n"
+            "`familiar config set llm.preset ollama` or another preset gives you a better one."
         )
     for question in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
@@ -156,7 +156,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     from familiar_cli.ui.context_page import context_page
 
     trace = run_async(assemble(familiar, _said(QUESTIONS[0])))
-    title = f"\n3. No model is asked, since {why_not}. What would be sent for:"
+    title = f"\n3. No model is asked, because {why_not}. This would be sent for:"
     _show(out, f"{title}\n> {QUESTIONS[0]}", context_page(trace))
     return {"model": None, "turns": [], "context": trace.to_json()}
 
@@ -178,9 +178,9 @@ def _show(out: Output, title: str, *pages: Any, bold: bool = True) -> None:  # n
 
 def _farewell(out: Output, home: Path, *, kept: bool) -> None:
     where = (
-        f"All of it is in {home}. Look around: `familiar memory ls --home {home}`."
+        f"Everything is in {home}. Look around: `familiar memory ls --home {home}`."
         if kept
-        else "All of this was in a temporary directory and is gone now."
+        else "All of this was in a temporary directory, which has been deleted."
     )
     out.note(
         f'\n{where}\nNext: `familiar init --from-card YOUR-CARD.png`, then `familiar ask "Hello"`.'

@@ -12,12 +12,12 @@ from familiar_cli.commands._options import DryRunUnasked, Redo, Review
 if TYPE_CHECKING:
     from familiar_cli.consolidation.digests import Name
 
-app = group("Make the digests that are in every prompt, and see how they stand.")
+app = group("Make the digests that every prompt includes, and show their state.")
 
 
 @app.command()
 def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRunUnasked = False) -> None:
-    """Put the newest sessions that fit the budget into digest/short.md. No model is needed.
+    """Make digest/short.md from the newest sessions that fit its budget. Needs no model.
 
     \b
     familiar distill short
@@ -33,7 +33,7 @@ def mid(
     dry_run: DryRunUnasked = False,
     review: Review = False,
 ) -> None:
-    """Have a model write from digest/short.md where things stand: digest/mid.md.
+    """Have a model summarise digest/short.md in digest/mid.md.
 
     \b
     familiar distill mid
@@ -50,7 +50,7 @@ def long(
     dry_run: DryRunUnasked = False,
     review: Review = False,
 ) -> None:
-    """Have a model take digest/mid.md into digest/long.md. It may not shrink by half unasked.
+    """Have a model merge digest/mid.md into digest/long.md. A big loss waits for review.
 
     \b
     familiar distill long --review
@@ -60,7 +60,7 @@ def long(
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show how long each digest is, when it was made, and whether it is due.
+    """Show each digest's length, when it was made, and whether it is due.
 
     \b
     familiar distill status
@@ -85,7 +85,7 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
 
     out = output(ctx)
     if dry_run and review:
-        raise UsageError("--dry-run and --review exclude each other", hint="Give one.")
+        raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     how = How(dry_run=dry_run, review=review, on_wait=out.note)
     with with_models(familiar_of(ctx)) as familiar:
         made, problem = run_async(Consolidating(familiar).distill(name, how, again=redo))

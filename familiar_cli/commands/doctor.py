@@ -11,7 +11,7 @@ app = App()
 
 @app.command()
 def doctor(ctx: typer.Context) -> None:
-    """Check every part, and print what mends it. Ends with 7 when something does not work.
+    """Check every part of the setup, and print how to fix it. Exits with 7 if a check fails.
 
     \b
     familiar doctor
@@ -28,5 +28,5 @@ def doctor(ctx: typer.Context) -> None:
     if not failed:
         out.answer({"checks": checks}, lambda: print_page(doctor_page(checks)))
         return
-    error = PartialError(f"Does not work: {', '.join(failed)}", hint="Mend what is marked `fail`.")
+    error = PartialError(f"Checks failed: {', '.join(failed)}", hint="Fix what is marked `fail`.")
     out.partial({"checks": checks}, [error], lambda: print_page(doctor_page(checks)))

@@ -22,16 +22,16 @@ def export_lorebook(
     ctx: typer.Context,
     *,
     directory: Annotated[
-        str, typer.Option("--from", metavar="DIR", help="A directory of the memory.")
+        str, typer.Option("--from", metavar="DIR", help="Directory in memory.")
     ] = IMPORTED_LORE_DIR,
     book_format: Annotated[
         Literal["worldinfo", "v3"] | None,
-        typer.Option("--format", help="Else the one that was imported."),
+        typer.Option("--format", help="Format; default: the one that was imported."),
     ] = None,
     out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
-    """Turn lore files back into a lorebook, your edits included.
+    """Convert lore files back to a lorebook, edits included.
 
     \b
     familiar export-lorebook > world.json

@@ -16,7 +16,7 @@ app = App()
 def hear(
     ctx: typer.Context,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT|-", help="What was said; `-` reads standard input.")
+        str, typer.Argument(metavar="TEXT|-", help="Message to save; `-` reads standard input.")
     ],
     *,
     as_: As = None,
@@ -24,13 +24,13 @@ def hear(
     channel: Channel = "cli",
     modality: How = "text",
     at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="When it was said; default: now.")
+        str | None, typer.Option("--at", metavar="TIME", help="Time of the message; default: now.")
     ] = None,
     message_id: MessageId = "",
 ) -> None:
-    """Keep a message that wants no reply. The familiar sees it when it is next asked.
+    """Save a message without asking for a reply. Later prompts include it.
 
-    It never waits for a reply. The same `--id` again in the same channel adds nothing.
+    It never waits for a reply. A message with an `--id` already in the channel is not added again.
 
     \b
     familiar hear "I will be late." --as discord:7 --name Bo
@@ -53,12 +53,12 @@ def hear(
         "at": iso(turn.at),
         "is_new": heard.is_new,
     }
-    told = f"{'Kept' if heard.is_new else 'Already kept'} as turn {turn.id}\n"
+    told = f"{'Saved' if heard.is_new else 'Already saved'} as turn {turn.id}\n"
     if turn.content != words:
         changed = PartialError(
-            f"Message {message_id!r} was changed since it was kept as turn {turn.id}; the words of "
-            "then stay",
-            hint="Turns are never rewritten. Say what is new under an id of its own.",
+            f"Message {message_id!r} was changed since it was saved as turn {turn.id}; the saved "
+            "text is kept",
+            hint="Turns are never rewritten. Send the new text under a new id.",
         )
         out.partial(data, [changed], told)
     out.answer(data, told)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.selection import Kept, TurnFilter
 
-app = group("Read, search, count and export what was said.")
+app = group("Read, search, count and export past turns.")
 
 
 _NOTHING = 'Nothing was said yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
@@ -28,7 +28,7 @@ _NOTHING = 'Nothing was said yet: `familiar ask "Hello"`, or `familiar import-ch
 
 @app.command()
 def ls(ctx: typer.Context) -> None:
-    """List the channels, with how much was said in each, and when.
+    """List channels, with the number of turns and the time span of each.
 
     \b
     familiar history ls
@@ -52,17 +52,17 @@ def ls(ctx: typer.Context) -> None:
 def show(
     ctx: typer.Context,
     turn: Annotated[
-        int | None, typer.Argument(metavar="[TURN]", help="A turn, and what stands around it.")
+        int | None, typer.Argument(metavar="[TURN]", help="Turn to show, with the turns around it.")
     ] = None,
     *,
     channel: OnlyChannel = None,
     last: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The newest N turns; default 20.")
+        int | None, typer.Option(min=1, metavar="N", help="Show the newest N turns; default: 20.")
     ] = None,
     since: SinceTurns = None,
     until: UntilTurns = None,
 ) -> None:
-    """Read what was said, as it was said. Without options: the end of the last conversation.
+    """Show past turns word for word; by default, the end of the last conversation.
 
     \b
     familiar history show --channel cli --last 50
@@ -85,14 +85,14 @@ def show(
 @app.command()
 def search(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find, in any order.")],
     *,
     channel: OnlyChannel = None,
     since: SinceTurns = None,
     until: UntilTurns = None,
     k: Annotated[int, most("turns")] = 10,
 ) -> None:
-    """Find turns by their words, the best of them grouped by day, with what stands around them.
+    """Search turns by words; the best are grouped by day, with the turns around them.
 
     \b
     familiar history search "the red scarf"
@@ -108,8 +108,8 @@ def search(
     out = output(ctx)
     if not fts.words(query):
         raise UsageError(
-            f"There is no word to search for in {query!r}",
-            hint='Write what was said, e.g. `familiar history search "the red scarf"`.',
+            f"No word to search for in {query!r}",
+            hint='Search for what was said, e.g. `familiar history search "the red scarf"`.',
         )
     with familiar_of(ctx) as familiar, counting(out, "adding to the search") as report:
         found = fulltext.search(
@@ -122,12 +122,12 @@ def search(
         name, zone = familiar.name, familiar.zone
     out.answer(found_data(query, found), lambda: print_page(found_page(query, found, name, zone)))
     if not found:
-        out.note("Nothing was found. `familiar history ls` lists what there is.")
+        out.note("Nothing was found. `familiar history ls` lists all channels.")
 
 
 @app.command()
 def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
-    """Count turns: by channel, person and month; tokens are an estimate from a sample.
+    """Count turns by channel, person and month; tokens are estimated from a sample.
 
     \b
     familiar history stats
@@ -151,12 +151,12 @@ def export(
     *,
     channel: OnlyChannel = None,
     chat_format: Annotated[
-        Literal["sillytavern", "jsonl"], typer.Option("--format", help="The kind of file.")
+        Literal["sillytavern", "jsonl"], typer.Option("--format", help="File format.")
     ] = "sillytavern",
     out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
-    """Make a chat file of a channel. What was imported goes out as it came in.
+    """Export a channel as a chat file. Imported chats are exported as they came in.
 
     \b
     familiar history export --channel cli --out yuzu.jsonl
@@ -215,5 +215,5 @@ def _around(familiar: Familiar, turn_id: int) -> list[Kept]:
 
     turn = familiar.history.turn(turn_id)
     if turn is None:
-        raise NotFoundError(f"There is no turn {turn_id}", hint="Run `familiar history show`.")
+        raise NotFoundError(f"No such turn: {turn_id}", hint="Run `familiar history show`.")
     return around(familiar.history, turn, 3, 3)

@@ -19,25 +19,31 @@ def housekeep(
         list[str] | None,
         typer.Argument(
             metavar="[CHECK…]",
-            help="secrets, orders, twins, contradictions, stale, duplicates, links, orphans,"
-            " topics, size; default: all.",
+            help="Checks: secrets, orders, twins, contradictions, stale, duplicates, "
+            "links, orphans, topics, size; default: all.",
         ),
     ] = None,
     *,
     since: Annotated[str | None, since_option("files changed")] = None,
     propose: Annotated[
-        bool, typer.Option("--propose", help="Make plans for `review`, where no judgement is due.")
+        bool,
+        typer.Option(
+            "--propose", help="Make plans for `familiar review` where the repair is clear."
+        ),
     ] = False,
     redo: Annotated[
-        bool, typer.Option("--redo", help="With --propose: also plans that you rejected before.")
+        bool, typer.Option("--redo", help="With --propose: include plans that you rejected before.")
     ] = False,
     judge: Annotated[
-        bool, typer.Option("--judge", help="Ask the model of the slot `consolidation` as well.")
+        bool,
+        typer.Option(
+            "--judge", help="Ask the model of the slot `consolidation` about each finding."
+        ),
     ] = False,
 ) -> None:
-    """Look through the memory for what you may want to tidy up. Nothing is changed.
+    """Find things in memory that may need tidying up. Nothing is changed.
 
-    Finding something is no error. No model is needed; `--judge` has one add a word to each finding.
+    Findings are not errors. No model is needed; `--judge` has one assess each finding.
 
     \b
     familiar housekeep
@@ -53,7 +59,7 @@ def housekeep(
     out = output(ctx)
     if redo and not propose:
         raise UsageError(
-            "--redo goes with --propose", hint="Run `familiar housekeep --propose --redo`."
+            "--redo requires --propose", hint="Run `familiar housekeep --propose --redo`."
         )
     with with_models(familiar_of(ctx)) as familiar, checking(out) as on_step:
         looking = tidy_up(
@@ -69,7 +75,7 @@ def housekeep(
         done = run_async(looking)
     page = housekeeping_page(done)
     for skipped in done.skipped:
-        out.warn(f"{skipped.rel_path}: {skipped.reason}; not looked at")
+        out.warn(f"{skipped.rel_path}: {skipped.reason}; not checked")
     if done.problem:
         out.note(summary_line(done))
         out.partial(done.to_json(), [done.problem], lambda: print_page(page))

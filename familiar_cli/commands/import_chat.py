@@ -17,26 +17,32 @@ app = App()
 def import_chat(
     ctx: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE|DIR|-", help="A chat, or a directory of chats, or -.")
+        str,
+        typer.Argument(
+            metavar="FILE|DIR|-", help="Chat file or directory of chats; `-` reads standard input."
+        ),
     ],
     *,
     channel: Annotated[
-        str, typer.Option(metavar="ID", help="The channel; default: one named after the chat.")
+        str,
+        typer.Option(
+            metavar="ID", help="Channel to import into; default: one named after the chat."
+        ),
     ] = "",
     as_: Annotated[
         str | None,
-        typer.Option("--as", metavar="PLATFORM:ID", help="Who the person in the chat is."),
+        typer.Option("--as", metavar="PLATFORM:ID", help="Account of the user in the chat."),
     ] = None,
     character: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Who in the chat is the familiar; may be repeated."),
+        typer.Option(metavar="NAME", help="Name of the familiar in the chat; may be repeated."),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Bring chats from elsewhere into the history, with their times and authors.
+    """Import chats from other programs into the history, with times and authors.
 
-    SillyTavern chats, exports of ChatGPT and Claude, and plain JSON lines are read. What is there
-    already is not added again, so the same command takes what was said since.
+    Reads SillyTavern chats, ChatGPT and Claude exports, and plain JSON Lines. Turns already
+    imported are skipped, so running the same command again adds only the new ones.
 
     \b
     familiar import-chat yuzu.jsonl --as discord:1234
@@ -63,7 +69,7 @@ def import_chat(
             if not dry_run:
                 index_words(out, familiar)
     except KeyboardInterrupt:
-        out.note("Interrupted. What was imported stays; the same command goes on from there.")
+        out.note("Interrupted. What was imported is kept; run the same command again to continue.")
         raise
     data = answer_data(done, dry_run=dry_run)
     problem = done.problem

@@ -20,19 +20,22 @@ _MANY = 1000  # more than a second's work
 def import_lorebook(
     ctx: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A lorebook, or a card that holds one, or -.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="Lorebook, or a card that contains one; `-` reads standard input."
+        ),
     ],
     *,
     into: Annotated[
-        str, typer.Option("--into", metavar="DIR", help="A directory of the memory.")
+        str, typer.Option("--into", metavar="DIR", help="Directory in memory.")
     ] = IMPORTED_LORE_DIR,
     update: Update = False,
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Turn a lorebook into Markdown files, one for each entry.
+    """Convert a lorebook to Markdown files, one per entry.
 
-    World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files are read.
+    Reads World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files.
 
     \b
     familiar import-lorebook world.json
@@ -49,9 +52,7 @@ def import_lorebook(
     raw, origin = file_or_stdin(file)
     book = load_book(raw, origin=origin)
     if len(book.entries) > _MANY:
-        out.note(
-            f"Importing {len(book.entries)} entries; each becomes a file, which takes a while …"
-        )
+        out.note(f"Importing {len(book.entries)} entries, one file each; this takes a while …")
     done = import_lorebook(
         familiar.memory, book, into=into, update=update, force=force, dry_run=dry_run
     )

@@ -19,14 +19,15 @@ _MANY = 1000  # more than a second's work
 def import_memories(
     ctx: typer.Context,
     directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="It holds daily/, weekly/, monthly/, yearly/ …")
+        str,
+        typer.Argument(metavar="DIR", help="Directory with daily/, weekly/, monthly/, yearly/ …"),
     ],
     *,
     update: Update = False,
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take in memories kept by day, week, month and year, and significant moments.
+    """Import memories kept by day, week, month and year, and significant moments.
 
     \b
     familiar import-memories data/memories
@@ -43,7 +44,7 @@ def import_memories(
     familiar, out = familiar_of(ctx), output(ctx)
     folder = importing.read_tree(Path(directory).expanduser())
     if len(folder.files) > _MANY:
-        out.note(f"Importing {len(folder.files):,} files, which takes a while …")
+        out.note(f"Importing {len(folder.files):,} files; this takes a while …")
     done = importing.import_memories(
         familiar.memory, folder, FolderImportOptions(update, force), dry_run=dry_run
     )

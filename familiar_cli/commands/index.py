@@ -6,14 +6,14 @@ import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
 
-app = group("Build, look at and delete the index that search uses.")
+app = group("Build, inspect and delete the search index.")
 
 
 @app.command()
 def build(ctx: typer.Context) -> None:
     """Make memory and turns searchable: by words always, by meaning when a model is on disk.
 
-    It can be stopped at any time and goes on where it was.
+    It can be stopped at any time; the next run continues where it stopped.
 
     \b
     familiar index build
@@ -34,7 +34,7 @@ def build(ctx: typer.Context) -> None:
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show how the index is: what it holds, and what waits.
+    """Show what the index holds, and what is still to be indexed.
 
     \b
     familiar index status

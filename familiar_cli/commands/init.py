@@ -25,40 +25,49 @@ app = App()
 def init(
     ctx: typer.Context,
     familiar_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Its id; else made from the name.")
+        str | None,
+        typer.Argument(metavar="[ID]", help="Id of the new familiar; default: made from the name."),
     ] = None,
     *,
     from_card: Annotated[
         str | None,
-        typer.Option("--from-card", metavar="FILE", help="A PNG, CHARX, JSON or YAML card, or -."),
+        typer.Option(
+            "--from-card",
+            metavar="FILE",
+            help="PNG, CHARX, JSON or YAML card; `-` reads standard input.",
+        ),
     ] = None,
     from_persona: Annotated[
         str | None,
-        typer.Option("--from-persona", metavar="DIR", help="A folder with IDENTITY.md, SOUL.md …"),
+        typer.Option(
+            "--from-persona", metavar="DIR", help="Persona folder with IDENTITY.md, SOUL.md …"
+        ),
     ] = None,
     template: Annotated[
         str | None,
         typer.Option(
             "--template",
             metavar="NAME",
-            help="companion, assistant, narrator; keeper, workmate.",
+            help="Template: companion, assistant, narrator, keeper or workmate.",
         ),
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option("--user", metavar="PLATFORM:ID", help="Whom a persona's USER.md is about."),
+        typer.Option(
+            "--user", metavar="PLATFORM:ID", help="Account that a persona's USER.md is about."
+        ),
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Take the persona's text where it has changed.")
+        bool, typer.Option("--update", help="Update files whose source in the persona has changed.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Overwrite text that differs from the source's.")
+        bool, typer.Option("--overwrite", help="Overwrite even files that you edited or deleted.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a familiar from a character card, a persona folder or a template.
+    """Create a familiar from a character card, a persona folder or a template.
 
-    A directory with several personas makes a familiar of each.
+    A directory of several personas creates one familiar each.
 
     \b
     familiar init --from-card mira.png
@@ -99,7 +108,7 @@ def _make_card(
     if not dry_run:
         index_words(out, Familiar.load_from_disk(home, made.id))
     data = asdict(made) | {"dry_run": dry_run}
-    page = made_page(made, dry_run=dry_run, kept="in no Markdown file")
+    page = made_page(made, dry_run=dry_run, kept="not in any Markdown file")
     out.answer(data, lambda: print_page(page))
     for warning in made.warnings:
         out.warn(warning)
@@ -193,7 +202,7 @@ def _no_source() -> FamiliarError:
     from familiar_cli.errors import UsageError
 
     return UsageError(
-        "A familiar is made from one thing: a card, a persona or a template",
+        "Exactly one source is required: a card, a persona or a template",
         hint="Add `--from-card FILE`, `--from-persona DIR`, or `--template companion`"
         " (or assistant, narrator, keeper, workmate).",
     )

@@ -11,7 +11,7 @@ app = App()
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List the familiars; `*` marks the chosen one.
+    """List the familiars; `*` marks the default one.
 
     \b
     familiar list
@@ -25,8 +25,8 @@ def list_(ctx: typer.Context) -> None:
     data = {"home": str(home), "familiars": rows}
     out.answer(data, lambda: print_page(list_page(rows)) if rows else None)
     if not rows:
-        out.note(f"No familiar lives in {str(home)!r}.")
-        out.note("Make one: `familiar init --from-card CARD.png`, or watch `familiar demo`.")
+        out.note(f"There are no familiars in {str(home)!r}.")
+        out.note("Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.")
     for row in rows:
         if row.problem:
             out.warn(f"{row.id}: {row.problem}")

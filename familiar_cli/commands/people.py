@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from familiar_cli.actions.people.change import PeopleChange
     from familiar_cli.ui.emit import Output
 
-app = group("See whom the familiar knows, and what they are called.")
+app = group("Show the people the familiar knows, and their names.")
 
 Person = Annotated[
     str,
-    typer.Argument(metavar="PERSON", help="A slug (discord-42), PLATFORM:ID, or any name."),
+    typer.Argument(metavar="PERSON", help="Person: a slug (discord-42), PLATFORM:ID, or any name."),
 ]
 
 
 @app.command("ls")
 def ls(ctx: typer.Context) -> None:
-    """List everyone who has a file or ever spoke, who spoke last first.
+    """List everyone who has a file or has spoken, most recently seen first.
 
     \b
     familiar people ls
@@ -38,7 +38,7 @@ def ls(ctx: typer.Context) -> None:
         found, zone = people_of(familiar), familiar.zone
     out.answer(found, lambda: print_page(people_page(found.people, zone)) if found.people else None)
     if not found.people:
-        out.note('Nobody yet: `familiar people alias discord:42 "Anna"` begins a file.')
+        out.note('Nobody yet: `familiar people alias discord:42 "Anna"` creates a file.')
     for named in found.collisions:
         out.warn(shared_line(named))
     for person in found.people:
@@ -48,7 +48,7 @@ def ls(ctx: typer.Context) -> None:
 
 @app.command()
 def show(ctx: typer.Context, person: Person) -> None:
-    """Print a person's file, word for word; what they are called goes to stderr.
+    """Print a person's file, word for word; their names go to stderr.
 
     \b
     familiar people show discord-42
@@ -65,7 +65,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     with familiar_of(ctx) as familiar:
         found = show_person(familiar, person)
     out.answer(found, lambda: say(found.text) if sys.stdout.isatty() else exact(found.text))
-    called = ", ".join(found.names) or "nothing: the file has neither an H1 nor aliases"
+    called = ", ".join(found.names) or "nothing: the file has neither a title nor aliases"
     out.note(f"{found.slug} is called {called}")
     if not found.sha256:
         out.note(f"There is no file about them yet: `familiar memory write {found.rel_path} TEXT`.")
@@ -77,12 +77,14 @@ def show(ctx: typer.Context, person: Person) -> None:
 def alias(
     ctx: typer.Context,
     person: Person,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What they are called, too.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Another name for the person.")],
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="Take it off the list again.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the name from the list.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a name to the list below `## Aliases` in a person's file, which is made if need be.
+    """Add a name to `## Aliases` in a person's file, creating the file if needed.
 
     \b
     familiar people alias discord:42 "Anna Bell"
@@ -99,7 +101,7 @@ def alias(
         done = change(familiar, person, name, dry_run=dry_run)
     out.answer(done, lambda: exact(done.diff))
     if not done.changed:
-        out.note(f"{done.slug} is called {name!r} already; nothing was changed.")
+        out.note(f"{done.slug} already has the name {name!r}; nothing was changed.")
     elif dry_run:
         out.note("Nothing was changed (--dry-run).")
     for notice in (*done.notices, *map(shared_line, done.collisions)):
@@ -109,15 +111,18 @@ def alias(
 @app.command()
 def merge(
     ctx: typer.Context,
-    kept: Annotated[str, typer.Argument(metavar="KEPT", help="Whose file all goes into.")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The same person's other account.")],
+    kept: Annotated[str, typer.Argument(metavar="KEPT", help="Person whose file is kept.")],
+    other: Annotated[
+        str,
+        typer.Argument(metavar="OTHER", help="The same person's other account, merged into KEPT."),
+    ],
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Say that two are one person: all that is known of OTHER goes into the file of KEPT.
+    """Merge two accounts of one person: what is known of OTHER moves to the file of KEPT.
 
-    The file of OTHER stays and says whose it is, so whatever that account says is kept with KEPT
-    from then on. Links are changed. `familiar people split` takes it back.
+    The file of OTHER stays and points to KEPT, so new memories of that account are kept with KEPT.
+    Links are updated. `familiar people split` undoes the merge.
 
     \b
     familiar people merge discord:42 twitch:9
@@ -131,9 +136,9 @@ def merge(
 
 @app.command()
 def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> None:
-    """Take a merge back: PERSON, who was merged into another, gets a file of their own again.
+    """Undo a merge: PERSON, who was merged into another, gets a file of their own again.
 
-    Lines that rest on what PERSON said move there; all others stay.
+    Lines based on what PERSON said move there; all others stay.
 
     \b
     familiar people split twitch:9
@@ -148,12 +153,12 @@ def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> Non
 def rename_alias(
     ctx: typer.Context,
     person: Person,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="What they are called.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="What they are called from now on.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="Current name.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="New name.")],
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Change one of a person's names; if it is the title of their file, links say it, too.
+    """Change one of a person's names; if it is their file's title, links are updated, too.
 
     \b
     familiar people rename-alias discord:42 Ana Anna
@@ -170,7 +175,7 @@ def _tell(out: Output, done: PeopleChange) -> None:
 
     out.answer(done, lambda: exact(done.diff))
     if not done.files:
-        out.note("Nothing was to be changed.")
+        out.note("Nothing to change.")
     elif done.dry_run:
         out.note("Nothing was changed (--dry-run).")
     else:

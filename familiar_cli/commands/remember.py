@@ -15,17 +15,17 @@ app = App()
 @app.command()
 def remember(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What; - reads standard input.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text; `-` reads standard input.")],
     *,
     date: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When it happened; default: today.")
+        str | None, typer.Option(metavar="DATE", help="Day it happened; default: today.")
     ] = None,
     title: Annotated[
-        str, typer.Option(metavar="TITLE", help="What to call it; default: its first words.")
+        str, typer.Option(metavar="TITLE", help="Title; default: its first words.")
     ] = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Keep something for ever, in a file of its own in significant/.
+    """Save a significant moment in a file of its own in significant/.
 
     \b
     familiar remember "We saw the sea for the first time."
@@ -43,6 +43,6 @@ def remember(
     data |= {"written": not (dry_run or kept.unchanged)}  # type: ignore[dict-item]
     out.answer(data, lambda: exact(kept.text if dry_run else f"{kept.rel_path}\n"))
     if kept.unchanged:
-        out.note("The very same is kept there already; nothing was changed.")
+        out.note("That file already holds the same text; nothing was changed.")
     elif dry_run:
-        out.note(f"Nothing was changed (--dry-run); it would be {kept.rel_path}.")
+        out.note(f"Nothing was changed (--dry-run); it would be saved as {kept.rel_path}.")

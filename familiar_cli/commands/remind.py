@@ -9,18 +9,18 @@ import typer
 from familiar_cli.commands._base import familiar_of, group, output
 from familiar_cli.commands._options import Closed, DryRun, When
 
-app = group("Keep reminders, which the familiar sees when they are due.")
+app = group("Manage reminders; the familiar sees them when they are due.")
 
 
 @app.command()
 def add(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What to be reminded of.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="Text of the reminder.")],
     *,
     at: When,
     dry_run: DryRun = False,
 ) -> None:
-    """Write a reminder into `reminders.md`.
+    """Add a reminder to `reminders.md`.
 
     \b
     familiar remind add "Call Anna" --at "tomorrow 9:00"
@@ -41,7 +41,7 @@ def ls(
     *,
     every: Closed = False,
 ) -> None:
-    """List the reminders that are open, with their numbers; what is due is marked.
+    """List open reminders with their numbers; those that are due are marked.
 
     \b
     familiar remind ls
@@ -58,11 +58,11 @@ def ls(
 @app.command()
 def done(
     ctx: typer.Context,
-    number: Annotated[int, typer.Argument(metavar="N", help="Its number in `remind ls`.")],
+    number: Annotated[int, typer.Argument(metavar="N", help="Number from `familiar remind ls`.")],
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Tick a reminder off. Its line stays, and so does its number.
+    """Mark a reminder as done. Its line and its number stay.
 
     \b
     familiar remind done 2

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
 
-app = group("Look at changes of memory that wait for your yes, and take or reject them.")
+app = group("Show memory changes that await your review, and apply or reject them.")
 
 PlanId = Annotated[
-    str | None, typer.Argument(metavar="[PLAN]", help="Its name; default: the oldest that waits.")
+    str | None, typer.Argument(metavar="[PLAN]", help="Plan id; default: the oldest plan.")
 ]
 Hunks = Annotated[
     list[int] | None,
-    typer.Option("--hunk", metavar="N", help="Only this piece; may be given several times."),
+    typer.Option("--hunk", metavar="N", help="Only this piece; may be repeated."),
 ]
 
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List the plans that wait, oldest first.
+    """List plans awaiting review, oldest first.
 
     \b
     familiar review list
@@ -51,12 +51,12 @@ def list_(ctx: typer.Context) -> None:
     data = {"plans": [_summary(plan) for plan in plans]}
     out.answer(data, lambda: exact("".join(plan_line(plan, zone) for plan in plans)))
     if not plans:
-        out.note("Nothing waits. `familiar write-memory --review` makes a plan.")
+        out.note("No plans await review. `familiar write-memory --review` makes one.")
 
 
 @app.command()
 def show(ctx: typer.Context, plan: PlanId = None) -> None:
-    """Show a plan, piece by piece; pieces are numbered as --hunk takes them.
+    """Show a plan piece by piece, numbered for --hunk.
 
     \b
     familiar review show
@@ -78,13 +78,15 @@ def apply(
     plan: PlanId = None,
     *,
     hunk: Hunks = None,
-    everything: Annotated[bool, typer.Option("--all", help="All pieces; ask nothing.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Apply all pieces without asking.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Make the changes of a plan: on a terminal it asks piece by piece, else all at once.
+    """Apply a plan: piece by piece on a terminal, otherwise all at once.
 
-    Pieces that you neither take nor reject go on waiting. A file that was changed since, in the
-    same place, is a conflict: nothing is changed then.
+    Pieces you neither apply nor reject stay in the plan. If a file was changed in the same place
+    since, that is a conflict, and nothing is changed.
 
     \b
     familiar review apply
@@ -96,7 +98,7 @@ def apply(
 
     out = output(ctx)
     if hunk and everything:
-        raise UsageError("--hunk and --all exclude each other", hint="Give one.")
+        raise UsageError("--hunk and --all cannot be combined", hint="Use only one.")
     memory = familiar_of(ctx).memory
     found = _plan(memory, plan)
     take, drop = set(hunk or range(1, len(found.hunks) + 1)), set[int]()
@@ -104,7 +106,7 @@ def apply(
         try:
             take, drop = ask_pieces(found)
         except KeyboardInterrupt:
-            out.note("\nNothing was changed; the plan goes on waiting.")
+            out.note("\nNothing was changed; the plan is kept.")
             raise
     _decide(out, memory, found, take, drop, dry_run=dry_run)
 
@@ -113,10 +115,10 @@ def apply(
 def reject(
     ctx: typer.Context, plan: PlanId = None, *, hunk: Hunks = None, dry_run: DryRun = False
 ) -> None:
-    """Throw a plan away, or some of its pieces. What it was made of stays.
+    """Reject a plan, or some of its pieces. Its sources are kept.
 
-    A period, a digest or a repair that you reject is not proposed again until what it is made of
-    changes, or you ask for it with --redo.
+    A rejected period, digest or repair is not proposed again until its sources change, or you ask
+    for it with --redo.
 
     \b
     familiar review reject
@@ -164,9 +166,9 @@ def _told(plan: ReviewPlan, drop: set[int], left: int, *, dry_run: bool) -> Iter
         verb = "would be rejected" if dry_run else "rejected"
         yield f"{len(drop)} of {len(plan.hunks)} pieces {verb}."
     if left:
-        yield f"{left} of {len(plan.hunks)} pieces of plan {plan.id} go on waiting."
+        yield f"{left} of {len(plan.hunks)} pieces of plan {plan.id} still await review."
     elif not dry_run:
-        yield "The plan is settled."
+        yield "The plan is complete."
     if dry_run:
         yield "Nothing was changed (--dry-run)."
 

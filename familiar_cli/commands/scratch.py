@@ -9,12 +9,12 @@ import typer
 from familiar_cli.commands._base import App, familiar_of, output
 from familiar_cli.commands._options import DryRun
 
-app = App(help="Keep a scratchpad, which the familiar sees at tier 4.", invoke_without_command=True)
+app = App(help="Manage a scratchpad; the familiar sees it at tier 4.", invoke_without_command=True)
 
 
 @app.callback()
 def _scratch(ctx: typer.Context) -> None:
-    """Keep a scratchpad, which the familiar sees at tier 4. Without a command, it is printed."""
+    """Manage a scratchpad; the familiar sees it at tier 4. Without a command, print it."""
     if ctx.invoked_subcommand is None:
         _show(ctx)
 
@@ -32,13 +32,11 @@ def show(ctx: typer.Context) -> None:
 @app.command()
 def add(
     ctx: typer.Context,
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT|-", help="What to write; `-` reads standard input.")
-    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")],
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Write something below what stands there.
+    """Append text to the scratchpad.
 
     \b
     familiar scratch add "The lamp flickers at low tide."
@@ -55,7 +53,7 @@ def add(
 
 @app.command()
 def edit(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
-    """Open the scratchpad in your editor: the one that VISUAL or EDITOR names.
+    """Open the scratchpad in your editor (VISUAL or EDITOR).
 
     \b
     familiar scratch edit
@@ -74,7 +72,7 @@ def edit(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
 
 @app.command()
 def clear(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
-    """Throw the scratchpad away; what stood there is printed once more.
+    """Clear the scratchpad, after printing its text once more.
 
     \b
     familiar scratch clear

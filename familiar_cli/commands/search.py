@@ -23,37 +23,38 @@ app = App()
 def search(
     ctx: typer.Context,
     query: Annotated[
-        str, typer.Argument(metavar="QUERY|-", help="What to find; `-` reads standard input.")
+        str, typer.Argument(metavar="QUERY|-", help="Question or words; `-` reads standard input.")
     ],
     *,
     k: Annotated[int, most("memories")] = 5,
     method: Annotated[
-        str, typer.Option(metavar="auto|hybrid|lexical|dense|grep", help="How to find it.")
+        str, typer.Option(metavar="auto|hybrid|lexical|dense|grep", help="Search method.")
     ] = "auto",
     within: Annotated[
-        str, typer.Option("--in", metavar="DIR", help="Only at or below this path.")
+        str,
+        typer.Option("--in", metavar="DIR", help="Only this file, or files below this directory."),
     ] = "",
     since: Annotated[str | None, since_option("memories")] = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Rank single lines, printed as path:line:text.")
+        bool, typer.Option("--lines", help="Rank single lines, and print path:line:text.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show every signal of every hit.")
+        bool, typer.Option("--explain", help="Show how each hit was scored.")
     ] = False,
     past: Annotated[
-        bool, typer.Option("--past", help="Search what was said, instead of memory.")
+        bool, typer.Option("--past", help="Search past turns instead of memory.")
     ] = False,
-    all_: Annotated[bool, typer.Option("--all", help="Search memory and what was said.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Search memory and past turns.")] = False,
     channel: Annotated[
         str | None,
         typer.Option(
-            "--channel", metavar="ID", help="Of what was said, only this channel, even if private."
+            "--channel", metavar="ID", help="Only past turns of this channel, even if it is private."
         ),
     ] = None,
 ) -> None:
-    """Find memories, by words and by meaning; with --past or --all also what was said.
+    """Search memory by words and by meaning; with --past or --all, also past turns.
 
-    What was said in a private channel is shown only with --channel ID.
+    Turns of a private channel are shown only with --channel ID.
 
     \b
     familiar search "what does Alice like to drink?"
@@ -111,7 +112,9 @@ def _tell(out: Output, found: SearchResult) -> None:
     if found.hint:
         out.note(f"hint: run `{found.hint}`" if "`" not in found.hint else f"hint: {found.hint}")
     if not found.hits:
-        out.note(f"Nothing was found by {found.method} search. See all: `familiar memory ls`.")
+        out.note(
+            f"Nothing was found by {found.method} search. List all files with `familiar memory ls`."
+        )
 
 
 def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:

@@ -11,7 +11,7 @@ app = App()
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show how a familiar is: its model, its memory, its turns.
+    """Show a familiar's state: its model, memory and turns.
 
     \b
     familiar status

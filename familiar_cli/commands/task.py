@@ -12,20 +12,20 @@ from familiar_cli.commands._options import AnyTime, Closed, DryRun
 if TYPE_CHECKING:
     from familiar_cli.memory.desk import Mark
 
-app = group("Keep a list of tasks, which the familiar sees at tier 4.")
+app = group("Manage a task list; the familiar sees it at tier 4.")
 
-Number = Annotated[int, typer.Argument(metavar="N", help="Its number in `task ls`.")]
+Number = Annotated[int, typer.Argument(metavar="N", help="Number from `familiar task ls`.")]
 
 
 @app.command()
 def add(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="What is to be done.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="Text of the task.")],
     *,
     due: AnyTime = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Write a task into `tasks.md`.
+    """Add a task to `tasks.md`.
 
     \b
     familiar task add "Mend the lamp"
@@ -46,7 +46,7 @@ def ls(
     *,
     every: Closed = False,
 ) -> None:
-    """List the tasks that are open, with their numbers.
+    """List open tasks with their numbers.
 
     \b
     familiar task ls
@@ -62,7 +62,7 @@ def ls(
 
 @app.command()
 def done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
-    """Tick a task off. Its line stays, and so does its number.
+    """Mark a task as done. Its line and its number stay.
 
     \b
     familiar task done 1
@@ -74,7 +74,7 @@ def done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None
 
 @app.command()
 def drop(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
-    """Give a task up. Its line stays, marked `[-]`, and so does its number.
+    """Drop a task. Its line, marked `[-]`, and its number stay.
 
     \b
     familiar task drop 3

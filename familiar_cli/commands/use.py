@@ -14,9 +14,9 @@ app = App()
 @app.command()
 def use(
     ctx: typer.Context,
-    familiar_id: Annotated[str, typer.Argument(metavar="ID", help="The familiar's id.")],
+    familiar_id: Annotated[str, typer.Argument(metavar="ID", help="Familiar id.")],
 ) -> None:
-    """Choose the familiar that commands mean from now on.
+    """Set the familiar that commands use by default.
 
     \b
     familiar use ada
@@ -26,7 +26,7 @@ def use(
     from familiar_cli.config.home import choose_familiar
 
     paths, out = choose_familiar(home_of(ctx), familiar_id), output(ctx)
-    out.answer({"familiar": paths.id}, f"Commands mean {paths.id} now.")
+    out.answer({"familiar": paths.id}, f"Commands now use {paths.id}.")
     other = environ.get("FAMILIAR_ID")
     if other and other != paths.id:
-        out.warn(f"FAMILIAR_ID is set, so in this shell commands still mean {other!r}.")
+        out.warn(f"FAMILIAR_ID is set, so in this shell commands still use {other!r}.")

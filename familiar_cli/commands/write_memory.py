@@ -23,23 +23,25 @@ def write_memory(
     *,
     dry_run: DryRunAsked = False,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Tell what a pass would ask; ask nobody.")
+        bool, typer.Option("--estimate", help="Estimate the cost; ask no model.")
     ] = False,
     review: Review = False,
     again: Annotated[
-        bool, typer.Option("--all", help="Read all turns, also those that were read before.")
+        bool, typer.Option("--all", help="Read all turns, even those already processed.")
     ] = False,
     since: SinceTurns = None,
     steps: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="End after N steps; the rest goes on waiting."),
+        typer.Option(
+            metavar="N", min=1, help="Stop after N steps; the rest is left for the next run."
+        ),
     ] = None,
 ) -> None:
-    """Write down what matters of what was said since the last time.
+    """Write what matters from the turns since the last run into memory.
 
-    The model is asked once for each batch of turns. Ends with 0 when something was written or there
-    was nothing to write, with 6 when the model failed or its reply was of no use, and with 7 when
-    some of it was written before that. What fails is tried again the next time; no turn is lost.
+    The model is asked once per batch of turns. Exits with 0 if memory was written or there was
+    nothing to write, with 6 if the model failed or its reply was unusable, and with 7 if some of it
+    was written before that. Failed batches are retried on the next run; no turn is lost.
 
     \b
     familiar write-memory
@@ -54,7 +56,9 @@ def write_memory(
 
     out = output(ctx)
     if dry_run + estimate + review > 1:
-        raise UsageError("--dry-run, --estimate and --review exclude each other", hint="Give one.")
+        raise UsageError(
+            "--dry-run, --estimate and --review cannot be combined", hint="Use only one."
+        )
     with with_models(familiar_of(ctx)) as familiar:
         moment = moment_of(familiar, since)
         if estimate:
@@ -95,7 +99,9 @@ def _answer(out: Output, report: WriterReport, *, dry_run: bool) -> None:
         out.note(note)
     error = report.error
     if report.interrupted:
-        told = PartialError("Interrupted; what was written stays, and the rest goes on waiting")
+        told = PartialError(
+            "Interrupted; what was written is kept, and the next run continues from there"
+        )
         out.partial(data, [told], render, exit_code=130)
     if error and not report.turns_covered:
         error.data = data

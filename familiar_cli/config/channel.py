@@ -71,7 +71,7 @@ class ChannelConfigs:
         except OSError as error:
             raise ConfigError(
                 f"{str(self.directory)!r} cannot be read: {error.strerror or error}",
-                hint="Look at its permissions: it says which channels are private.",
+                hint="Check its permissions; it says which channels are private.",
             ) from error
         for name in names:
             stem = name.removesuffix(SUFFIX)
@@ -162,7 +162,7 @@ def file_stem(channel_id: str) -> str:
         UsageError: The id is empty.
     """
     if not channel_id:
-        raise UsageError("A channel needs a name", hint="Leave `--channel` out to use 'cli'.")
+        raise UsageError("The channel name is empty", hint="Omit `--channel` to use 'cli'.")
     plain = quote(channel_id, safe="", errors="surrogatepass")
     stem = re.sub(r"%..|[A-Z.~]", lambda found: _encoded(found[0]), plain)
     if _DEVICE.match(stem):

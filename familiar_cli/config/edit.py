@@ -136,7 +136,7 @@ def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
     with locked(path):
         if path.exists():
             raise ConflictError(
-                f"{str(path)!r} exists already and was left alone",
+                f"{str(path)!r} already exists; it was not changed",
                 hint="Change it with `familiar config set KEY VALUE`.",
             )
         write_whole(path, text.encode())
@@ -148,7 +148,7 @@ def parse_value(setting: Setting, text: str, look: str = "") -> Value:
     Args:
         setting: Which.
         text: As typed.
-        look: The command that shows what holds now.
+        look: The command that shows the current value.
 
     Raises:
         ConfigError: It is none, or not allowed.
@@ -181,7 +181,7 @@ def _require(setting: Setting, value: Value, look: str = "") -> None:
 
 
 def _meaning(setting: Setting, look: str) -> str:
-    return f"{setting.doc}." + (f" `familiar {look}` shows what holds now." if look else "")
+    return f"{setting.doc}." + (f" `familiar {look}` shows the current value." if look else "")
 
 
 def _edit(
@@ -216,8 +216,7 @@ def _changed(text: str, path: Path, change: Callable[[Any], None]) -> str:
         tomllib.loads(changed)
     except (TOMLKitError, ValueError) as error:
         raise ConfigError(
-            f"{str(path)!r} is written in a way that cannot be edited safely: {error}; "
-            "nothing was changed",
+            f"{str(path)!r} cannot be edited safely: {error}; nothing was changed",
             hint="Edit the file by hand; `familiar config path` prints where it is.",
         ) from error
     return changed
@@ -248,7 +247,7 @@ def _put(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
             name = ".".join(parts[: depth + 1])
             raise ConfigError(
                 f"{name!r} is set to a value, but must be a table; nothing was changed",
-                hint=f"Take it out first: `familiar config unset {name}`.",
+                hint=f"Remove it first: `familiar config unset {name}`.",
             )
     table[parts[-1]] = list(value) if isinstance(value, tuple) else value
 
@@ -278,7 +277,7 @@ def _take(document: Any, key: str, path: Path, root: type[Any]) -> None:  # noqa
     if not isinstance(table, dict) or last not in table:
         raise NotFoundError(
             f"{str(path)!r} does not set {key!r}; nothing was changed{_guess(key, root)}",
-            hint="`familiar config show` tells what the file sets.",
+            hint="`familiar config show` lists what the file sets.",
         )
     del table[last]
 
@@ -319,5 +318,5 @@ def locked(path: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         raise ConfigError(
             f"{str(path)!r} could not be changed: {reason}",
-            hint="Look at the permissions of the file and its directory.",
+            hint="Check the permissions of the file and its directory.",
         ) from error

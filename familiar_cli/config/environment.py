@@ -48,7 +48,7 @@ def llm_threads() -> int | None:
     if not given.isdecimal() or not 0 < int(given) <= _MOST_THREADS:
         raise ConfigError(
             f"{THREADS} is {given!r}, but must be a number from 1 to {_MOST_THREADS}",
-            hint=f"Leave {THREADS} out to use all processors.",
+            hint=f"Unset {THREADS} to use all processors.",
         )
     return int(given)
 
@@ -76,8 +76,8 @@ def editor() -> list[str]:
         words = []
     if not words:
         raise ConfigError(
-            "No editor is set: neither VISUAL nor EDITOR names one; nothing was changed",
-            hint="Name one, e.g. `export EDITOR=nano`, and run the command again.",
+            "No editor is set in VISUAL or EDITOR; nothing was changed",
+            hint="Set one, e.g. `export EDITOR=nano`, and run the command again.",
         )
     return [word.strip('"') for word in words]
 
@@ -103,8 +103,8 @@ def find_key(variable: str) -> str:
         key = _keys_in(keys_file()).get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(
-            f"The key in {variable!r} holds characters that no key has",
-            hint="Copy it again, without line breaks or quotation marks from a text program.",
+            f"The key in {variable!r} contains characters that are not valid in a key",
+            hint="Copy it again, without line breaks or typographic quotes.",
         )
     return key
 
@@ -118,14 +118,14 @@ def _keys_in(path: Path) -> dict[str, str]:
         return {}
     except OSError as error:
         raise ConfigError(
-            f"The file of keys {str(path)!r} cannot be read: {error.strerror or error}"
+            f"The key file {str(path)!r} cannot be read: {error.strerror or error}"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         # Neither the message nor the chained error may carry a line of the file: it holds keys.
         del error
         raise ConfigError(
-            f"The file of keys {str(path)!r} is no TOML",
-            hint='Each line of it reads: OPENROUTER_API_KEY = "…"',
+            f"The key file {str(path)!r} is not valid TOML",
+            hint='Each line must look like: OPENROUTER_API_KEY = "…"',
         ) from None
     return {name: value for name, value in found.items() if isinstance(value, str)}
 
@@ -133,6 +133,6 @@ def _keys_in(path: Path) -> dict[str, str]:
 def _check_private(path: Path, mode: int) -> None:
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(
-            f"Others on this machine may read the file of keys {str(path)!r}; it was not used",
+            f"Other users can read the key file {str(path)!r}; it was not used",
             hint=f"Run `chmod 600 {path}`.",
         )

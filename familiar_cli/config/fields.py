@@ -114,11 +114,11 @@ def _url(value: Any) -> str | None:  # noqa: ANN401
         parts = urlsplit(value)
         good = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
-        return "is no address such as http://127.0.0.1:8080/v1"
+        return "is not a valid address; expected e.g. http://127.0.0.1:8080/v1"
     if not good:
-        return "is no address such as http://127.0.0.1:8080/v1"
+        return "is not a valid address; expected e.g. http://127.0.0.1:8080/v1"
     # The address stands in traces and errors, so a password in it would, too; not quoted here.
-    return "may hold no user or password" if "@" in parts.netloc else None
+    return "must not contain a user or password" if "@" in parts.netloc else None
 
 
 def _variable(value: Any) -> str | None:  # noqa: ANN401
@@ -134,7 +134,7 @@ def _timezone(value: Any) -> str | None:  # noqa: ANN401
     try:
         ZoneInfo(value)
     except (ValueError, OSError, KeyError):
-        return f"is {value!r}, which is no timezone such as Europe/Oslo"
+        return f"is {value!r}, which is not a valid time zone; expected e.g. Europe/Oslo"
     return None
 
 
@@ -142,14 +142,18 @@ def _slug(value: Any) -> str | None:  # noqa: ANN401
     from familiar_cli.text import slugify  # noqa: PLC0415  # only who sets one pays for it
 
     fits = slugify(value) == value
-    return None if fits else f"is {value!r}, but must be lower case letters and digits, '-' between"
+    return (
+        None
+        if fits
+        else f"is {value!r}, but must be lower-case letters and digits, separated by '-'"
+    )
 
 
 def _schedule(value: Any) -> str | None:  # noqa: ANN401
     from familiar_cli.config.schedule import parse_schedule  # noqa: PLC0415  # as above
 
     fits = parse_schedule(value) is not None
-    return None if fits else f"is {value!r}, but must be as `daily 03:00`, `weekly sun 03:30`"
+    return None if fits else f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
 
 
 _RULES = {

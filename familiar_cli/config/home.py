@@ -150,7 +150,7 @@ def list_familiars(home: Path) -> list[str]:
 def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
     """Return the familiar that is meant.
 
-    In this order: `given`, `FAMILIAR_ID`, the one chosen with `familiar use`, the only one there.
+    In this order: `given`, `FAMILIAR_ID`, the one chosen with `familiar use`, the only familiar.
 
     Raises:
         NotFoundError: No familiar has that name, or `home` has none.
@@ -169,14 +169,14 @@ def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarP
     if chosen in known:
         return FamiliarPaths(home / chosen), "familiar use"
     if len(known) == 1:
-        return FamiliarPaths(home / known[0]), "the only one there"
+        return FamiliarPaths(home / known[0]), "the only familiar"
     if not known:
         raise NotFoundError(
-            f"No familiar lives in {str(home)!r}",
-            hint="Make one: `familiar init --from-card CARD.png`, or watch `familiar demo`.",
+            f"There are no familiars in {str(home)!r}",
+            hint="Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.",
         )
     raise UsageError(
-        f"Several familiars live here and none is chosen: {', '.join(known)}",
+        f"There are several familiars and none is chosen: {', '.join(known)}",
         hint=f"Choose one: `familiar use {known[0]}`, or add `--familiar {known[0]}`.",
     )
 
@@ -207,7 +207,7 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
 def _unusable(home: Path, what: str, error: OSError) -> ConfigError:
     return ConfigError(
         f"{str(home)!r} cannot be {what}: {error.strerror or error}",
-        hint="Look at its permissions, or choose another place with --home.",
+        hint="Check its permissions, or choose another directory with --home.",
     )
 
 
@@ -216,7 +216,7 @@ def _named(home: Path, name: str, known: list[str]) -> FamiliarPaths:
         return FamiliarPaths(home / check_familiar_id(name))
     raise NotFoundError(
         f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(known) or 'none'}",
-        hint="Run `familiar list`, or make one with `familiar init`.",
+        hint="Run `familiar list`, or create one with `familiar init`.",
     )
 
 

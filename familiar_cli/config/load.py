@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
-_UNKNOWN_TABLE = "is no known table"
-_UNKNOWN_SETTING = "is no known setting"
+_UNKNOWN_TABLE = "is not a known table"
+_UNKNOWN_SETTING = "is not a known setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _add_scalar(
         given[entry.name] = kind(value) if kind in {float, tuple} else value  # type: ignore[arg-type]
         return
     example = setting.choices[0] if setting.choices else "VALUE"
-    hint = f"Mend it: `familiar config set {setting.key} {example}`, or `unset` it for the default."
+    hint = f"Fix it: `familiar config set {setting.key} {example}`, or `unset` it for the default."
     problems.append(ConfigProblem(at, complaint, hint))
 
 
@@ -128,7 +128,7 @@ def _each(
     made = {}
     for name, table in data.items():
         if not names and not is_name(name):
-            what = "is no name: up to 60 letters a-z, digits, '_' and '-'"
+            what = "is not a valid name: use up to 60 letters a-z, digits, '_' and '-'"
             problems.append(ConfigProblem((*at, name), what))
         elif names and name not in names:
             guess = nearest(name, names) or ", ".join(names)
@@ -156,7 +156,7 @@ def _unknown(at: tuple[str, ...], value: object) -> ConfigProblem:
     hint = HINT
     if at[-1] in {"api_key", "key", "token"}:
         hint = (
-            "Keys stay out of this file: put it in an environment variable and set "
+            "Keep keys out of this file: put the key in an environment variable and run "
             "`familiar config set llm.api_key_env NAME`."
         )
     return ConfigProblem(at, what, hint)

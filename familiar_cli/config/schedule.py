@@ -61,7 +61,7 @@ def read_schedule(text: str, key: str) -> Schedule:
     found = parse_schedule(text)
     if found is None:
         raise ConfigError(
-            f"{key!r} is {text!r}, which is no schedule",
+            f"{key!r} is {text!r}, which is not a valid schedule",
             hint=f"`familiar config set {key} 'weekly sun 03:30'`; or `daily 03:00`, "
             "`monthly 1 04:00`.",
         )

@@ -108,8 +108,8 @@ def find_setting(key: str, root: type[Any] = CharacterConfig) -> Setting:
         return replace(known[pattern], key=key)
     where = "config show" if root is CharacterConfig else "channel show CHANNEL"
     raise ConfigError(
-        f"There is no setting {key!r}{did_you_mean(key, root)}",
-        hint=f"Run `familiar {where}` for all settings.",
+        f"No such setting: {key!r}{did_you_mean(key, root)}",
+        hint=f"Run `familiar {where}` to list all settings.",
     )
 
 

@@ -13,7 +13,7 @@ from familiar_cli.errors import ConfigError
 from familiar_cli.files import write_whole
 
 MODALITIES: Final = ("text", "voice")
-_HINT: Final = "Mend the file by hand, or move it away: then the familiar listens to no channel."
+_HINT: Final = "Fix the file by hand, or move it away: then the familiar listens to no channels."
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,4 +87,6 @@ class SubscriptionRegistry:
         )
 
     def _broken(self, what: str) -> ConfigError:
-        return ConfigError(f"{str(self.path)!r} is no list of subscriptions: {what}", hint=_HINT)
+        return ConfigError(
+            f"{str(self.path)!r} is not a valid list of subscriptions: {what}", hint=_HINT
+        )

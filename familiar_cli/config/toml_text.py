@@ -42,7 +42,7 @@ def check_bounds(text: str, path: Path) -> None:
         what = f"has a key of more than {MAX_KEY_PARTS} parts"
     else:
         return
-    raise ConfigError(f"{str(path)!r} {what}; it was not read", hint="Look at it in an editor.")
+    raise ConfigError(f"{str(path)!r} {what}; it was not read", hint="Open it in an editor.")
 
 
 def read_text(path: Path) -> str:
@@ -82,7 +82,7 @@ def parse(text: str, path: Path) -> dict[str, Any]:
         if isinstance(error, ValueError):
             is_toml = isinstance(error, tomllib.TOMLDecodeError)
             what = str(error) if is_toml else "a number in it has too many digits"
-        raise ConfigError(f"{str(path)!r} is no TOML: {what}", hint=HINT) from error
+        raise ConfigError(f"{str(path)!r} is not valid TOML: {what}", hint=HINT) from error
 
 
 # Where a setting stands: slow and exact, used only to word an error.

@@ -180,16 +180,16 @@ class Composer:
             raise ConfigError(
                 f"{self.model.name!r} reads {self.model.context_tokens:,} tokens, which is too few "
                 "for this work; nothing was written",
-                hint=f"Raise `llm.slots.{self.asker.slot}.context_tokens`, or take another model "
+                hint=f"Raise `llm.slots.{self.asker.slot}.context_tokens`, or use another model "
                 "there.",
             )
         return room
 
     def _too_wordy(self, name: str) -> UnusableReplyError:
         return UnusableReplyError(
-            f"What {self.model.name!r} wrote about the parts of {name} is as long as they are; "
-            "nothing was written",
-            hint="Use a model that reads more: "
+            f"What {self.model.name!r} wrote about the parts of {name} is as long as the parts "
+            "themselves; nothing was written",
+            hint="Use a model with a larger context: "
             f"`familiar config set llm.slots.{self.asker.slot}.model NAME`.",
         )
 

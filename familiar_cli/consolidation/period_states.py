@@ -162,7 +162,7 @@ class PeriodStates:
         self, day: Period, sessions: Sequence[File], own: File | None
     ) -> tuple[State, str]:
         if day in self._again:
-            return "stale", "it is made again as you asked"
+            return "stale", "redone on request"
         fresh = [f.rel_path for f in sessions if f.digest not in self._taken_in(day, f.rel_path)]
         if own is None or own.sources is None:
             return ("due", "") if fresh else ("made", "")
@@ -226,7 +226,7 @@ class PeriodStates:
             return PeriodState(period, "due", sources)
         changed = _changed(there.sources, sources)
         if period in self._again:
-            return PeriodState(period, "stale", sources, "it is made again as you asked")
+            return PeriodState(period, "stale", sources, "redone on request")
         if changed:
             return PeriodState(period, "stale", sources, _what_changed(changed))
         return PeriodState(period, "made", sources)
@@ -243,7 +243,7 @@ class PeriodStates:
             return f"{open_[0]}{more} must be made first"
         days = [d for part in below for d in part.period.days if d in self.unwritten]
         if days:
-            return f"turns of {min(days)} are not written down yet: run `familiar write-memory`"
+            return f"turns of {min(days)} are not processed yet: run `familiar write-memory`"
         return ""
 
     def _has_problem(self, period: Period) -> bool:

@@ -153,13 +153,13 @@ def parse_period(name: str, tier: Tier | None = None) -> Period:
     found = read_period(name)
     if found is None:
         raise UsageError(
-            f"{name!r} names no day, week, month or year",
-            hint="Write 2026-04-07, 2026-W15, 2026-04 or 2026.",
+            f"{name!r} is not a valid day, week, month or year",
+            hint="Use e.g. 2026-04-07, 2026-W15, 2026-04 or 2026.",
         )
     if tier is not None and found.tier != tier:
         raise UsageError(
             f"{name!r} is {_ARTICLES[found.tier]}, not {_ARTICLES[tier]}",
-            hint=f"For that, run `familiar consolidate {found.tier} --period {found.name}`.",
+            hint=f"Run `familiar consolidate {found.tier} --period {found.name}`.",
         )
     return found
 

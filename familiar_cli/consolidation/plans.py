@@ -56,11 +56,11 @@ def hold_back(plans: Plans, period_state: PeriodState) -> str:
     if period_state.period.tier == "daily":
         return ""
     if plan_id(name) in plans.waiting:
-        return f"a plan for it waits: `familiar review show {plan_id(name)}`"
+        return f"a plan for it awaits review: `familiar review show {plan_id(name)}`"
     sources = Record({file.rel_path: file.digest for file in period_state.sources})
     if not plans.is_rejected(plan_id(name), sources.input_hash):
         return ""
     return (
-        "you rejected the plan made from these sources; "
+        "you rejected the plan from these sources; "
         f"`familiar consolidate --period {name} --redo` asks again"
     )

@@ -45,7 +45,7 @@ def read_reply(text: str, items: Sequence[Item], *, strict: bool = False) -> Dra
             rows = points if isinstance(points, list) else []
             plan = DraftedSummary(value["summary"], tuple(_point(row, items) for row in rows))
             return _in_words_of(plan, items) if strict else plan
-    raise UnusableReplyError('it holds no whole JSON object with the key "summary"')
+    raise UnusableReplyError('it contains no complete JSON object with the key "summary"')
 
 
 def judge(
@@ -77,14 +77,14 @@ def judge(
         if problem is None and not point.sources:
             problem = ("evidence", _NOT_SAID)
         if problem is None and key_of(point.text) in there:
-            problem = ("duplicate", "it is said already")
+            problem = ("duplicate", "it is already said")
         if problem:
             refused.append(Refused(*problem, one_line(proposed.text, _SHOWN_CHARS)))
             continue
         there.add(key_of(point.text))
         points.append(point)
     if useless and not points:
-        raise UnusableReplyError(f"its summary is no use: {useless[1]}")
+        raise UnusableReplyError(f"its summary is unusable: {useless[1]}")
     return DraftedSummary(summary, tuple(points), tuple(refused))
 
 
@@ -105,14 +105,14 @@ def _problem(
     text: str, most_chars: int, instructions: KnownTexts, scripts: Collection[str]
 ) -> tuple[str, str] | None:
     if not any(map(str.isalnum, text)):
-        return "blank", "there is nothing in it"
+        return "blank", "it is empty"
     if len(text) > most_chars:
         return "size", f"it has more than {most_chars} characters"
     script = main_script(text)
     if script is not None and script not in scripts:
         return "language", f"nobody here writes in {script.capitalize()} letters"
     if instructions.has(text):
-        return "instructions", "it repeats what the prompt says, which nobody said"
+        return "instructions", "it repeats the prompt, not the sources"
     return None
 
 

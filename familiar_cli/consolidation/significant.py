@@ -43,13 +43,14 @@ def remember(
         dry_run: Change nothing.
 
     Raises:
-        UsageError: There is nothing to remember.
+        UsageError: The text is empty; nothing was changed.
         FamiliarError: The memory cannot be written; nothing was changed.
     """
     body = text.strip()
     if not body:
         raise UsageError(
-            "There is nothing to remember", hint='Run `familiar remember "We met today."`.'
+            "The text is empty; nothing was changed",
+            hint='Run `familiar remember "We met today."`.',
         )
     called = one_line(title or body.lstrip("#").strip().split("\n")[0], _TITLE_CHARS)
     content = f"# {called}\n\n{body}\n"
@@ -74,6 +75,6 @@ def _free(store: MemoryStore, stem: str, content: str) -> tuple[str, bool]:
         if store.read_bytes(rel_path) == content.encode("utf-8", errors="replace"):
             return rel_path, True
     raise UsageError(
-        f"There are {_MOST_NAMES} memories called {stem!r}; nothing was changed",
-        hint="Give this one another --title.",
+        f"There are already {_MOST_NAMES} memories called {stem!r}; nothing was changed",
+        hint="Choose another --title.",
     )

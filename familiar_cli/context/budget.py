@@ -306,7 +306,7 @@ def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
     for index in turns[:start]:
         lost = fragments[index]
         room.give_back(lost)
-        reason = f"left out ({lost.offered_tokens} tokens): old turns go several at once"
+        reason = f"left out ({lost.offered_tokens} tokens): old turns are dropped several at a time"
         fragments[index] = replace(lost, text="", tokens=0, kept=False, reason=reason)
     room.hold(last.offered.layer)
 
@@ -335,7 +335,7 @@ def _rank(contributions: Sequence[Contribution]) -> Callable[[int], tuple[bool, 
 
 def _too_long(cost: int, total: int) -> LimitError:
     return LimitError(
-        f"What you said has about {cost} tokens, and the whole prompt may have {total}; "
+        f"Your message has about {cost} tokens, but the whole prompt may have {total}; "
         "nothing was sent or kept",
-        hint="Say it in fewer words, or raise the limit: `familiar config set budget.total N`.",
+        hint="Shorten it, or raise the limit: `familiar config set budget.total N`.",
     )

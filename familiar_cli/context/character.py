@@ -161,7 +161,7 @@ def _card(text: str | None, problems: dict[str, str]) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        problems[CARD_JSON] = f"{CARD_JSON!r} is not what `familiar init` writes"
+        problems[CARD_JSON] = f"{CARD_JSON!r} is not in the format that `familiar init` writes"
         return {}
     return data
 

@@ -84,6 +84,6 @@ def _notice(settings: BudgetSettings, room: int) -> str:
     if settings.total <= room:
         return ""
     return (
-        f"budget.total is {settings.total}, but beside its reply the model can read {room} tokens; "
-        f"the prompt has at most {room}"
+        f"budget.total is {settings.total}, but the model has room for only {room} tokens; "
+        f"the prompt is limited to {room}"
     )

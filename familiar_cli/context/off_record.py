@@ -29,4 +29,4 @@ class OffRecord(TurnRunner):
 
     def _what_is_kept(self, result: TurnResult) -> str:
         del result
-        return "nothing of it is kept"
+        return "nothing was kept"

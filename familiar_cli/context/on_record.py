@@ -93,8 +93,8 @@ class OnRecord(TurnRunner):
 
     def _what_is_kept(self, result: TurnResult) -> str:
         assert result.turn is not None
-        kept = f"what you said is kept as turn {result.turn.id}"
-        return f"{kept}, what came of the reply as turn {result.reply.id}" if result.reply else kept
+        kept = f"your message is kept as turn {result.turn.id}"
+        return f"{kept}, the partial reply as turn {result.reply.id}" if result.reply else kept
 
     def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
         try:

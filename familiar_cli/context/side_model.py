@@ -56,7 +56,7 @@ async def ask_side_model(
         raise
     calls[number] = SideCall(name, sent, done, _ms_since(start_s))
     if not done.text.strip():
-        raise BadReplyError(f"{model.name!r} answered without a word")
+        raise BadReplyError(f"{model.name!r} returned an empty reply")
     return done
 
 

@@ -138,7 +138,7 @@ class Summariser:
             raise BadReplyError(
                 f"The model {self._model.name!r} can read only {self._model.context_tokens} "
                 "tokens: too few to summarise turns",
-                hint="Give the slot `history_summary` a model that reads more.",
+                hint="Give the slot `history_summary` a model with a larger context.",
             )
         texts: list[str] = []
         labels = self._labels().joined(turn.author for turn in turns)
@@ -192,8 +192,8 @@ class Summariser:
 
     def _bad(self, what: str) -> BadReplyError:
         return BadReplyError(
-            f"The new summary of {self._model.name!r} {what}; the one before stays",
-            hint="It is tried again later. Another model: `familiar config set "
+            f"The new summary of {self._model.name!r} {what}; the previous one is kept",
+            hint="It is retried later. To use another model: `familiar config set "
             "llm.slots.history_summary.model NAME`.",
         )
 

@@ -79,6 +79,6 @@ def no_words(name: str, replied: Replied) -> BadReplyError:
     """Return the error that an empty reply is."""
     why = replied.completion.finish_reason
     return BadReplyError(
-        f"The model {name!r} answered without a word" + (f" ({why})" if why else ""),
-        hint="Ask again; `familiar context --last` shows what was sent.",
+        f"The model {name!r} returned an empty reply" + (f" ({why})" if why else ""),
+        hint="Try again; `familiar context --last` shows what was sent.",
     )

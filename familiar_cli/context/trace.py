@@ -178,10 +178,10 @@ class Trace:
             RefusedError: A newer version of this program wrote it.
         """
         if not isinstance(record, dict) or not isinstance(record.get("trace"), int):
-            raise damaged(origin, "it does not say that it is one")
+            raise damaged(origin, "it is not marked as one")
         if record["trace"] > TRACE_VERSION:
             raise RefusedError(
-                f"The trace {origin!r} was written by a newer familiar; it stays as it is",
+                f"The trace {origin!r} was written by a newer version; it was not changed",
                 hint="Update this program: `pip install --upgrade familiar-memory`.",
             )
         try:
@@ -244,7 +244,7 @@ def traced_usage(completion: Completion) -> TracedUsage | None:
 def damaged(origin: str, why: str) -> BadInputError:
     """Return the error for what is no record; `origin` names it."""
     return BadInputError(
-        f"{origin!r} is not a trace: {why}; it stays as it is",
+        f"{origin!r} is not a trace: {why}; it was not changed",
         hint="Traces can be deleted without loss of memory; the next turn writes its own.",
     )
 

@@ -63,7 +63,7 @@ def read_trace(traces_dir: Path, turn_id: int) -> Trace:
             if trace is not None:
                 return trace
     raise NotFoundError(
-        f"There is no trace of turn {turn_id}",
+        f"No trace of turn {turn_id}",
         hint="Run `familiar context --last`; `context.keep_traces` says how many are kept.",
     )
 
@@ -130,7 +130,7 @@ def _parse(path: Path, content: bytes) -> Trace:
 def _unreadable(path: Path, error: OSError) -> FamiliarError:
     return FamiliarError(
         f"{str(path)!r} cannot be read: {error.strerror or error}",
-        hint="Look at its permissions. Traces can be deleted without loss of memory.",
+        hint="Check its permissions. Traces can be deleted without loss of memory.",
     )
 
 

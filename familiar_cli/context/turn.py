@@ -81,8 +81,9 @@ def request_for(
         return replace(request, opening=opening(request, said.greeting))
     if said.greeting:
         raise UsageError(
-            f"The conversation in channel {said.channel_id!r} has begun; no greeting can open it",
-            hint="Begin another with `--channel NAME`.",
+            f"The conversation in channel {said.channel_id!r} has already begun; "
+            "a greeting can only open a new one",
+            hint="Start another with `--channel NAME`.",
         )
     return request
 
@@ -105,11 +106,11 @@ def check_said(said: Said) -> None:
         UsageError: There are none, or no text could hold them.
     """
     if not said.text.strip():
-        raise UsageError("There is nothing to say: the text is empty", hint="Run `familiar chat`.")
+        raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
     if not said.channel_id.strip():
-        raise UsageError("A channel needs a name", hint="Leave `--channel` out to use 'cli'.")
+        raise UsageError("The channel name is empty", hint="Omit `--channel` to use 'cli'.")
     if any("\ud800" <= mark <= "\udfff" for mark in said.text + said.channel_id):
-        raise UsageError("What you say holds bytes that are not UTF-8 text; nothing was sent")
+        raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 
 def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, ...] = ()) -> Trace:

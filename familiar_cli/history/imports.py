@@ -131,9 +131,9 @@ class Appender:
         if self._tail is not None:
             if last is None or last[0] != self._tail:
                 raise ConflictError(
-                    f"Something was said in channel {self._channel_id!r} during the import; "
-                    "the turns imported until then stay",
-                    hint="Run the same command again to go on.",
+                    f"Channel {self._channel_id!r} got new turns during the import; the turns "
+                    "imported so far are kept",
+                    hint="Run the same command again to continue.",
                 )
             return
         if last is None or last[2] == chat_id or last[1] <= in_ms(first.turn.at):
@@ -142,7 +142,7 @@ class Appender:
             f"Channel {self._channel_id!r} goes on until {from_ms(last[1]):%Y-%m-%d %H:%M}, and "
             f"turns are only added at its end; the chat's lines from "
             f"{first.turn.at:%Y-%m-%d %H:%M} on were not imported",
-            hint="Add `--channel NAME` with the name of a new channel.",
+            hint="Add `--channel NAME` to import into a new channel.",
         )
 
 

@@ -41,8 +41,8 @@ class DamagedRowError(BadInputError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"The history is damaged: {what}; it stays as it is",
-            hint="Put a copy of yours in the place of `history.db`.",
+            f"The history is damaged: {what}; it was not changed",
+            hint="Replace `history.db` with a backup copy.",
         )
         self.what = what
 
@@ -110,7 +110,7 @@ def unpack(stored: object) -> str:
     if isinstance(stored, str):
         return stored
     if not isinstance(stored, bytes):
-        raise DamagedRowError("a number stands where a text belongs")
+        raise DamagedRowError("found a number instead of text")
     try:
         return stored.decode("utf-8", errors="surrogatepass")
     except UnicodeDecodeError as error:
@@ -129,11 +129,11 @@ def from_ms(milliseconds: object) -> datetime:
         DamagedRowError: There is no such moment.
     """
     if not isinstance(milliseconds, int):
-        raise DamagedRowError("no number stands where a time belongs")
+        raise DamagedRowError("a time is not a number")
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError as error:
-        raise DamagedRowError("a time is beyond the calendar") from error
+        raise DamagedRowError("a time is out of range") from error
 
 
 def to_number(stored: object) -> int:
@@ -143,7 +143,7 @@ def to_number(stored: object) -> int:
         DamagedRowError: `stored` is none.
     """
     if not isinstance(stored, int):
-        raise DamagedRowError("no number stands where one belongs")
+        raise DamagedRowError("a number is missing")
     return stored
 
 
@@ -151,7 +151,7 @@ def _role(stored: object) -> Role:
     found = unpack(stored)
     if found in get_args(Role):
         return found  # type: ignore[return-value]
-    raise DamagedRowError(f"there is no role {found!r:.40}")
+    raise DamagedRowError(f"unknown role {found!r:.40}")
 
 
 def _some(stored: object) -> str | None:

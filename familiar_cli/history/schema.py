@@ -111,8 +111,8 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         raise
     connection.close()
     raise RefusedError(
-        f"The history {str(path)!r} is of an earlier version, and its disk is read-only",
-        hint="Copy the familiar to a disk that can be written to.",
+        f"The history {str(path)!r} has an older format, and its disk is read-only",
+        hint="Copy the familiar to a writable disk.",
     )
 
 
@@ -174,19 +174,19 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
         return int(version)
     if owner == APPLICATION_ID:
         raise RefusedError(
-            f"The history {str(path)!r} has schema {version}, and this program knows "
-            f"{len(MIGRATIONS)}; it stays as it is",
+            f"The history {str(path)!r} has schema {version}, but this program supports only up "
+            f"to {len(MIGRATIONS)}; it was not changed",
             hint="Update this program: `pip install --upgrade familiar-memory`.",
         )
     if legacy.find_turns(connection) or not (version or legacy.tables(connection)):
         return 0
     raise BadInputError(
-        f"{str(path)!r} is another program's database, not a history; it stays as it is",
-        hint="Move it away, and the next turn begins a new history.",
+        f"{str(path)!r} is another program's database, not a history; it was not changed",
+        hint="Move it away; the next turn starts a new history.",
     )
 
 
-_HINT = "Look at the permissions of the file and its directory, and at the room on the disk."
+_HINT = "Check the permissions of the file and its directory, and the free disk space."
 
 
 def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
@@ -194,7 +194,7 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
     if fault is Fault.locked:
         return LockedError(
             f"Another process is writing to {str(path)!r}; nothing was changed",
-            hint="Try again when it is done.",
+            hint="Try again when it has finished.",
         )
     if fault is Fault.damaged:
         return _damaged(path, error)
@@ -205,6 +205,6 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
 
 def _damaged(path: Path, error: object) -> BadInputError:
     return BadInputError(
-        f"The history {str(path)!r} is damaged or no history ({error}); it stays as it is",
-        hint="Put a copy of yours in its place, or move it away to begin a new history.",
+        f"The history {str(path)!r} is damaged or not a history ({error}); it was not changed",
+        hint="Replace it with a backup copy, or move it away to start a new history.",
     )

@@ -64,12 +64,12 @@ def _finding(note: Note, broken: list[LinkPlace], named: dict[str, list[str]]) -
     return Finding(
         CHECK.name,
         (note.rel_path,),
-        f"links to what is not there: {', '.join(targets[:_MOST_NAMED])}{more}",
+        f"links to missing files: {', '.join(targets[:_MOST_NAMED])}{more}",
         quotes(note, dict.fromkeys(_lines_of(note.text, broken))),
         repair=(PlannedFile(note.rel_path, note.text, after),) if at else (),
-        hint="A file of that name is elsewhere; `--propose` makes a plan that leads there."
+        hint="A file of that name is elsewhere; `--propose` plans to link to it."
         if at
-        else "Make the file, or take the link out.",
+        else "Create the file, or remove the link.",
     )
 
 
@@ -98,4 +98,4 @@ def _link(source: str, target: str, written: str) -> str:
     return way + "".join(re.findall(r"[#?].*", written)[:1])
 
 
-CHECK: Final = Check("links", "Links that lead nowhere", check_links)
+CHECK: Final = Check("links", "Broken links", check_links)

@@ -61,7 +61,7 @@ def _in_note(note: Note, options: Options) -> Iterator[Finding]:
             f"{kind}: {len({value for *_, value in values})} values on different days; the newest"
             f" is of {ordered[-1][0]}",
             quotes(note, (at for _, at, _ in ordered)),
-            hint="If the newest holds now, say until when the older did, or take it out.",
+            hint="If the newest is right, say until when the older was, or remove it.",
         )
 
 

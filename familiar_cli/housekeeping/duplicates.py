@@ -1,4 +1,4 @@
-"""Files that say the same, word for word or nearly, and lines that a file says twice."""
+"""Files that have the same text or nearly, and lines that a file says twice."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield from _said_twice(note)
     for paths in said.values():
         if len(paths) > 1:
-            yield _finding(notes, paths, "say the same, word for word")
+            yield _finding(notes, paths, "have the same text")
     for paths, share in sketches.groups():
-        yield _finding(notes, paths, f"say nearly the same ({share:.0%} of their runs of words)")
+        yield _finding(notes, paths, f"have nearly the same text ({share:.0%} of word sequences)")
 
 
 def _counts(note: Note) -> bool:
@@ -62,7 +62,7 @@ def _finding(notes: dict[str, Note], paths: list[str], what: str) -> Finding:
         tuple(paths),
         f"{len(paths)} files {what}",
         tuple(_line_of(notes[path], longest) for path in paths),
-        hint="Keep the one that others link to; `familiar memory rm PATH` takes one away.",
+        hint="Keep the one that others link to; `familiar memory rm PATH` deletes the other.",
     )
 
 
@@ -100,12 +100,12 @@ def _said_twice(note: Note) -> Iterator[Finding]:
         yield Finding(
             CHECK.name,
             (note.rel_path,),
-            "says the same twice in one list",
+            "has the same entry twice in one list",
             tuple(
                 Quote(note.rel_path, at + 1, lines[at]) for at in sorted({*again, *again.values()})
             ),
             repair=(PlannedFile(note.rel_path, note.text, _once(lines, again)),),
-            hint="`--propose` makes a plan that keeps the first.",
+            hint="`--propose` plans to keep the first.",
         )
 
 
@@ -172,4 +172,4 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 
-CHECK: Final = Check("duplicates", "Said more than once", check_duplicates)
+CHECK: Final = Check("duplicates", "Duplicates", check_duplicates)

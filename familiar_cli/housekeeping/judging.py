@@ -87,9 +87,9 @@ async def judge(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
     missing = len(findings) - len(judged.judgements)
     if missing and judged.problem is None:
         judged.problem = ModelError(
-            f"The model said nothing usable of {missing} of {len(findings)} findings;"
-            " the findings stand as they are",
-            hint="Look at them yourself, or set another model: `familiar config set"
+            f"The model gave no usable answer for {missing} of {len(findings)} findings; the "
+            "findings are unchanged",
+            hint="Check them yourself, or use another model: `familiar config set"
             f" llm.slots.{asker.slot}.model NAME`.",
         )
     return judged
@@ -101,7 +101,7 @@ async def _ask(
     def read(completion: Completion) -> dict[int, Judgement]:
         found = read_reply(completion.text, batch)
         if not found:
-            raise UnusableReplyError("it holds no judgement of a finding")
+            raise UnusableReplyError("it contains no judgement of a finding")
         return found
 
     told = "\n".join(_told(n, findings[number]) for n, number in enumerate(batch, 1))

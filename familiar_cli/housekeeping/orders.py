@@ -106,9 +106,9 @@ def _orders(note: Note) -> Iterator[Finding]:
         yield Finding(
             CHECK.name,
             (note.rel_path,),
-            "looks like an attempt to give orders to a model",
+            "looks like instructions to a model",
             tuple(quotes),
-            hint="If nobody means it as a note, take the line out.",
+            hint="If it is not meant as a note, remove the line.",
         )
 
 
@@ -125,10 +125,10 @@ def _comments(note: Note) -> Iterator[Finding]:
         yield Finding(
             CHECK.name,
             (note.rel_path,),
-            "a comment that a reader does not see speaks to a model",
+            "a hidden comment addresses a model",
             tuple(_quote(note, at, note.text[at:end]) for at, end in found[:MOST_QUOTES]),
             repair=_repair(note, without_comments(note.text, _speaks)),
-            hint="`--propose` makes a plan that takes the comment out.",
+            hint="`--propose` plans to remove the comment.",
         )
 
 
@@ -144,10 +144,10 @@ def _hidden(note: Note) -> Iterator[Finding]:
         yield Finding(
             CHECK.name,
             (note.rel_path,),
-            f"holds marks that a reader does not see: {shown}",
+            f"contains invisible characters: {shown}",
             tuple(Quote(note.rel_path, at, _visible(lines[at - 1])) for at in hiding[:MOST_QUOTES]),
             repair=_repair(note, without_hidden(note.text)),
-            hint="`--propose` makes a plan that takes them out.",
+            hint="`--propose` plans to remove them.",
         )
 
 
@@ -167,4 +167,4 @@ def _quote(note: Note, offset: int, text: str) -> Quote:
     return Quote(note.rel_path, line_at(note.text, offset), " ".join(text.split()))
 
 
-CHECK: Final = Check("orders", "Orders and hidden text", check_orders)
+CHECK: Final = Check("orders", "Instructions and hidden text", check_orders)

@@ -38,9 +38,9 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield Finding(
             CHECK.name,
             (note.rel_path,),
-            "no other file links to this topic or speaks of it",
+            "no other file links to this topic or mentions it",
             quotes(note, [1]),
-            hint="Link it from the person or the topic that it belongs to.",
+            hint="Link to it from the person or topic it belongs to.",
         )
 
 
@@ -108,4 +108,4 @@ def _stem(word: str) -> str:
     return word.removesuffix("s") if len(word) > _LEAST_CHARS else word
 
 
-CHECK: Final = Check("orphans", "Topics that nothing leads to", check_orphans)
+CHECK: Final = Check("orphans", "Topics without links", check_orphans)

@@ -46,7 +46,9 @@ def read_corpus(
         text = ""
         if entry.size_bytes > MAX_BYTES:
             most = f"{MAX_BYTES // 1024**2} MB"
-            skipped.append(Skipped(entry.rel_path, f"is larger than {most}; only its size counts"))
+            skipped.append(
+                Skipped(entry.rel_path, f"is larger than {most}; only its size is checked")
+            )
         else:
             try:
                 text = store.read_file(entry.rel_path)

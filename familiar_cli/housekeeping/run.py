@@ -105,7 +105,7 @@ def _named(name: str) -> Check:
             return check
     known = [check.name for check in CHECKS]
     raise NotFoundError(
-        f"There is no check {name!r}; there are: {', '.join(known)}",
+        f"No such check: {name!r}; available: {', '.join(known)}",
         hint=f"Did you mean `familiar housekeep {nearest(name, known) or known[0]}`?",
     )
 

@@ -73,8 +73,8 @@ def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 (note.rel_path,),
                 f"looks like a secret: {kinds}",
                 tuple(quote for _, quote in found),
-                hint="Change it where it is used: what was committed once can be read in the"
-                " journal. Then take it out of the file.",
+                hint="Change it where it is used, because the journal still contains it. Then "
+                "remove it from the file.",
             )
 
 

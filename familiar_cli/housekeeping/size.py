@@ -21,13 +21,13 @@ def check_size(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if note.size_bytes >= NEAR * most:
             share = round(100 * note.size_bytes / most)
-            state = "takes no more writing" if note.size_bytes > most else "is nearly full"
+            state = "is full" if note.size_bytes > most else "is nearly full"
             yield Finding(
                 CHECK.name,
                 (note.rel_path,),
                 f"{state}: {note.size_bytes:,} bytes, {share} % of what a file may hold",
                 (),
-                hint="Move a part of it to a file of its own, and link the two.",
+                hint="Move part of it to a new file, and link the two.",
             )
 
 

@@ -81,10 +81,10 @@ def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
         lines = {s.line for s in past}
         old = [s for s in said if s.line not in lines and _is_old(s, options)]
         if past:
-            yield _finding(note, past, "speaks of a time to come that is long past", _PAST_HINT)
+            yield _finding(note, past, "mentions a future time that has long passed", _PAST_HINT)
         if old:
             years = f"older than {options.stale_days} days"
-            yield _finding(note, old, f"says how things are, and is {years}", _OLD_HINT)
+            yield _finding(note, old, f"describes the present, and is {years}", _OLD_HINT)
 
 
 def _is_belief(statement: Statement) -> bool:
@@ -127,6 +127,8 @@ def _written(statement: Statement, note: Note) -> date:
     return statement.day or note.modified.date()
 
 
-_PAST_HINT: Final = "Write what came of it, with its day, or take it out."
-_OLD_HINT: Final = "Ask whether it still holds; then give it today's day, or say until when it did."
+_PAST_HINT: Final = "Write what came of it, with the date, or remove it."
+_OLD_HINT: Final = (
+    "Ask whether it is still true; then give it today's date, or say until when it was."
+)
 CHECK: Final = Check("stale", "Out of date", check_stale, _WORDS)

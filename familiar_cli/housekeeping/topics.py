@@ -50,7 +50,7 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield Finding(
             CHECK.name,
             (NOTES,),
-            f"the section {section.title!r} is ready to be a topic: {len(said)} lines",
+            f"the section {section.title!r} is long enough for a topic: {len(said)} lines",
             _first_of(section),
             repair=_repair(note, section, path, newline)
             if is_free and plans <= _MOST_PLANS
@@ -61,10 +61,10 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 def _hint(path: str, *, is_free: bool, is_late: bool) -> str:
     if not is_free:
-        return f"{path} is there already; move by hand what it lacks."
+        return f"{path} already exists; move what it lacks by hand."
     if is_late:
-        return f"`--propose` plans {_MOST_PLANS} at a time; propose again once those are settled."
-    return f"`--propose` makes a plan that moves it to {path}."
+        return f"`--propose` plans {_MOST_PLANS} at a time; propose again once those are reviewed."
+    return f"`--propose` plans to move it to {path}."
 
 
 def _public(text: str) -> Iterator[Section]:
@@ -108,4 +108,4 @@ def _moved(body: str, path: str) -> str:
     return "".join((*parts, body[at:]))
 
 
-CHECK: Final = Check("topics", "Notes ready to be topics", check_topics)
+CHECK: Final = Check("topics", "Sections to move to topics", check_topics)

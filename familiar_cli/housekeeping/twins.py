@@ -63,7 +63,7 @@ def _naming(note: Note, key: str) -> tuple[Quote, ...]:
 
 
 _HINT: Final = (
-    "If they are one, say so in both files with a link, and move what is known into one of them;"
-    " if they are two, a link (`not [the other](…)`) ends this finding."
+    "If they are the same, run `familiar people merge`; if not, a link (`not [the other](…)`) "
+    "silences this finding."
 )
-CHECK: Final = Check("twins", "People who may be one", check_twins)
+CHECK: Final = Check("twins", "People who may be the same", check_twins)

@@ -182,7 +182,7 @@ class OnnxEmbedder:
     def _failed(self, error: Exception) -> EmbedderError:
         return EmbedderError(
             f"The model {self.model!r} in {str(self._directory)!r} does not work: {error}",
-            hint=f"Fetch it again: `familiar model rm {self.model}`,"
+            hint=f"Download it again: `familiar model rm {self.model}`,"
             f" then `familiar model pull {self.model}`.",
         )
 
@@ -204,7 +204,7 @@ def open_embedder(setting: str, cache_dir: Path) -> Opened:
         cache_dir: Where model files are kept.
     """
     if setting == "none":
-        return Opened(None, "finding by meaning is turned off in [embedding]")
+        return Opened(None, "search by meaning is turned off in [embedding]")
     wanted = AUTO if setting == "auto" else (setting,)
     for name in wanted:
         directory = _directory_of(name, cache_dir)
@@ -213,9 +213,7 @@ def open_embedder(setting: str, cache_dir: Path) -> Opened:
     missing = wanted[-1] if setting == "auto" else wanted[0]
     return Opened(
         None,
-        "no model for finding by meaning is on disk"
-        if setting == "auto"
-        else f"{missing} is not on disk",
+        "no embedding model is on disk" if setting == "auto" else f"{missing} is not on disk",
         f"familiar model pull {missing}",
     )
 

@@ -87,7 +87,7 @@ def recency(age_days: float) -> float:
     Source: docs/reference/ranking.md, "Recency".
     """
     if age_days < 0:
-        raise ValueError(f"nothing is {age_days!r} days old")
+        raise ValueError(f"age_days is {age_days!r}, but must not be negative")
     return 1 / (1 + RECENCY_RATE_PER_DAY * age_days)
 
 

@@ -108,7 +108,7 @@ def using(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     except OSError as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be written: {error.strerror or error}",
-            hint="Look at the permissions of the directory; memory is untouched.",
+            hint="Check the permissions of the directory; memory is untouched.",
         ) from error
 
 
@@ -149,7 +149,7 @@ def clear(directory: Path) -> bool:
     except OSError as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be deleted: {error.strerror}",
-            hint="Close what else uses it, and try again.",
+            hint="Close other programs that use it, and try again.",
         ) from error
     return there
 
@@ -170,7 +170,7 @@ def _usable(directory: Path, reason: str) -> sqlite3.Connection:
                 return connection
             return found
     except LockedError as error:
-        raise sqlite3.OperationalError("another process is making it") from error
+        raise sqlite3.OperationalError("another process is building it") from error
 
 
 def _checked(path: Path) -> sqlite3.Connection | str:
@@ -187,7 +187,7 @@ def _checked(path: Path) -> sqlite3.Connection | str:
         if not is_useless(error):
             raise
         broken = fault_of(error) is Fault.damaged
-        return "it was damaged" if broken else "it was no index of this program"
+        return "it was damaged" if broken else "it was not an index of this program"
     reason = _why_old(found)
     if reason:
         connection.close()
@@ -198,7 +198,7 @@ def _why_old(found: dict[str, str]) -> str:
     if found.get("schema") != VERSION:
         return "it came from another version of the program"
     if found.get("chunker") != chunking.VERSION or found.get("tokenizer") != TOKENIZER:
-        return "files are cut in another way now"
+        return "files are now split differently"
     return ""
 
 

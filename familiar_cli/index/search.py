@@ -73,8 +73,8 @@ def search(
     start = stopwatch_s()
     if not fts.words(query):
         raise UsageError(
-            f"There is no word to search for in {query!r}",
-            hint='Write what you remember, e.g. `familiar search "the cat\'s name"`.',
+            f"No word to search for in {query!r}",
+            hint='Search for what you remember, e.g. `familiar search "the cat\'s name"`.',
         )
     _check_within(index, options.within)
     found = _find(index, query, options, opened, progress)
@@ -107,7 +107,7 @@ def _find(
     try:
         return index.use(lambda c: _answer(index, c, query, options, opened, progress=progress))
     except IndexUnusableError as error:
-        told = (f"{error}. Every file was read instead.",)
+        told = (f"{error}. All files were read instead.",)
         found = grep.find(index.store, query, options, is_wanted)
         return _Found("grep", found, notes=told, hint=error.hint or "")
 
@@ -124,7 +124,7 @@ def _answer(
     fresh = Refreshed()
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s)
-    notes = [f"The index was made anew: {fresh.rebuilt}"] if fresh.rebuilt else []
+    notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
     notes += [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
     answer = _Asked(index, connection, query, options, opened, notes).answer()
     return replace(answer, unread=fresh.unread, named=_named(connection, options))
@@ -194,7 +194,7 @@ class _Asked:
         except EmbedderError as error:
             if needed:
                 raise
-            self.notes.append(f"{error} Found by words alone.")
+            self.notes.append(f"{error} Searched by words only.")
             self.hint = error.hint or ""
             return None, None
         return embedder, self.index.vectors(self.connection).cosines(questions)
@@ -204,24 +204,26 @@ class _Asked:
         self.hint = self.opened.hint if self.opened else ""
         if needed:
             raise EmbedderError(
-                f"--method {self.options.method} finds by meaning, but {reason}",
+                f"--method {self.options.method} searches by meaning, but {reason}",
                 hint=f"Run `{self.hint}`." if self.hint else None,
             )
         if self.hint:
-            self.notes.append(f"Found by words alone: {reason}")
+            self.notes.append(f"Searched by words only: {reason}")
         return None, None
 
     def _unread(self, embedder: Embedder, *, needed: bool) -> tuple[None, None]:
         other = meta(self.connection, "model")
         held = (
-            f"the index holds vectors of {other}, none of" if other else "nothing was read yet by"
+            f"the index holds vectors of {other}, none of"
+            if other
+            else "nothing has been embedded yet with"
         )
         if needed:
             raise EmbedderError(
-                f"--method {self.options.method} finds by meaning, but {held} {embedder.model}",
+                f"--method {self.options.method} searches by meaning, but {held} {embedder.model}",
                 hint="Run `familiar index build`.",
             )
-        self.notes.append(f"Found by words alone: {held} {embedder.model}")
+        self.notes.append(f"Searched by words only: {held} {embedder.model}")
         self.hint = "familiar index build"
         return None, None
 
@@ -275,7 +277,7 @@ class _Asked:
             return int(self.connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
         waiting = count_waiting(self.connection)
         if waiting:
-            self.notes.append(f"{waiting} pieces without a vector yet were found by words alone")
+            self.notes.append(f"{waiting} pieces without a vector were searched by words only")
             self.hint = self.hint or "familiar index build"
         return waiting
 
@@ -312,6 +314,4 @@ def _check_within(index: EmbeddingIndex, within: str) -> None:
 
     place = index.store.root / paths.parse(within)
     if not place.exists():
-        raise NotFoundError(
-            f"There is nothing at {within!r} in the memory", hint="Run `familiar memory ls`."
-        )
+        raise NotFoundError(f"No such path in memory: {within!r}", hint="Run `familiar memory ls`.")

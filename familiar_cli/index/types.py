@@ -65,7 +65,7 @@ def options_from(
     """
     known = get_args(Wanted)
     if method not in known:
-        raise UsageError(f"There is no method {method!r}", hint=f"Known: {', '.join(known)}.")
+        raise UsageError(f"No such method: {method!r}", hint=f"Known: {', '.join(known)}.")
     return SearchOptions(
         k=k, method=cast("Wanted", method), within=within, since=since, lines=lines
     )

@@ -119,7 +119,7 @@ class Asker:
         raise UnusableReplyError(
             f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
             f"{problem}. It is kept in {self.quarantined[-1]!r}; {self.unchanged}",
-            hint="Run it again, or give this work to a better model: "
+            hint="Run it again, or use a better model: "
             f"`familiar config set llm.slots.{self.slot}.model NAME`.",
         )
 

@@ -62,7 +62,9 @@ def with_model(body: bytes, model: str) -> bytes:
     except ValueError:
         text = ""
     if not text.startswith(_MODEL_FIRST):
-        raise BadInputError("This request does not begin with its model, so it stays as it is")
+        raise BadInputError(
+            "This request does not begin with its model, so the model cannot be replaced"
+        )
     return _utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
 
 

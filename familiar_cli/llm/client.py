@@ -100,7 +100,7 @@ class LLMClient(Slotted):
                 if asked == self._slot.retries or wait_s is None:
                     raise failure.error from failed.__cause__
             if self._on_wait:
-                self._on_wait(f"{failure.error}; asking again in {wait_s:.1f} s")
+                self._on_wait(f"{failure.error}; retrying in {wait_s:.1f} s")
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable")
 
@@ -197,7 +197,7 @@ class LLMClient(Slotted):
 def _check_allowed(slot: ResolvedSlot) -> None:
     if environment.offline() and not is_loopback(slot.base_url):
         raise ModelUnreachableError(
-            f"{slot.where} was not asked, because {environment.OFFLINE} is set",
+            f"{slot.where} was not contacted, because {environment.OFFLINE} is set",
             hint=f"Unset {environment.OFFLINE} to use servers on the network.",
         )
 

@@ -57,25 +57,25 @@ _BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
     400: (
         RequestRefusedError,
         "did not accept the request",
-        "Some models accept one temperature only: `familiar config set llm.temperature 1`.",
+        "Some models accept only one temperature: `familiar config set llm.temperature 1`.",
     ),
     402: (
         ModelKeyError,
-        "wants an account with credit",
+        "requires an account with credit",
         "Add credit there, or choose a free model.",
     ),
     404: (ModelUnknownError, "answers that there is nothing", _ADDRESS),
-    405: (ModelUnknownError, "does not chat at this address", _ADDRESS),
+    405: (ModelUnknownError, "does not offer chat at this address", _ADDRESS),
     413: (
         PromptTooLongError,
-        "does not take a prompt that long",
+        "does not accept a prompt that long",
         "Run `familiar config set llm.context_tokens N` with a smaller number.",
     ),
-    429: (RateLimitError, "takes no more requests for now", "Wait a little, then ask again."),
+    429: (RateLimitError, "accepts no more requests for now", "Wait a moment, then try again."),
 }
 _BY_STATUS[422] = _BY_STATUS[400]
 _MOVED = (ModelError, "has moved", "Run `familiar config set llm.base_url URL`.")
-_FAILED = (ModelError, "failed", "Ask again later; the server's own log may say why.")
+_FAILED = (ModelError, "failed", "Try again later; the server's log may say why.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
     names = ", ".join(environment.proxy_variables()) or "the settings of this system"
     return Failure(
         ModelError(
-            f"The request to {slot.where} could not be sent: {names} must hold the address of a "
-            "proxy",
-            hint="The address of a proxy begins with http:// and has a port up to 65535.",
+            f"The request to {slot.where} could not be sent: {names} must contain a valid proxy "
+            "address",
+            hint="A proxy address begins with http:// and has a port up to 65535.",
         )
     )
 
@@ -151,23 +151,23 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
     failed: ModelError
     match error:
         case httpx.ConnectTimeout():
-            failed = ModelUnreachableError(f"No connection to {slot.where} in time", hint=start)
+            failed = ModelUnreachableError(f"Connecting to {slot.where} timed out", hint=start)
             return Failure(failed, again=True)
         case httpx.TimeoutException():
             return Failure(silence(slot, partial))
         case httpx.ConnectError() if _is_tls(error):
             failed = ModelUnreachableError(
-                f"The connection to {slot.where} is not safe: {what}",
-                hint="Check the address and the clock; `SSL_CERT_FILE` names a company's own "
-                "certificates.",
+                f"The connection to {slot.where} is not secure: {what}",
+                hint="Check the address and the clock; set `SSL_CERT_FILE` if your company uses "
+                "its own certificates.",
             )
         case httpx.ConnectError():
-            failed = ModelUnreachableError(f"Nothing answers for {slot.where}: {what}", hint=start)
+            failed = ModelUnreachableError(f"No answer from {slot.where}: {what}", hint=start)
             return Failure(failed, again=True)
         case httpx.ProxyError():
             failed = ModelUnreachableError(
                 f"The proxy refused to connect to {slot.where}: {what}",
-                hint="Look at the environment variables HTTPS_PROXY and NO_PROXY.",
+                hint="Check the environment variables HTTPS_PROXY and NO_PROXY.",
             )
         case (
             httpx.RemoteProtocolError()
@@ -177,13 +177,13 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
             | EOFError()
         ):
             failed = CutOffError(
-                f"The connection to {slot.where} broke before the reply was whole: {what}",
-                hint="Ask again; the server's own log may say why.",
+                f"The connection to {slot.where} broke before the reply was complete: {what}",
+                hint="Try again; the server's log may say why.",
                 partial=partial,
             )
         case httpx.DecodingError() | httpx.TooManyRedirects() | MemoryError() | RecursionError():
             failed = BadReplyError(
-                f"The answer of {slot.where} cannot be read: {what}", partial=partial
+                f"The response of {slot.where} cannot be read: {what}", partial=partial
             )
         case _:
             failed = ModelError(
@@ -197,8 +197,8 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
 def silence(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
     """Return the error for a server that has been silent for longer than it may."""
     return ModelTimeoutError(
-        f"No word from {slot.where} for {slot.timeout_s:g} s",
-        hint="A slow machine, or a model that thinks first, needs longer: "
+        f"{slot.where} sent nothing for {slot.timeout_s:g} s",
+        hint="A slow machine or a reasoning model needs longer: "
         "`familiar config set llm.timeout_s 600`.",
         partial=partial,
     )
@@ -207,7 +207,7 @@ def silence(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
 def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
     """Return the error for a reply that takes longer than any may, however much is being said."""
     return ModelTimeoutError(
-        f"The reply of {slot.where} was not whole after {slot.deadline_s:g} s",
+        f"The reply of {slot.where} was not complete after {slot.deadline_s:g} s",
         hint="A slow machine needs longer: `familiar config set llm.deadline_s 7200`.",
         partial=partial,
     )
@@ -217,9 +217,9 @@ def packed(slot: ResolvedSlot, encoding: str) -> Failure:
     """Return the failure for a body in an encoding that was not asked for; it is not unpacked."""
     return Failure(
         BadReplyError(
-            f"{slot.where} sent its answer as {one_line(encoding)!r}, which was not asked for; it "
-            "was not read",
-            hint="Turn compression off in that server, or in what stands before it.",
+            f"{slot.where} sent its response as {one_line(encoding)!r}, which was not requested; "
+            "it was not read",
+            hint="Turn off compression in that server or its proxy.",
         )
     )
 
@@ -228,7 +228,7 @@ def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
     """Return the error for a stream that ended without saying that the reply is over."""
     return CutOffError(
         f"The reply of {slot.where} stopped in the middle",
-        hint="Ask again; the server's own log may say why.",
+        hint="Try again; the server's log may say why.",
         partial=partial,
     )
 
@@ -236,7 +236,7 @@ def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
 def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> BadReplyError:
     """Return the error for a server that answers with a web page or the like."""
     return BadReplyError(
-        f"What answers for {slot.where} is not an OpenAI-compatible server: it sent "
+        f"{slot.where} is not an OpenAI-compatible server: it sent "
         f"{one_line(content_type) or 'nothing'!r}",
         hint="The address usually ends in /v1: `familiar config set llm.base_url URL`.",
     )
@@ -263,7 +263,7 @@ def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> ModelEr
     if status in {400, 404, 413, 422, 500} and _TOO_LONG.search(raw):
         return PromptTooLongError(
             f"The prompt is too long for {slot.model!r}{said}",
-            hint="Lower `llm.context_tokens` to what the model really reads: "
+            hint="Lower `llm.context_tokens` to what the model really supports: "
             "`familiar config set llm.context_tokens N`.",
         )
     if status in {400, 404, 422} and _NO_MODEL.search(raw):
@@ -277,7 +277,7 @@ def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> ModelEr
 def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
     if status in {401, 403}:
         key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
-        return ModelKeyError(f"{slot.where} refused {key} ({status}){said}", hint=_key(slot))
+        return ModelKeyError(f"{slot.where} rejected {key} ({status}){said}", hint=_key(slot))
     if status == 404:  # noqa: PLR2004
         said = f"; it does not know {slot.model!r} or this address{said}"
     kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
@@ -287,7 +287,7 @@ def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
 
 def _key(slot: ResolvedSlot) -> str:
     if slot.api_key_env:
-        return f"Put the right key into the environment variable {slot.api_key_env}."
+        return f"Put a valid key into the environment variable {slot.api_key_env}."
     return "Run `familiar config set llm.api_key_env NAME` with the variable that holds the key."
 
 

@@ -93,7 +93,7 @@ class LocalModel(Slotted):
             if path.is_file():
                 return path
             raise ModelUnknownError(
-                f"There is no model file {model!r}",
+                f"No such model file: {model!r}",
                 hint="Run `familiar config set llm.model PATH`.",
             )
         kinds = {name: entry.kind for name, entry in CATALOG.items()}
@@ -119,7 +119,7 @@ def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # 
         import xllamacpp  # noqa: PLC0415  # an extra, and native code
     except ImportError as error:
         raise ModelError(
-            f"The part that runs a model inside the program is not installed: {error}",
+            f"The library that runs local models is not installed: {error}",
             hint="Run `pip install 'familiar-memory[local]'`, or choose a server: "
             "`familiar config set llm.preset ollama`.",
         ) from error
@@ -142,6 +142,5 @@ def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # 
     except RuntimeError as error:
         raise ModelError(
             f"The model file {str(file)!r} could not be loaded: {error}",
-            hint="Run `familiar model ls --check`; a broken file is replaced by "
-            "`familiar model pull`.",
+            hint="Run `familiar model ls --check`; `familiar model pull` replaces a damaged file.",
         ) from error

@@ -99,7 +99,7 @@ def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     if slot not in SLOTS:
         guess = nearest(slot, SLOTS)
         raise ConfigError(
-            f"There is no slot {slot!r}",
+            f"No such slot: {slot!r}",
             hint=f"Did you mean {guess!r}?" if guess else f"Slots: {', '.join(SLOTS)}.",
         )
     chosen = _with_environment(settings.slots.get(slot, settings), settings)
@@ -130,14 +130,14 @@ def check_usable(slot: ResolvedSlot) -> None:
     preset = PRESETS[slot.preset]
     if not slot.base_url and slot.preset != "local":
         raise ConfigError(
-            f"Preset {slot.preset!r} needs the address of a server",
+            f"Preset {slot.preset!r} requires the address of a server",
             hint="Run `familiar config set llm.base_url http://127.0.0.1:8000/v1`.",
         )
     if not slot.model:
         raise ConfigError(f"No model is chosen for {slot.where}", hint=preset.choose)
     if preset.key_needed and not slot.api_key:
         raise ConfigError(
-            f"There is no key for {slot.where}: {slot.api_key_env!r} is not set",
+            f"No key for {slot.where}: {slot.api_key_env!r} is not set",
             hint=f"Set the environment variable {slot.api_key_env}, or write it into "
             f"{str(environment.keys_file())!r} (a file that only you may read).",
         )
@@ -145,7 +145,7 @@ def check_usable(slot: ResolvedSlot) -> None:
         raise ConfigError(
             f"max_tokens = {slot.max_tokens} leaves no room for a prompt in "
             f"context_tokens = {slot.context_tokens}",
-            hint="Run `familiar config set llm.max_tokens 0` for the preset's own.",
+            hint="Run `familiar config set llm.max_tokens 0` for the preset's default.",
         )
 
 
@@ -186,7 +186,8 @@ def _base_url(url: str) -> str:
     if "@" in parts.netloc or parts.query or parts.fragment:
         # The address is shown in traces and errors, so this message does not repeat it.
         raise ConfigError(
-            f"The address of the server at {parts.hostname!r} may hold no user, password or query",
+            f"The address of the server at {parts.hostname!r} must not contain "
+            "a user, password or query",
             hint="Keep the key in an environment variable and name it in `llm.api_key_env`.",
         )
     return url.rstrip("/").removesuffix("/chat/completions").rstrip("/")

@@ -72,7 +72,7 @@ class StreamedReply:
         """
         payload = parse_object(body)
         if "choices" not in payload and not payload.get("error"):
-            raise BadReplyError(f"The server's answer is no reply: {_start_of(body)!r}")
+            raise BadReplyError(f"The server's response is not a reply: {_start_of(body)!r}")
         said = self._take(payload, "message")
         self.done = True
         return said
@@ -118,7 +118,7 @@ def parse_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise BadReplyError(f"The server sent no JSON object: {_start_of(text)!r}")
+        raise BadReplyError(f"The server did not send a JSON object: {_start_of(text)!r}")
     return value
 
 

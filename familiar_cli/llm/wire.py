@@ -119,7 +119,7 @@ async def events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGenerator
         async for event in found:
             event_bytes, number = 0, number + 1
             if number > MAX_EVENTS:
-                raise _too_large(slot, "The answer", f"{MAX_EVENTS:,} events")
+                raise _too_large(slot, "The response", f"{MAX_EVENTS:,} events")
             yield event.data
 
 
@@ -160,7 +160,7 @@ async def _blocks(
         async for block in blocks:
             read_bytes += len(block)
             if read_bytes > max_bytes:
-                raise _too_large(slot, "The answer", f"{max_bytes:,} bytes")
+                raise _too_large(slot, "The response", f"{max_bytes:,} bytes")
             yield block
 
 

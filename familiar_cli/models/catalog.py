@@ -127,7 +127,7 @@ _MODELS = (
         "smollm2-135m-instruct",
         "gguf",
         "Apache-2.0",
-        "answers inside the program; small, and not wise",
+        "runs inside the program; small, not very capable",
         (
             Part(
                 (
@@ -152,7 +152,7 @@ _MODELS = (
         "minilm-l6-v2",
         "onnx",
         "Apache-2.0",
-        "finds memories by meaning; small and quick",
+        "searches by meaning; small and fast",
         (
             Part(
                 (
@@ -195,8 +195,8 @@ _MODELS = (
         ),
         "sentence-transformers/all-MiniLM-L6-v2",
     ),
-    _bge("bge-small-en-v1.5", "MIT", "finds memories by meaning; the default", 67_000_000),
-    _bge("bge-base-en-v1.5", "MIT", "finds memories by meaning; better and slower", 210_000_000),
+    _bge("bge-small-en-v1.5", "MIT", "searches by meaning; the default", 67_000_000),
+    _bge("bge-base-en-v1.5", "MIT", "searches by meaning; better but slower", 210_000_000),
     Model(
         "cl100k_base",
         "encoding",

@@ -40,8 +40,8 @@ def check_sha256(path: Path, expected: str, origin: str) -> None:
     found = sha256_of(path)
     if found != expected:
         raise FetchError(
-            f"{path.name!r} from {origin} is not the file it should be: its SHA-256 is {found}, "
-            f"not {expected}; it was thrown away"
+            f"{path.name!r} from {origin} is not the expected file: its SHA-256 is {found}, "
+            f"not {expected}; it was deleted"
         )
 
 
@@ -56,9 +56,9 @@ def extract(archive: Path, member: str, target: Path, max_bytes: int | None = No
         with zipfile.ZipFile(archive) as opened, opened.open(member) as source:
             _copy(source, target, limit)
     except KeyError:
-        raise FetchError(f"There is no {member!r} in {archive.name!r}") from None
+        raise FetchError(f"No {member!r} in {archive.name!r}") from None
     except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
-        raise FetchError(f"{archive.name!r} is no usable archive: {error}") from error
+        raise FetchError(f"{archive.name!r} is not a usable archive: {error}") from error
 
 
 def _copy(source: IO[bytes], target: Path, limit: int) -> None:

@@ -67,7 +67,7 @@ def pull(
     model = store.find(name)
     if environment.offline() and store.path_of(name, cache_dir) is None:
         raise FetchError(
-            f"{model.name!r} was not fetched, because {environment.OFFLINE} is set",
+            f"{model.name!r} was not downloaded, because {environment.OFFLINE} is set",
             hint=f"Unset {environment.OFFLINE}, and try again.",
         )
     try:
@@ -81,7 +81,7 @@ def pull(
         ) from error
     path = store.path_of(model.name, cache_dir)
     if path is None:
-        raise FetchError(f"The files of {model.name!r} were fetched but are gone again")
+        raise FetchError(f"The files of {model.name!r} were downloaded but have disappeared")
     size_bytes = store.bytes_on_disk(model, cache_dir)
     return Pulled(model.name, path, ", ".join(came_from), size_bytes)
 
@@ -154,9 +154,9 @@ def _fetch_part(
             hint=f"Run `familiar model pull {model.name}`.",
         )
     raise FetchError(
-        f"{model.name!r} could not be fetched, and nothing was changed. " + "; ".join(failures),
-        hint="Check the network and try again; docs/how-to/choose-a-model.md tells how to bring a "
-        "file by hand.",
+        f"{model.name!r} could not be downloaded; nothing was changed. " + "; ".join(failures),
+        hint="Check the network and try again; docs/how-to/choose-a-model.md explains how to "
+        "install a file by hand.",
     )
 
 
@@ -196,7 +196,7 @@ def _fetch_files(
         FetchError: The source cannot be reached, lacks a file, or has another one by that name.
     """
     if environment.offline():
-        raise FetchError(f"{environment.OFFLINE} is set, so nothing is fetched")
+        raise FetchError(f"{environment.OFFLINE} is set, so nothing is downloaded")
     if isinstance(source, Hub):
         for file in files:
             hub.fetch_file(source, file, into, report)
@@ -222,7 +222,7 @@ def pull_all(
         FetchError: Not one could be fetched.
     """
     if source is not None and source not in SOURCES:
-        raise UsageError(f"There is no source {source!r}", hint="Sources: hub, index.")
+        raise UsageError(f"No such source: {source!r}", hint="Sources: hub, index.")
     wanted = list(dict.fromkeys(store.find(name).name for name in names))
     pulled: list[Pulled] = []
     errors: list[FetchError] = []

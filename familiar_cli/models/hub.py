@@ -43,7 +43,7 @@ def fetch_file(hub: Hub, file: File, into: Path, report: Callable[[Progress], No
     except (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError, httpx.InvalidURL) as error:
         words = one_line(str(error), 160) or type(error).__name__
         raise FetchError(
-            f"the model hub does not give {path!r} of {hub.repo!r}: {words}"
+            f"the model hub did not deliver {path!r} of {hub.repo!r}: {words}"
         ) from error
     _check_announced(into / file.name, announced, hub)
 
@@ -55,7 +55,7 @@ def _announced(hub: Hub, file: File, etag: str | None, size: int | None) -> File
         FetchError: It says nothing, or the pinned file is another one.
     """
     if not etag or size is None:
-        raise FetchError(f"the model hub tells no checksum of {file.name!r} in {hub.repo!r}")
+        raise FetchError(f"the model hub gives no checksum for {file.name!r} in {hub.repo!r}")
     if file.sha256 and (size != file.size_bytes or (_is_sha256(etag) and etag != file.sha256)):
         raise FetchError(f"the model hub's {file.name!r} in {hub.repo!r} is another file")
     return type(file)(file.name, size, file.sha256 or etag)
@@ -66,7 +66,7 @@ def _check_announced(path: Path, announced: File, hub: Hub) -> None:
     if _is_sha256(announced.sha256):
         downloads.check_sha256(path, announced.sha256, origin)
     elif downloads.git_sha1_of(path) != announced.sha256:
-        raise FetchError(f"{path.name!r} from {origin} is not what the hub announced")
+        raise FetchError(f"{path.name!r} from {origin} does not match what the hub announced")
 
 
 def _is_sha256(checksum: str) -> bool:
@@ -94,7 +94,7 @@ def _download(
             else:
                 break
     if target.stat().st_size != announced.size_bytes:
-        raise FetchError(f"{target.name!r} from {origin} came incomplete")
+        raise FetchError(f"{target.name!r} from {origin} arrived incomplete")
 
 
 def _append(client: httpx.Client, url: str, target: Path, size_bytes: int) -> Iterator[int]:

@@ -99,8 +99,8 @@ def _pip_version() -> tuple[int, ...]:
         version = importlib.metadata.version("pip")
     except importlib.metadata.PackageNotFoundError:
         raise FetchError(
-            "the package index needs pip, which is not installed here "
-            "(`pip install 'familiar-memory[local]'` brings it)"
+            "the package index requires pip, which is not installed "
+            "(`pip install 'familiar-memory[local]'` installs it)"
         ) from None
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 

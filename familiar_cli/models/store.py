@@ -51,7 +51,7 @@ def find(name: str) -> Model:
     if found is None:
         guess = nearest(name.lower(), CATALOG)
         raise NotFoundError(
-            f"There is no model {name!r} in the catalog",
+            f"No such model in the catalog: {name!r}",
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar model ls`.",
         )
     return found
@@ -150,7 +150,7 @@ def remove(name: str, cache_dir: Path) -> Removed:
     except OSError as error:
         raise FamiliarError(
             f"The files of {model.name!r} could not all be deleted: {error.strerror or error}",
-            hint="End the programs that use them, then try again.",
+            hint="Close the programs that use them, then try again.",
         ) from error
     return Removed(model.name, freed)
 

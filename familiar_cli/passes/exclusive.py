@@ -31,8 +31,8 @@ class Waiting:
     """
 
     notice: str = "Waiting for {who}, which is writing memory."
-    refused: str = "Memory is being written by {who}; this pass did not begin"
-    hint: str = "Try again when it has ended; no turn is lost."
+    refused: str = "Memory is being written by {who}; this pass did not start"
+    hint: str = "Try again when it has finished; no turn is lost."
     error: type[FamiliarError] = LockedError
 
 

@@ -155,7 +155,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
     if not _ID.fullmatch(plan_id) or plan_id not in known:
         guess = nearest(plan_id, known)
         raise NotFoundError(
-            f"No plan {plan_id!r} waits for review",
+            f"No such plan: {plan_id!r}",
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
         )
     try:
@@ -163,7 +163,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInputError(
             f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
-            hint=f"Throw it away: `familiar review reject {plan_id}`.",
+            hint=f"Discard it: `familiar review reject {plan_id}`.",
         ) from error
 
 
@@ -284,9 +284,9 @@ def _stage_file(
     text = patch.apply(there.text if there else "", wanted) if same else None
     if text is None:
         raise ConflictError(
-            f"{file.rel_path!r} has changed since plan {plan.id!r} was made, in the same place;"
-            " nothing was changed",
-            hint=f"Compare: `familiar review show {plan.id}`. Take other pieces with --hunk, or "
-            "copy by hand what you want and reject the plan.",
+            f"{file.rel_path!r} has changed since plan {plan.id!r} was made, in the same place; "
+            "nothing was changed",
+            hint=f"Compare: `familiar review show {plan.id}`. Apply other pieces with --hunk, or "
+            "copy what you want by hand and reject the plan.",
         )
     tx.write(file.rel_path, text, expect=there.sha256 if there else MISSING)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 _STAYS: Final = {
-    "summary": "The summary of earlier turns stays",
-    "memory": "Memory stays",
-    "index": "The index stays",
+    "summary": "The summary of earlier turns is unchanged",
+    "memory": "Memory is unchanged",
+    "index": "The index is unchanged",
 }
 
 
@@ -26,9 +26,9 @@ def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = 
     for problem in work.problems:
         out.warn(problem)
     if turns := work.summarised_turns:
-        out.note(f"Summarising {turns} earlier turns; Ctrl-C leaves that for later.")
+        out.note(f"Summarising {turns} earlier turns; Ctrl-C postpones that.")
     if turns := work.written_turns:
-        out.note(f"Writing down what matters of {turns} turns; Ctrl-C leaves that for later.")
+        out.note(f"Writing memory from {turns} turns; Ctrl-C postpones that.")
 
 
 def leave(out: Output, familiar: Familiar, result: TurnResult) -> None:
@@ -48,16 +48,16 @@ def finish(out: Output, familiar: Familiar) -> None:
     try:
         _tell(out, familiar.jobs.drain(limit_s), f"took more than {limit_s:g} s")
     except KeyboardInterrupt:
-        _tell(out, familiar.jobs.cancel(), "was broken off")
+        _tell(out, familiar.jobs.cancel(), "was interrupted")
 
 
 def _tell(out: Output, drained: Drained, why: str) -> None:
     for name, reason in drained.failed:
-        out.warn(f"{_STAYS[_kind(name)]} as it is: {reason}")
+        out.warn(f"{_STAYS[_kind(name)]}: {reason}")
     if any(_kind(name) == "summary" for name in drained.cancelled):
-        out.note(f"The summary {why}; a later turn goes on with it.")
+        out.note(f"The summary {why}; a later turn continues it.")
     if any(_kind(name) == "memory" for name in drained.cancelled):
-        out.note(f"Writing memory {why}; `familiar write-memory` goes on with it.")
+        out.note(f"Writing memory {why}; `familiar write-memory` continues it.")
 
 
 def _kind(job: str) -> str:

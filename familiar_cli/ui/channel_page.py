@@ -42,13 +42,13 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
     """Return what holds in one channel."""
     row = shown.listed
     last = f"{row.turns:,} turns, the last at {local(row.last_at, zone)}"
-    said = last if row.turns else "nothing was said yet"
-    stays = "; what is said there is shown nowhere else" if row.private else ""
+    said = last if row.turns else "no turns yet"
+    stays = "; its turns are not shown in other channels" if row.private else ""
     body = [
         _cells("label", row.label + stays, ""),
         _cells("turns", said, ""),
         _cells("file", shown.path, ""),
-        _cells("prompt", f"{shown.total_tokens} tokens with the model that is set", ""),
+        _cells("prompt", f"{shown.total_tokens} tokens with the configured model", ""),
     ]
     body += [
         _cells(held.key, one_line(written(held.value), _VALUE_CHARS), held.source)

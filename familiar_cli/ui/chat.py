@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 MOST_REMEMBERED = 200  # so many of the latest turns can be called back with the arrow keys
 COMMANDS = {
-    "/context": "what was sent for the last reply",
-    "/offrecord": "from here on keep nothing, until you type it again",
-    "/help": "this list",
-    "/quit": "end, as Ctrl-D does",
+    "/context": "show what was sent for the last reply",
+    "/offrecord": "keep nothing from here on, until you type it again",
+    "/help": "show this list",
+    "/quit": "end the chat, like Ctrl-D",
 }
 _HELP = """\
-Type what you want to say. Ctrl-C breaks a reply off and keeps what came; Ctrl-D ends.
+Type a message. Ctrl-C interrupts a reply and keeps what has arrived; Ctrl-D ends the chat.
 {commands}
-A line that begins with // is said with one slash."""
-_OFF = "Off the record: nothing that is said now is kept, until you type /offrecord."
-_ON = "On the record again. What was said off it is forgotten."
+A line that begins with // is sent with a single slash."""
+_OFF = "Off the record: nothing is kept until you type /offrecord."
+_ON = "Back on the record. What was said off the record is forgotten."
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Chat:
                 return code
         finish(self.out, self.familiar)
         if not self.turns and not self.interactive:
-            self.out.note("Nothing was said: standard input has no lines.")
+            self.out.note("Nothing was sent: standard input is empty.")
         return 0
 
     def _open(self) -> None:
@@ -88,7 +88,7 @@ class Chat:
         self.opening = opening_of(self.familiar, self.said)
         if self.interactive:
             self.familiar.load_embedder(optimised=True)
-            self.out.note("/help lists what else you can type; Ctrl-D ends.")
+            self.out.note("/help lists the commands; Ctrl-D ends the chat.")
         if self.said.off_record:
             self.out.note(_OFF)
         if self.opening and self.interactive and not self.out.as_json:
@@ -108,7 +108,7 @@ class Chat:
         except KeyboardInterrupt:
             if not self.interactive:
                 raise
-            self.out.note("Broken off; nothing was kept of it.")
+            self.out.note("Interrupted; nothing was kept.")
         return 0
 
     def _turn(self, text: str) -> int:
@@ -156,7 +156,7 @@ class Chat:
             self.out.warn(notice)
         if not result.interrupted:
             return 0
-        self.out.note(f"Broken off; {_what_came(result)}.")
+        self.out.note(f"Interrupted; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
 
     def _command(self, line: str) -> None:
@@ -170,7 +170,9 @@ class Chat:
         else:
             guess = nearest(line, COMMANDS)
             hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
-            self.out.note(f"There is no command {line!r}. {hint} To say it, begin with //.")
+            self.out.note(
+                f"No such command: {line!r}. {hint} To send it as a message, begin it with //."
+            )
 
     def _context(self) -> None:
         from familiar_cli.actions.sent import find_trace
@@ -189,8 +191,12 @@ class Chat:
 
 def _what_came(result: TurnResult) -> str:
     if result.turn is None:
-        return "nothing of it is kept"
-    return f"what came is kept as turn {result.reply.id}" if result.reply else "nothing came"
+        return "nothing was kept"
+    return (
+        f"the partial reply is kept as turn {result.reply.id}"
+        if result.reply
+        else "no reply had arrived"
+    )
 
 
 def lines_for(familiar: Familiar, channel_id: str) -> Iterable[str]:

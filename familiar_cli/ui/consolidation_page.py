@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 _MOST_LINES = 10
-_NO_SESSIONS = "there are no sessions yet; `familiar write-memory` makes them of what was said"
+_NO_SESSIONS = "there are no sessions yet; `familiar write-memory` makes them"
 _REASON_CHARS = 160
 
 
@@ -50,7 +50,7 @@ def told_after(report: ConsolidationReport, *, dry_run: bool = False) -> Iterato
     for name, reason in waiting[:_MOST_LINES]:
         yield f"{name} waits: {one_line(reason, _REASON_CHARS)}"
     if len(waiting) > _MOST_LINES:
-        yield f"{len(waiting) - _MOST_LINES} more wait; see --json."
+        yield f"{len(waiting) - _MOST_LINES} more are waiting; see --json."
     for name, refused in report.refused.items():
         yield from _refusals(name, refused)
     for problem in report.problems:
@@ -84,10 +84,10 @@ def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
             size = "" if dry_run and made.after is None else f", {made.tokens:,} tokens"
             return f"{verb} {made.rel_path}{size}\n"
         case "held":
-            return f"{made.rel_path} waits for your yes: familiar review show {made.plan_id}\n"
+            return f"{made.rel_path} awaits review: familiar review show {made.plan_id}\n"
         case "rejected":
             again = f"familiar distill {made.name} --redo"
-            return f"{made.rel_path}: you rejected the plan made from these sources; {again}\n"
+            return f"{made.rel_path}: you rejected the plan from these sources; {again}\n"
         case "unchanged":
             return f"{made.rel_path} is up to date\n"
         case _:
@@ -100,11 +100,11 @@ def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
         below = {"mid": "short", "long": "mid"}.get(made.name)
         what = _NO_SESSIONS
         if below:
-            what = f"{digest_path(below)} is not there yet: `familiar distill {below}`"
-        yield f"Nothing to make it of: {what}."
+            what = f"{digest_path(below)} does not exist yet: `familiar distill {below}`"
+        yield f"No sources: {what}."
     before = read_page(made.before or "")
     if before.record is None and before.body.strip():
-        yield f"{made.rel_path} held text that was not made here. It stays until you delete it."
+        yield f"{made.rel_path} contains text of yours. It is kept until you delete it."
     yield from _refusals(made.name, made.refused)
     if dry_run:
         yield "Nothing was changed (--dry-run)."
@@ -121,7 +121,7 @@ def _state(tier: DigestStatus) -> str:
     if tier.problem:
         return one_line(tier.problem, _REASON_CHARS)
     if tier.plan_id or tier.rejected:
-        return f"{tier.plan_id} waits for your yes" if tier.plan_id else "you rejected its plan"
+        return f"{tier.plan_id} awaits review" if tier.plan_id else "you rejected its plan"
     state = "due" if tier.due else "up to date" if tier.fresh else "older than its sources"
     if not tier.fresh and not tier.made_at and not tier.due:
         state = "not made"

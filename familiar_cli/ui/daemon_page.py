@@ -52,7 +52,9 @@ class Narrator:
     def end(self, data: dict[str, Any], errors: Sequence[FamiliarError]) -> None:
         """Print the answer, and what failed."""
         waiting = data["remaining"]
-        self._out.note(f"{waiting} turns wait." if waiting else "All turns are written down.")
+        self._out.note(
+            f"{waiting} turns are waiting." if waiting else "All turns have been processed."
+        )
         if errors:  # it ended because it was told to, so the exit code is that of success
             self._out.partial(data, errors, lambda: None, exit_code=0)
         self._out.answer(data, lambda: None)

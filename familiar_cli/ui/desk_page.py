@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 _ADD = {
-    "reminders.md": 'No reminder is open: `familiar remind add TEXT --at "tomorrow 9:00"`.',
-    "tasks.md": "No task is open: `familiar task add TEXT`.",
+    "reminders.md": 'No open reminders: `familiar remind add TEXT --at "tomorrow 9:00"`.',
+    "tasks.md": "No open tasks: `familiar task add TEXT`.",
 }
 _BOXES = {"open": " ", "done": "x", "dropped": "-"}
 
@@ -32,7 +32,7 @@ def show_change(out: Output, done: ItemChange) -> None:
     out.answer(done, lambda: exact(done.diff))
     item = done.item
     if not done.changed:
-        out.note(f"Number {item.number} is {item.mark} already; nothing was changed.")
+        out.note(f"Number {item.number} is already {item.mark}; nothing was changed.")
         return
     when = f", {_when(item)}" if item.mark == "open" and item.due else ""
     out.note(f"Number {item.number} is {item.mark}{when}.")
@@ -46,7 +46,7 @@ def show_scratch_change(out: Output, change: ListChange) -> None:
     more = {"changed": change.changed, "diff": change.diff, "dry_run": change.dry_run}
     out.answer(data | more, lambda: exact(change.diff))
     if not change.changed:
-        what = "as it was" if change.before else "empty"
+        what = "unchanged" if change.before else "empty"
         out.note(f"The scratchpad is {what}; nothing was changed.")
     elif change.dry_run:
         out.note("Nothing was changed (--dry-run).")
@@ -72,7 +72,7 @@ def _when(item: ListedItem) -> str:
     if item.due is None:
         return "due" if item.is_due else ""
     if item.at is None:
-        return f"{item.due}: no such time"
+        return f"{item.due}: not a valid time"
     return f"due since {item.due}" if item.is_due else item.due
 
 

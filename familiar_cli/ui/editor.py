@@ -46,7 +46,7 @@ def edited(text: str, name: str) -> Iterator[str]:
     except FamiliarError as error:
         stays = path.exists() and path.read_bytes() != before
         if stays:
-            error.hint = f"What you wrote is in {str(path)!r}. {error.hint or ''}".rstrip()
+            error.hint = f"Your text is saved in {str(path)!r}. {error.hint or ''}".rstrip()
         raise
     finally:
         if not stays:
@@ -64,10 +64,10 @@ def _run(command: list[str], path: Path) -> None:
         why = error.strerror or str(error)
         raise FamiliarError(
             f"The editor {command[0]!r} cannot be started: {why}; nothing was changed",
-            hint="Set VISUAL or EDITOR to a program that is there.",
+            hint="Set VISUAL or EDITOR to an installed program.",
         ) from error
     if ended.returncode:
-        why = f"ended with {ended.returncode}"
+        why = f"exited with status {ended.returncode}"
         raise FamiliarError(f"The editor {command[0]!r} {why}; nothing was changed")
 
 
@@ -85,7 +85,11 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise BadInputError(f"What you wrote is not UTF-8: {error}; nothing was changed") from error
+        raise BadInputError(
+            f"The edited text is not UTF-8: {error}; nothing was changed"
+        ) from error
     except OSError as error:
         why = error.strerror or str(error)
-        raise FamiliarError(f"What you wrote cannot be read: {why}; nothing was changed") from error
+        raise FamiliarError(
+            f"The edited text cannot be read: {why}; nothing was changed"
+        ) from error

@@ -170,4 +170,4 @@ def _plain(value: object) -> object:
         return str(value)
     if isinstance(value, set | frozenset):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{type(value).__name__} cannot be converted to JSON")

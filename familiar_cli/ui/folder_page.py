@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_LINES: Final = 60
 _CHARS: Final = 120
-NOT_READ: Final = "nothing reads it"
+NOT_READ: Final = "not used"
 
 
 def made_page(made: FamiliarReport, *, dry_run: bool, kept: str) -> RenderableType:
@@ -44,7 +44,7 @@ def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
         deed = "Nothing to import from"
     else:
         deed = "Would import" if dry_run else "Imported"
-    return Group(plain(f"{deed} {held or 'no file of a tier'}"), _table(done, NOT_READ))
+    return Group(plain(f"{deed} {held or 'no tier files'}"), _table(done, NOT_READ))
 
 
 def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
@@ -69,7 +69,7 @@ def _rows(done: ImportReport, kept: str) -> Iterator[tuple[str, str, str]]:
     for path in done.removed:
         yield "  removed", "red", path
     for path in done.edited:
-        yield "  yours", "cyan", f"{path} (changed since; it stays so)"
+        yield "  yours", "cyan", f"{path} (edited since; kept)"
     for path in done.unchanged:
         yield "  unchanged", "dim", path
     for name in done.kept_unmapped:

@@ -180,7 +180,7 @@ def _said_by(kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool) -> Tex
 def _flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
     return (
         ("hidden", kept.turn.hidden),
-        ("broke off", kept.turn.partial),
+        ("interrupted", kept.turn.partial),
         ("time estimated", kept.estimated),
         ("voice", kept.turn.modality == "voice"),
     )

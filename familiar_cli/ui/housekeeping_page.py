@@ -38,8 +38,12 @@ def summary_line(done: Tidied) -> str:
     mendable = sum(
         bool(one.finding.repair) and not one.plan_id and not one.rejected for one in done.found
     )
-    more = f" `--propose` makes a plan for {mendable} of them." if mendable else ""
-    new = f" {len(done.proposed)} new plans wait: `familiar review list`." if done.proposed else ""
+    more = f" `--propose` makes plans for {mendable} of them." if mendable else ""
+    new = (
+        f" {len(done.proposed)} new plans await review: `familiar review list`."
+        if done.proposed
+        else ""
+    )
     return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
 
 
@@ -75,6 +79,6 @@ def _finding(one: FindingWithPlan) -> Iterator[RenderableType]:
     if one.plan_id:
         yield plain(f"    plan: familiar review show {one.plan_id}", "green")
     elif one.rejected:
-        yield plain("    you rejected the plan for it; --propose --redo makes it again", "dim")
+        yield plain("    you rejected its plan; --propose --redo makes it again", "dim")
     elif finding.hint:
         yield plain(f"    {one_line(finding.hint, 240)}", "dim")

@@ -91,14 +91,14 @@ def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     if chat.already_there:
         yield "already there", counted(chat.already_there, "turn")
     if chat.hidden:
-        yield "hidden", f"{counted(chat.hidden, 'turn')}: kept, and no model is shown them"
+        yield "hidden", f"{counted(chat.hidden, 'turn')}: kept, but never shown to a model"
     if chat.estimated_times:
         yield (
             "no time",
-            f"{counted(chat.estimated_times, 'turn')}: the time is a guess from their neighbours",
+            f"{counted(chat.estimated_times, 'turn')}: time estimated from neighbouring turns",
         )
     if chat.aside:
-        yield "other branches", f"{chat.aside:,} messages: kept beside the turns"
+        yield "other branches", f"{chat.aside:,} messages: kept separately"
     by_reason: dict[str, list[int]] = {}
     for skip in chat.skipped:
         by_reason.setdefault(skip.reason, []).append(skip.line)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def built_text(built: IndexBuilt) -> str:
     """Return what a build did, in a few lines."""
     done, made = built.refreshed, built.embedded
-    lines = [f"made anew: {done.rebuilt}"] if done.rebuilt else []
+    lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []
     lines.append(
         f"files: {len(done.changed)} read, {len(done.removed)} removed, {done.unchanged} unchanged"
     )
     if made.replaced_model:
-        lines.append(f"vectors of {made.replaced_model} were thrown away")
+        lines.append(f"vectors from {made.replaced_model} were discarded")
     if made.busy:
         lines.append("vectors: another process is making them")
     else:

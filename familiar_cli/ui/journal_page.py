@@ -130,7 +130,7 @@ def _said(turn: Turn) -> str:
 def undone_text(undone: Undone, *, dry_run: bool) -> str:
     """Return what taking a change back did, one line for each file; below them how, if it would."""
     if not undone.changes:
-        return f"nothing to do: {undone.commit.id[:SHORT]} has no effect any more\n"
+        return f"nothing to do: {undone.commit.id[:SHORT]} is no longer in effect\n"
     diff = diff_text(undone.files) if dry_run else ""
     return applied_text(undone.result, dry_run=dry_run) + diff
 
@@ -151,7 +151,7 @@ def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
 def compacted_text(done: Compacted) -> str:
     """Return what packing did."""
     if not done.objects:
-        return "the journal is packed already\n"
+        return "the journal is already packed\n"
     if done.bytes_after is None:
         return f"would pack {done.objects:,} objects, {size_text(done.bytes_before)} on disk\n"
     sizes = f"{size_text(done.bytes_before)} -> {size_text(done.bytes_after)}"

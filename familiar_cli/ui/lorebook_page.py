@@ -41,4 +41,6 @@ def _rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
         yield from ((kind, style, path) for path in paths[:_SHOWN])
         if len(paths) > _SHOWN:
             yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
-    yield from (("  kept", "dim", f"{name} (in no Markdown file)") for name in done.kept_unmapped)
+    yield from (
+        ("  kept", "dim", f"{name} (not in any Markdown file)") for name in done.kept_unmapped
+    )

@@ -30,7 +30,7 @@ def models_page(models: Sequence[ListedModel]) -> RenderableType:
         ]
         for model in models
     ]
-    return columns(rows, ("name", "kind", "size", "licence", "on disk", "what for"), right=(2,))
+    return columns(rows, ("name", "kind", "size", "licence", "on disk", "used for"), right=(2,))
 
 
 def probe_page(slot: str, where: str, probe: Probe) -> RenderableType:
@@ -49,5 +49,5 @@ def _lines(slot: str, where: str, probe: Probe) -> Iterator[tuple[str, str]]:
     yield "first text", f"{probe.first_text_s:.2f} s"
     if probe.tokens_per_s is not None:
         yield "speed", f"{probe.tokens_per_s:.0f} tokens/s"
-    cut = " (cut at the token limit)" if probe.finish_reason == "length" else ""
+    cut = " (cut off at the token limit)" if probe.finish_reason == "length" else ""
     yield "reply", " ".join(probe.reply.split()) + cut

@@ -27,7 +27,7 @@ def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> Renderabl
 
 def shared_line(named: Named) -> str:
     """Return that several people have a name, in words."""
-    return f"{named.name!r} is the name of {', '.join(named.slugs)}"
+    return f"{named.name!r} is shared by {', '.join(named.slugs)}"
 
 
 def _row(person: KnownPerson, zone: tzinfo | None) -> list[RenderableType]:

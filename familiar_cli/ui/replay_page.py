@@ -30,7 +30,7 @@ def replay_page(found: Replayed) -> RenderableType:
     parts: list[RenderableType] = [_what_was_sent(found), plain(""), _facts(found), plain("")]
     if found.then is None:
         why = found.error_then or "its reply is not in the history"
-        parts += [plain(f"There is no old reply: {why}", "yellow"), plain("")]
+        parts += [plain(f"No earlier reply to compare with: {why}", "yellow"), plain("")]
         parts += [plain("--- now", "cyan"), plain(found.now.text)]
         return Group(*parts)
     old, new, told = _marked(harmless(found.then.text), harmless(found.now.text))
@@ -59,13 +59,13 @@ class Beside:
 
 def _what_was_sent(found: Replayed) -> RenderableType:
     if not found.differences:
-        return plain(f"The bytes of turn {found.turn} went to the same server again.", "bold")
-    lines = [plain(f"What turn {found.turn} sent went out again, with a difference:", "bold")]
+        return plain(f"Sent the bytes of turn {found.turn} to the same server again.", "bold")
+    lines = [plain(f"Sent the request of turn {found.turn} again, with changes:", "bold")]
     lines += [plain(f"  {difference}") for difference in found.differences]
     if found.sent_model == found.model_then:
-        lines.append(plain("  Every byte of the request is the same."))
+        lines.append(plain("  Every byte of the request is identical."))
     else:
-        lines.append(plain("  Every other byte of the request is the same."))
+        lines.append(plain("  Every other byte of the request is identical."))
     return Group(*lines)
 
 
@@ -100,10 +100,10 @@ def _told(reply: ReplayedReply | None) -> tuple[str, ...]:
 def _marked(then: str, now: str) -> tuple[Text, Text, str]:
     """Return both texts, the words that only one of them has marked, and how alike they are."""
     if then == now:
-        return Text(then), Text(now), "Word for word the same."
+        return Text(then), Text(now), "The replies are identical."
     old, new = _WORDS.findall(then), _WORDS.findall(now)
     if len(old) * len(new) > _MOST_PAIRS:
-        return Text(then), Text(now), "They differ."
+        return Text(then), Text(now), "The replies differ."
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     alike = matcher.ratio()
     told = f"{100 * alike:.0f} % alike."

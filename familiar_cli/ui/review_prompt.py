@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from familiar_cli.review.pending import ReviewPlan
 
 _KEYS: Final = {
-    "y": "take this piece",
+    "y": "apply this piece",
     "n": "reject it",
-    "l": "later: it goes on waiting (Enter alone means this)",
-    "a": "take it and all after it",
+    "l": "leave it for later (the default)",
+    "a": "apply it and all after it",
     "r": "reject it and all after it",
-    "q": "stop; what you said so far is done, the rest goes on waiting (also Ctrl-D)",
-    "?": "this list; Ctrl-C leaves and changes nothing",
+    "q": "stop; apply your choices so far and leave the rest for later (also Ctrl-D)",
+    "?": "show this list; Ctrl-C quits and changes nothing",
 }
 _WORDS: Final = {"": "l", "yes": "y", "no": "n"}
 _STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
@@ -58,7 +58,7 @@ def ask_pieces(plan: ReviewPlan) -> tuple[set[int], set[int]]:
 def _answer() -> str:
     """Return one of the keys, asking until there is one."""
     while True:
-        _tell(f"Take it? [{','.join(_KEYS)}] ")
+        _tell(f"Apply it? [{','.join(_KEYS)}] ")
         line = sys.stdin.readline()
         if not line:  # Ctrl-D
             _tell("\n")

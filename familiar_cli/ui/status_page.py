@@ -69,7 +69,7 @@ def _reminders(desk: DeskStatus) -> str:
     if desk.problem:
         return desk.problem
     if not desk.due:
-        return f"{desk.reminders} open, none of them due"
+        return f"{desk.reminders} open, none due"
     more = f" and {len(desk.due) - MOST_DUE} more" if len(desk.due) > MOST_DUE else ""
     return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
 
@@ -98,17 +98,17 @@ def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:
     if summary.behind:
         parts.append(f"{summary.behind} turns behind")
     if summary.cut:
-        parts.append("it was too long and lost its end")
+        parts.append("it was too long and was cut off")
     if summary.failed:
         parts.append(f"failed at {local(summary.failed_at, zone)}: {summary.failed}")
     if summary.private:
-        parts.append(f"{summary.private} of private channels beside it")
+        parts.append(f"{summary.private} of private channels in addition")
     return "; ".join(parts)
 
 
 def _memory(status: FamiliarStatus) -> str:
     if not status.memory_files:
-        return "no file yet: `familiar memory write notes.md TEXT`"
+        return "no files yet: `familiar memory write notes.md TEXT`"
     skipped = f", {status.skipped} skipped: `familiar doctor`" if status.skipped else ""
     return f"{status.memory_files} file{'s' if status.memory_files > 1 else ''}{skipped}"
 
@@ -116,8 +116,8 @@ def _memory(status: FamiliarStatus) -> str:
 def _turns(status: FamiliarStatus, zone: tzinfo | None) -> str:
     last = status.last_turn
     if last is None:
-        return 'nothing was said yet: `familiar ask "Hello"`'
-    broken = ", broken off" if last.partial else ""
+        return 'no turns yet: `familiar ask "Hello"`'
+    broken = ", interrupted" if last.partial else ""
     who = last.author or status.name or status.familiar
     at = local(last.at, zone)
     return f"{status.turns:,}, the last by {who} in {last.channel} at {at}{broken}"

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _VERDICTS = {
     "kept": "is in {prompt}.",
-    "cut": "is in {prompt}, but not all of it.",
-    "out": "was offered, but is not in {prompt}.",
-    "absent": "is not in {prompt}; nothing of it was offered.",
+    "cut": "is only partly in {prompt}.",
+    "out": "was offered, but left out of {prompt}.",
+    "absent": "is not in {prompt}; no part of it was offered.",
 }
 _MOST_RIVALS = 12
 
@@ -36,7 +36,7 @@ def why_page(found: Why) -> RenderableType:
     parts += [plain(f"  {reason}") for reason in found.reasons]
     parts += [plain(f"  {found.since}", "yellow")] if found.since else []
     if found.contributions:
-        parts += [plain(""), plain("Offered of it", "bold"), _pieces(found.contributions)]
+        parts += [plain(""), plain("Offered pieces", "bold"), _pieces(found.contributions)]
         parts += [plain(""), plain("Paid from", "bold"), _layers(found)]
     if found.rivals:
         parts += [plain(""), plain("Served before it", "bold"), _rivals(found.rivals)]

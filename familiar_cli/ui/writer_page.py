@@ -31,7 +31,7 @@ def progress(out: Output) -> Iterator[Callable[[WriterReport], None]]:
 
     with console(sys.stderr).status(plain("writing memory …")) as status:
         yield lambda report: status.update(
-            plain(f"writing memory: {report.turns_covered:,} turns are done …")
+            plain(f"writing memory: {report.turns_covered:,} turns done …")
         )
 
 
@@ -47,14 +47,14 @@ def told_after(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     told = [*report.notices, *map(_refusal, report.refused[:_MOST_REFUSALS])]
     more = len(report.refused) - _MOST_REFUSALS
     if more > 0:
-        told.append(f"{more} more refusals stand in the record of run {report.run}.")
+        told.append(f"{more} more refusals are in the record of run {report.run}.")
     told.append(_covered(report, dry_run=dry_run))
     if report.spent.calls:
         told.append(_cost(report.spent, report.turns_covered))
     if report.held:
-        told.append(f"Held for your yes: {', '.join(report.held)}.")
+        told.append(f"Held for review: {', '.join(report.held)}.")
     if report.pending:
-        told.append(f"A plan waits: `familiar review show {report.pending}`.")
+        told.append(f"A plan awaits review: `familiar review show {report.pending}`.")
     if dry_run:
         told.append("Nothing was changed (--dry-run).")
     return told
@@ -63,7 +63,7 @@ def told_after(report: WriterReport, *, dry_run: bool = False) -> list[str]:
 def estimate_text(told: dict[str, Any]) -> str:
     """Return what a pass would ask."""
     if not told["turns"]:
-        return "No turn waits to be written down.\n"
+        return "No turns are waiting.\n"
     return (
         f"{counted(told['turns'], 'turn')} in {counted(told['batches'], 'question')}: about "
         f"{told['estimated_tokens']:,} tokens to read ({told['estimated_tokens_per_turn']} a turn) "
@@ -89,7 +89,7 @@ def rests_on(plan: ReviewPlan) -> str:
 def why(plan: ReviewPlan) -> str:
     """Return why a plan waits."""
     if plan.why == "held":
-        return "a rule wants your yes"
+        return "a rule requires your review"
     asked = any(plan.turns) or plan.rests_on
     return "made with --review" if asked else f"proposed by {plan.source}"
 
@@ -106,9 +106,9 @@ def plan_text(plan: ReviewPlan) -> str:
 def _covered(report: WriterReport, *, dry_run: bool) -> str:
     if not report.turns_covered:
         waiting = counted(report.remaining, "turn") if report.remaining else "No turn"
-        return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be written down."
+        return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be processed."
     verb = "would be done" if dry_run else "done"
-    nothing = "; nothing in them is worth remembering" if not report.files else ""
+    nothing = "; nothing in them worth remembering" if not report.files else ""
     left = f"; {counted(report.remaining, 'turn')} left" if report.remaining and not dry_run else ""
     return f"{counted(report.turns_covered, 'turn')} {verb}{nothing}{left}."
 

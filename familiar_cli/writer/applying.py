@@ -99,7 +99,7 @@ class Applying:
         if operation.rel_path not in self._stale:
             return True
         if operation.rel_path in self.grounds.shown:
-            return self._refuse(operation, "changed", "somebody changed it meanwhile")
+            return self._refuse(operation, "changed", "the file was changed meanwhile")
         return self._refuse(operation, "not_shown", "the model had not seen the file")
 
     def _new(self, operation: Operation) -> str:

@@ -138,7 +138,9 @@ class MemoryWriter:
         """
         self._begin(mode)
         if mode != "dry_run" and reconcile(self._store, self._history):
-            self.report.notices.append("A pass had been cut short right after it wrote; noted.")
+            self.report.notices.append(
+                "An earlier pass was interrupted right after writing; this was recorded."
+            )
         try:
             turns = self._turns(since, again=again)
             await self._go(turns, most_steps, on_step)
@@ -189,7 +191,7 @@ class MemoryWriter:
             try:
                 report.notices += self._aliases.publish()
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
-                report.notices.append(f"The index of names was not renewed: {error}")
+                report.notices.append(f"The name index was not updated: {error}")
         self._aliases.close()
         report.remaining = self._history.unsummarised_count()
         if self._mode != "apply":
@@ -208,7 +210,7 @@ class MemoryWriter:
             reply_tokens=set_to.reply_tokens,
             temperature=set_to.temperature,
             structured=set_to.structured,
-            unchanged="nothing was written, and the turns wait",
+            unchanged="nothing was written, and the turns are kept for the next run",
         )
 
     async def _go(

@@ -53,7 +53,7 @@ def parse_reply(completion: Completion) -> Parsed:
     operations = tuple(value for value in read if isinstance(value, Operation))
     malformed = tuple(value for value in read if isinstance(value, Refusal))
     if malformed and not operations:
-        raise UnusableReplyError(f"none of its operations makes sense: {malformed[0].reason}")
+        raise UnusableReplyError(f"none of its operations is valid: {malformed[0].reason}")
     return Parsed(operations, malformed)
 
 
@@ -67,8 +67,8 @@ def _operations_in(text: str) -> list[Any]:
             return value
         broken = broken or value is None
     if not broken and "{" not in text:
-        raise UnusableReplyError("it holds no JSON")
-    raise UnusableReplyError('it holds no whole JSON object with the key "operations"')
+        raise UnusableReplyError("it contains no JSON")
+    raise UnusableReplyError('it contains no complete JSON object with the key "operations"')
 
 
 def _looks_like_one(value: object) -> bool:
@@ -77,18 +77,18 @@ def _looks_like_one(value: object) -> bool:
 
 def _operation(value: object) -> Operation | Refusal:
     if not isinstance(value, dict):
-        return _malformed("", "it is no object", value)
+        return _malformed("", "it is not an object", value)
     rel_path = value.get("file", value.get("rel_path"))
     if not isinstance(rel_path, str) or not rel_path.strip():
         return _malformed("", "it names no file", value)
     rel_path = rel_path.strip()
     op = _op(value.get("op"))
     if op is None:
-        return _malformed(rel_path, f"there is no operation {value.get('op')!r:.40}", value)
+        return _malformed(rel_path, f"no such operation: {value.get('op')!r:.40}", value)
     shared = _turns(value.get("turns"))
     lines = _lines(value, shared)
     if lines is None:
-        return _malformed(rel_path, "its lines are no texts", value)
+        return _malformed(rel_path, "its lines are not text", value)
     return Operation(
         op=op,
         rel_path=rel_path if len(rel_path) <= _PATH_CHARS else one_line(rel_path, _PATH_CHARS),

@@ -104,8 +104,8 @@ class Questions:
         if self._room < _LEAST_ROOM_TOKENS or set_to.reply_tokens < _LEAST_REPLY_TOKENS:
             raise ConfigError(
                 f"{self.model.name!r} reads {self.model.context_tokens} tokens and writes "
-                f"{set_to.reply_tokens}: too few to write memory with",
-                hint="Raise its context_tokens, or give this work to another model: `familiar "
+                f"{set_to.reply_tokens}: too few to write memory",
+                hint="Raise its context_tokens, or use another model: `familiar "
                 "config set llm.slots.memory_writer.model NAME`.",
             )
         tokens = min(set_to.batch_tokens, int(self._room * _TRANSCRIPT_SHARE))

@@ -82,13 +82,13 @@ def _named(operation: Operation, grounds: Grounds) -> Operation:
     if directory == TOPICS_DIR:
         stem = slugify(rest.removesuffix(".md"))
         if not _PLAIN.fullmatch(rest) or not stem:
-            raise _RefusedError("path", "that is no name of a topic")
+            raise _RefusedError("path", "that is not a valid topic name")
         _no_private(grounds)
         return replace(operation, rel_path=f"{TOPICS_DIR}/{stem}.md")
     if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
-        raise _RefusedError("path", "that is no file of a person or a session")
+        raise _RefusedError("path", "that is not the file of a person or a session")
     if rel_path.startswith(f"{PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
-        raise _RefusedError("unknown_person", "nobody with that id took part in these turns")
+        raise _RefusedError("unknown_person", "no person with that id took part in these turns")
     if rel_path.startswith(f"{SESSIONS_DIR}/"):
         _no_private(grounds)
         if rel_path not in grounds.sessions:
@@ -104,7 +104,7 @@ def _no_private(grounds: Grounds) -> None:
 def _placed(operation: Operation, grounds: Grounds) -> Operation:
     """Return the operation as it would be made: which section, and whether it may rewrite."""
     if not any(line.text.strip() for line in operation.lines):
-        raise _RefusedError("blank", "there is nothing in it")
+        raise _RefusedError("blank", "it is empty")
     if len(operation.lines) > MOST_LINES:
         raise _RefusedError("size", f"it has more than {MOST_LINES} lines")
     if grounds.batch.private is not None:
@@ -194,7 +194,7 @@ def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
 def _not_blank(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del operation, grounds
     if not normal(line.text):
-        raise _RefusedError("blank", "there is nothing in it")
+        raise _RefusedError("blank", "it is empty")
 
 
 def _not_too_long(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
@@ -214,12 +214,12 @@ def _in_their_language(line: ProposedLine, operation: Operation, grounds: Ground
 def _not_the_prompt(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del operation
     if _TAG.search(line.text) or grounds.instructions.has(line.text):
-        raise _RefusedError("instructions", "it repeats what the prompt says, which nobody said")
+        raise _RefusedError("instructions", "it repeats the prompt, not the conversation")
 
 
 def _not_recalled(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     if operation.op not in REWRITES and grounds.recalled(operation.rel_path).has(line.text):
-        raise _RefusedError("recalled", "it repeats what memory says elsewhere")
+        raise _RefusedError("recalled", "it repeats what is elsewhere in memory")
 
 
 def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
@@ -234,7 +234,7 @@ def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grou
     }
     words = {w for w in normal(line.text).split() if not w.isdigit() and w not in names}
     if not words:
-        raise _RefusedError("blank", "there is nothing in it but names and numbers")
+        raise _RefusedError("blank", "it contains only names and numbers")
     long = [word for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()]
     if not any(word[:_STEM_CHARS] in grounds.said for word in long):
         raise _RefusedError("unsupported", "none of its words was said in these turns")
@@ -255,7 +255,7 @@ def _not_there_already(
 ) -> None:
     said = normal(line.text)
     if said in grounds.lines_of(operation.rel_path) or said in {normal(k.text) for k in before}:
-        raise _RefusedError("duplicate", "the file says so already")
+        raise _RefusedError("duplicate", "the file already says so")
 
 
 def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
@@ -271,7 +271,7 @@ def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> P
     if subject and not speakers:
         raise _RefusedError("claim", "no person said so in these turns, only the familiar")
     if subject and operation.op == "set_summary" and subject not in speakers:
-        raise _RefusedError("claim", "who somebody is rests on their own words")
+        raise _RefusedError("claim", "who somebody is must rest on their own words")
     text = _as_play(line.text) if operation.kind == "play" else line.text
     if operation.op in {*REWRITES, "create"} or any(_names(text, p.names) for p in speakers):
         return replace(line, text=text)
@@ -305,10 +305,10 @@ def _alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> Propos
     try:
         name = checked(line.text)
     except UsageError as error:
-        raise _RefusedError("form", "it can be no name") from error
+        raise _RefusedError("form", "it cannot be a name") from error
     key = key_of(name)
     if key in {key_of(known) for known in person.names}:
-        raise _RefusedError("duplicate", "the file says so already")
+        raise _RefusedError("duplicate", "the file already says so")
     others = [p.slug for p in grounds.roster.people if p != person and _goes_by(p.names, key)]
     others += [slug for slug in grounds.others(name) if slug != person.slug]
     if others or key == key_of(grounds.name):

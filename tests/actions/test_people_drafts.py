@@ -104,7 +104,7 @@ def test_a_split_takes_back_what_only_the_other_said(two):
 
 
 def test_merging_twice_or_with_oneself_is_refused(two):
-    with pytest.raises(UsageError, match="one person already"):
+    with pytest.raises(UsageError, match="already one person"):
         people.merged(two.store, "discord-42", "discord-42")
     merge(two)
     with pytest.raises(UsageError, match="merged into 'discord-42' already"):
@@ -114,7 +114,7 @@ def test_merging_twice_or_with_oneself_is_refused(two):
 
 
 def test_nobody_can_be_split_who_was_not_merged(two):
-    with pytest.raises(UsageError, match="a file of their own"):
+    with pytest.raises(UsageError, match="a separate file"):
         people.split(two.store, "discord-7", said_by(two))
     with pytest.raises(NotFoundError):
         people.merged(two.store, "discord-42", "discord-99")

@@ -103,7 +103,7 @@ def test_a_greeting_that_does_not_exist_exits_2_and_keeps_nothing(paths, serve) 
     result = run("Hello", "--greeting", "3")
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "There is no greeting 3; the character has 2" in result.stderr
+    assert "No such greeting: 3; the character has 2" in result.stderr
     assert said(paths) == []
 
 
@@ -180,7 +180,7 @@ def test_empty_text_exits_2(paths, text) -> None:
     result = run(text)
 
     assert result.exit_code == 2
-    assert "There is nothing to say" in result.stderr
+    assert "The message is empty" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_failing_model_exits_6_and_the_question_stays(paths, serve) -> None:
     result = run("Hello")
 
     assert (result.exit_code, result.stdout) == (6, "")
-    assert "what you said is kept as turn 2" in result.stderr
+    assert "your message is kept as turn 2" in result.stderr
     assert said(paths)[-1] == ("user", "Hello")
     assert latest(paths.traces).error
 
@@ -404,7 +404,7 @@ def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, serve) -> None:
     _, stderr = process.communicate(timeout=20)
 
     assert process.returncode == 130
-    assert "what came of the reply is turn 3" in stderr
+    assert "the partial reply is turn 3" in stderr
     assert (turns(paths)[-1].content, turns(paths)[-1].partial) == ("Once upon a time ", True)
     assert latest(paths.traces).error == "interrupted"
 

@@ -77,7 +77,7 @@ def test_a_filter_is_asked_and_stands_in_the_record(root) -> None:
     assert call["elapsed_ms"] > 0
     assert any(HERON in piece["cause"] for piece in rag(found) if piece["kept"])
     assert "content_filter" in run("context", "--last").stdout
-    assert "the filter read it" in data("context", "--why", HERON)["reasons"][0]
+    assert "replaced by the filter's answer" in data("context", "--why", HERON)["reasons"][0]
 
 
 def test_a_filter_that_fails_is_named_and_filters_nothing(root) -> None:
@@ -112,6 +112,6 @@ def test_no_model_is_no_warning(root) -> None:
     with ChatServer(["Yes."]) as server:
         configure(root, server)
         result = run("ask", ASKED)
-    assert "words alone" not in result.stderr
+    assert "words only" not in result.stderr
     told = [piece["reason"] for piece in rag(data("context")) if not piece["kept"]]
-    assert sum("words alone" in reason for reason in told) == 1
+    assert sum("words only" in reason for reason in told) == 1

@@ -110,7 +110,7 @@ def test_a_missing_file_is_not_found(tmp_path, verb) -> None:
 def test_check_is_content_with_a_good_card(tmp_path) -> None:
     (tmp_path / "x.json").write_bytes(as_json(v3()))
     result = run("card", "check", tmp_path / "x.json")
-    assert (result.exit_code, result.stdout) == (0, "Ilse: nothing is wrong or unusual\n")
+    assert (result.exit_code, result.stdout) == (0, "Ilse: no problems found\n")
 
 
 def test_check_lists_findings_and_ends_with_7(tmp_path) -> None:
@@ -119,7 +119,7 @@ def test_check_lists_findings_and_ends_with_7(tmp_path) -> None:
     assert result.exit_code == 7
     assert result.stdout.splitlines() == [
         "warning  format     'tags' is a text; it is read as a list",
-        "warning  first_mes  empty: the character will not begin the talk",
+        "warning  first_mes  empty: the character will not open the conversation",
     ]
 
 

@@ -71,7 +71,7 @@ def test_a_channel_nobody_knows_has_the_defaults(root) -> None:
     result = run("channel", "show", "nowhere")
 
     assert result.exit_code == 0
-    assert "nothing was said yet" in result.stdout
+    assert "no turns yet" in result.stdout
     assert not (root / "channels").exists()
 
 
@@ -118,12 +118,12 @@ def test_listening_ends(root) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (["mood", "x"], 3, "There is no setting 'mood'; did you mean 'mode'?"),
+        (["mood", "x"], 3, "No such setting: 'mood'; did you mean 'mode'?"),
         (["--mode", "loud"], 3, "must be one of auto, full_rp"),
         (["name"], 2, "No value given for 'name'"),
         (["kind=dm"], 2, "Run `familiar channel set 4711 kind dm`."),
         ([], 2, "Nothing to change"),
-        (["--unset", "name", "--name", "x"], 2, "--unset stands alone"),
+        (["--unset", "name", "--name", "x"], 2, "--unset cannot be combined with other changes"),
     ],
 )
 def test_what_cannot_be_set_says_why(root, argv, code, says) -> None:

@@ -92,7 +92,7 @@ def test_help_and_unknown_commands_are_answered_on_stderr_and_not_said(root, ser
     result = run("chat", stdin="/help\n/contxt\n/\n")
     assert result.stdout == ""
     assert "/quit" in result.stderr
-    assert "There is no command '/contxt'. Did you mean /context?" in result.stderr
+    assert "No such command: '/contxt'. Did you mean /context?" in result.stderr
     assert server.requests == []
 
 
@@ -113,7 +113,7 @@ def test_no_lines_say_why_nothing_happened(root, serve) -> None:
     serve("One.")
     result = run("chat", stdin="")
     assert (result.stdout, result.exit_code) == ("", 0)
-    assert "standard input has no lines" in result.stderr
+    assert "standard input is empty" in result.stderr
     assert not (root / "history.db").exists()
 
 
@@ -228,7 +228,7 @@ def test_ctrl_c_breaks_a_reply_off_keeps_what_came_and_goes_on(root, serve) -> N
         terminal.type("hello\r")
         terminal.see("Once upon a time")
         os.killpg(terminal.process.pid, signal.SIGINT)
-        terminal.see("Broken off; what came is kept as turn 3.")
+        terminal.see("Broken off; the partial reply is kept as turn 3.")
         terminal.see(READY)
         terminal.type("again\r")
         terminal.see("Two.")

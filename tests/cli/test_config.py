@@ -17,7 +17,7 @@ def test_show_lists_every_setting_with_where_it_comes_from(monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_LLM_MODEL", "other")
     lines = {line.split()[0]: line for line in run("config", "show").stdout.splitlines()}
     assert lines["home"].split() == ["home", str(home()), "FAMILIAR_HOME"]
-    assert lines["familiar"].split(maxsplit=2) == ["familiar", "ada", "the only one there"]
+    assert lines["familiar"].split(maxsplit=2) == ["familiar", "ada", "the only familiar"]
     assert lines["llm.preset"].split(maxsplit=2)[1:] == ["ollama", "file, default local"]
     assert lines["llm.model"].split(maxsplit=2)[1:] == ["other", 'FAMILIAR_LLM_MODEL, default ""']
     assert lines["llm.retries"].split(maxsplit=2)[1:] == ["2", "default"]
@@ -25,7 +25,7 @@ def test_show_lists_every_setting_with_where_it_comes_from(monkeypatch) -> None:
 
 def test_show_one_tells_what_it_may_be_and_what_it_means() -> None:
     page = run("config", "show", "llm.preset").stdout
-    for word in ("local", "default", "one of local, openrouter", "Which kind of server answers"):
+    for word in ("local", "default", "one of local, openrouter", "Kind of server to use"):
         assert word in page
 
 
@@ -51,7 +51,10 @@ def test_set_changes_the_file_and_shows_how(root) -> None:
 
 def test_set_what_stands_so_already_says_so() -> None:
     run("config", "set", "name", "b")
-    assert run("config", "set", "name", "b").stdout == "name stands so already; nothing changed\n"
+    assert (
+        run("config", "set", "name", "b").stdout
+        == "name already has this value; nothing was changed\n"
+    )
 
 
 def test_a_dry_run_shows_the_change_and_makes_none(root) -> None:
@@ -81,7 +84,7 @@ def test_path_is_told_also_before_there_is_a_file(root) -> None:
     ("argv", "code", "words"),
     [
         (("get", "llm.presett"), 3, "did you mean 'llm.preset'?"),
-        (("show", "qqqq"), 3, "There is no setting 'qqqq'"),
+        (("show", "qqqq"), 3, "No such setting: 'qqqq'"),
         (("set", "llm.retries", "two"), 3, "must be a whole number, at least 0, not 'two'"),
         (("set", "llm.preset", "olama"), 3, "must be one of local, openrouter"),
         (("unset", "llm.preset"), 4, "does not set 'llm.preset'"),

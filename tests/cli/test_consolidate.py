@@ -210,7 +210,7 @@ def test_turns_that_are_not_written_down_hold_their_week_back(week, serve) -> No
         store.append("cli", "user", "Hi", author=Author("cli", "anna"), at=at)
     result = run("consolidate")
     assert result.exit_code == 0
-    assert "2024-W15 waits: turns of 2024-04-10 are not written down yet" in result.stderr
+    assert "2024-W15 waits: turns of 2024-04-10 are not processed yet" in result.stderr
 
 
 def test_the_digests_are_made_one_from_the_other(week, serve) -> None:
@@ -252,7 +252,7 @@ def test_a_digest_without_a_model_is_an_error_that_says_what_to_do(week) -> None
 
 def test_nothing_to_distill_says_what_is_missing() -> None:
     assert "there are no sessions yet" in run("distill", "short").stderr
-    assert "digest/short.md is not there yet" in run("distill", "mid").stderr
+    assert "digest/short.md does not exist yet" in run("distill", "mid").stderr
 
 
 def test_a_program_of_the_persons_own_is_told_of_a_digest(week, serve, tmp_path) -> None:

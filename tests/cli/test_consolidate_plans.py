@@ -91,7 +91,7 @@ def test_a_rejected_plan_is_not_proposed_again_from_the_same_sources(week, says)
     done = run("consolidate", "weekly")
     assert (done.exit_code, done.stdout, len(server.requests)) == (0, "", 1)
     again = "`familiar consolidate --period 2024-W15 --redo` asks again"
-    assert f"2024-W15 waits: you rejected the plan made from these sources; {again}" in done.stderr
+    assert f"2024-W15 waits: you rejected the plan from these sources; {again}" in done.stderr
     run("daemon", "--once")
     assert not (week / "memory" / WEEKLY).exists()
     named = run("consolidate", "--period", "2024-W15")
@@ -202,7 +202,7 @@ def test_a_rejected_digest_is_not_proposed_again_until_redo_or_news(week, says) 
     run("review", "reject")
     done = run("distill", "mid")
     assert (done.exit_code, len(server.requests)) == (0, 1)
-    assert "you rejected the plan made from these sources" in done.stdout
+    assert "you rejected the plan from these sources" in done.stdout
     [status] = [t for t in data("distill", "status")["tiers"] if t["name"] == "mid"]
     assert (status["due"], status["rejected"]) == (False, True)
     assert "you rejected its plan" in run("distill", "status").stdout

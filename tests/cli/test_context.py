@@ -124,14 +124,14 @@ def test_a_turn_without_a_trace_says_so(turns) -> None:
 def test_a_turn_that_is_older_than_what_is_kept_says_so(turns) -> None:
     write_trace(turns / "traces", trace(2))
     result = run("context", "1")
-    assert "not kept any more: context.keep_traces = 1000" in result.stderr
+    assert "no longer kept: context.keep_traces = 1000" in result.stderr
     assert "`familiar context 2`" in result.stderr
 
 
 def test_a_turn_that_never_was_is_not_found(root) -> None:
     result = run("context", "3")
     assert result.exit_code == 4
-    assert "There is no turn 3" in result.stderr
+    assert "No such turn: 3" in result.stderr
     assert "from turn 7 to 9" in result.stderr
 
 

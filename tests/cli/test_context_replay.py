@@ -54,7 +54,7 @@ def files(root) -> dict[str, bytes]:
 def test_the_very_same_bytes_go_out_and_both_replies_are_shown(root, asked) -> None:
     page = run("context", "--replay").stdout
     assert asked.requests[1].body == asked.requests[0].body
-    assert page.startswith("The bytes of turn 1 went to the same server again.\n")
+    assert page.startswith("Sent the bytes of turn 1 to the same server again.\n")
     assert "--- then\nThe old words.\n\n--- now\nThe new words.\n" in page
     assert "cost" in page
     assert "0.002" in page
@@ -80,7 +80,7 @@ def test_with_another_model_only_the_model_differs(root, asked) -> None:
     assert second == {**first, "model": "m-2"}
     old = asked.requests[0].body
     assert asked.requests[1].body == old.replace(b'"model":"m-1"', b'"model":"m-2"')
-    assert "  model: 'm-1' became 'm-2'\n  Every other byte of the request is the same.\n" in (
+    assert "  model: 'm-1' became 'm-2'\n  Every other byte of the request is identical.\n" in (
         result.stdout
     )
 
@@ -104,7 +104,7 @@ def test_another_server_of_today_is_named_and_the_bytes_stay(root, asked, serve)
     page = run("context", "--replay").stdout
     assert other.last.body == asked.requests[0].body
     assert f"server: {asked.base_url}/chat/completions became {other.base_url}" in page
-    assert "Every byte of the request is the same." in page
+    assert "Every byte of the request is identical." in page
 
 
 def test_the_main_slot_named_means_todays_model(root, asked) -> None:
@@ -117,7 +117,7 @@ def test_the_main_slot_named_means_todays_model(root, asked) -> None:
 
 @pytest.mark.parametrize(
     ("step", "words"),
-    [(Fail(500), "500"), (Say(""), "without a word"), (Fail(404, "no such model"), "model")],
+    [(Fail(500), "500"), (Say(""), "empty reply"), (Fail(404, "no such model"), "model")],
 )
 def test_a_failure_exits_6_and_keeps_nothing(root, serve, step, words) -> None:
     server = serve("One.", step)
@@ -140,7 +140,7 @@ def test_a_turn_without_a_reply_has_nothing_to_compare_with(root, serve) -> None
     path.write_text(f'{config}"{serve("At last.").base_url}"\n', "utf-8")
 
     page = run("context", "1", "--replay").stdout
-    assert "There is no old reply: " in page
+    assert "No earlier reply to compare with: " in page
     assert page.endswith("--- now\nAt last.\n")
     assert data("context", "1", "--replay")["then"] is None
 
@@ -182,8 +182,8 @@ def test_words_that_differ_are_marked() -> None:
 
 
 def test_equal_replies_are_called_equal_and_long_ones_take_no_time() -> None:
-    assert "Word for word the same." in shown("same", "same", 80)
-    assert "They differ." in shown("a b " * 9999, "b a " * 9999, 80)
+    assert "The replies are identical." in shown("same", "same", 80)
+    assert "The replies differ." in shown("a b " * 9999, "b a " * 9999, 80)
     assert "67 % alike." in shown("a b", "a c", 80)
 
 

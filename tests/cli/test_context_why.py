@@ -84,7 +84,7 @@ def test_a_file_that_found_no_room_in_the_whole_prompt_names_rivals_of_all_layer
     found = data("context", "7", "--why", "lore/a.md")
     assert found["verdict"] == "out"
     assert [one["source"] for one in found["rivals"]] == ["utterance", "character.description"]
-    assert found["since"] == "The file is not there any more."
+    assert found["since"] == "The file no longer exists."
 
 
 def lost(offered, kept=0):
@@ -133,7 +133,7 @@ def test_a_file_that_was_changed_since_says_so(root) -> None:
     offered = piece("character.description", rel_path="self/description.md", sha256="0" * 64)
     write_trace(root / "traces", made(contributions=(offered,)))
     why = data("context", "7", "--why", "self/description.md")
-    assert why["since"] == "The file was changed since."
+    assert why["since"] == "The file has changed since."
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_file_that_was_changed_since_says_so(root) -> None:
         ("self/first_mes.md", "character: it is the greeting: it opens a channel"),
         ("turn:9", "history: it was said in channel 'harbour', not in 'cli'."),
         ("turn:8", "It is the reply to this prompt."),
-        ("extra/pic.bin", "No part of the program looks at it."),
+        ("extra/pic.bin", "No provider reads it."),
     ],
 )
 def test_what_was_never_offered_has_a_reason(root, asked, reason) -> None:
@@ -175,7 +175,7 @@ def test_a_provider_that_was_late_takes_the_blame(root) -> None:
 def test_a_part_that_took_no_part_says_so(root) -> None:
     write_trace(root / "traces", made(contributions=(), providers=()))
     (reason,) = data("context", "7", "--why", "self/personality.md")["reasons"]
-    assert reason == "character: it took no part in this prompt."
+    assert reason == "character: it was not used for this prompt."
 
 
 def test_a_failed_part_that_is_not_there_any_more_is_named(root) -> None:
@@ -190,7 +190,7 @@ def test_a_file_written_after_the_prompt_was_made_says_so(root) -> None:
     put(root, "self/personality.md", "# T\n\nDry.", at=2_000_000_000)
     found = data("context", "7", "--why", "self/personality.md")
     assert found["reasons"] == [
-        "character: it would offer it now, and did not then; something changed in between."
+        "character: it would offer it now, but did not then; something has changed since."
     ]
     assert found["since"].startswith("The file was written at 2033-05-18T03:33:20.000Z, after")
 
@@ -218,7 +218,7 @@ def test_the_greeting_that_was_offered_before_it_had_a_number_is_a_turn_too(root
         ("self/descripton.md", 4, "Did you mean 'self/description.md'?"),
         ("turn:99", 4, "The newest is turn 9."),
         ("../secret", 5, "leads out of the memory"),
-        ("", 2, "--why needs a memory file or a turn"),
+        ("", 2, "--why requires a memory file or a turn"),
     ],
 )
 def test_what_is_not_there_is_an_error_that_helps(root, asked, code, words) -> None:

@@ -89,7 +89,7 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, numbe
         _, told = process.communicate(timeout=_PATIENCE_S)
 
     assert (process.returncode, len(server.requests)) == (0, 2)
-    assert "All turns are written down." in told
+    assert "All turns have been processed." in told
     assert "Traceback" not in told
 
 
@@ -101,7 +101,11 @@ def test_a_pass_under_way_is_broken_off_and_made_up_for_later(monkeypatch):
         process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=_PATIENCE_S)
 
-    assert (process.returncode, "2 turns wait." in told, "Traceback" in told) == (0, True, False)
+    assert (process.returncode, "2 turns are waiting." in told, "Traceback" in told) == (
+        0,
+        True,
+        False,
+    )
     with ChatServer([NOTHING]) as again:
         point_at(again, monkeypatch)
         assert data("daemon", "--once")["remaining"] == 0

@@ -13,13 +13,13 @@ def test_a_dry_run_shows_the_prompt_and_asks_nobody() -> None:
     assert result.exit_code == 0
     assert "memory/self/description.md" in result.stdout
     assert "I think I left my green umbrella on the last train." in result.stdout
-    assert "No model is asked, since you asked for a dry run." in result.stdout
+    assert "No model is asked, because you asked for a dry run." in result.stdout
 
 
 def test_without_a_model_it_still_runs_and_says_what_is_missing() -> None:
     result = world.run("demo")  # no model is on disk, and the network is off in tests
     assert result.exit_code == 0
-    assert "No model is asked, since no model can be had here." in result.stdout
+    assert "No model is asked, because no model is available." in result.stdout
     assert "smollm2-135m-instruct" in result.stderr
 
 

@@ -44,7 +44,7 @@ def test_what_is_due_is_marked_and_what_is_done_goes(memory) -> None:
     ]
     assert (found["open"], found["due"]) == (3, 2)
     assert found["items"][0]["at"] == "2026-11-21T22:47:00.000Z"
-    assert "2026-02-30: no such time" in run("remind", "ls").stdout
+    assert "2026-02-30: not a valid time" in run("remind", "ls").stdout
 
     done = data("remind", "done", "3")
     assert (done["changed"], done["item"]["mark"]) == (True, "done")
@@ -150,7 +150,7 @@ def test_an_editor_that_changes_nothing_changes_nothing(memory, editor) -> None:
     assert "is empty; nothing was changed" in run("scratch", "edit").stderr
     assert list(memory.iterdir()) == []
     run("scratch", "add", "one")
-    assert "is as it was; nothing was changed" in run("scratch", "edit").stderr
+    assert "is unchanged; nothing was changed" in run("scratch", "edit").stderr
     editor("path.write_bytes(b'\\n')")
     assert data("scratch", "edit")["text"] == ""
     assert not (memory / "scratch.md").exists()
@@ -163,7 +163,7 @@ def test_without_an_editor_it_says_so(memory, monkeypatch, value) -> None:
     result = run("scratch", "edit")
     assert result.exit_code == 3
     assert "No editor is set" in result.stderr
-    assert "hint: Name one, e.g. `export EDITOR=nano`" in result.stderr
+    assert "hint: Set one, e.g. `export EDITOR=nano`" in result.stderr
     assert list(memory.iterdir()) == []
 
 
@@ -178,7 +178,7 @@ def test_an_editor_that_is_not_there_is_named(memory, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("code", "exit_code", "told"),
     [
-        ("path.write_bytes(b'mine'); sys.exit(3)", 1, "ended with 3; nothing was changed"),
+        ("path.write_bytes(b'mine'); sys.exit(3)", 1, "exited with status 3; nothing was changed"),
         ("path.write_bytes(b'\\xff')", 5, "is not UTF-8"),
         ("path.unlink()", 1, "cannot be read"),
         ("path.write_bytes(b'mine'); target.write_bytes(b'theirs')", 5, "was changed meanwhile"),
@@ -193,7 +193,7 @@ def test_what_cannot_be_used_is_not_lost(memory, editor, code, exit_code, told) 
     assert result.exit_code == exit_code
     assert told in result.stderr
     assert scratch.read_bytes() in {b"one\n", b"theirs"}
-    left = re.search(r"What you wrote is in '(.*?)'", result.stderr)
+    left = re.search(r"Your text is saved in '(.*?)'", result.stderr)
     assert (left is None) == ("unlink" in code)
     if left:
         assert Path(left[1]).read_bytes() != b"one\n"

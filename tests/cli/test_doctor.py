@@ -88,7 +88,7 @@ def test_failures_end_with_7_and_name_what_failed() -> None:
     configure("[llm]\npreset = 'openai'\n")
     result = run("doctor")
     assert result.exit_code == 7
-    assert "error: Does not work: model, key\n" in result.stderr
+    assert "error: Checks failed: model, key\n" in result.stderr
     assert "OPENAI_API_KEY is not set" in result.stdout
 
 
@@ -118,7 +118,7 @@ def test_a_refused_key_fails_and_is_never_shown(server, monkeypatch) -> None:
     live("ada")
     result = run("doctor")
     assert result.exit_code == 7
-    assert "refuses the key" in result.stdout
+    assert "rejects the key" in result.stdout
     assert "FAMILIAR_LLM_API_KEY is set" in result.stdout
     assert "sk-secret" not in result.output
     assert server[1] == [("/v1/models", "Bearer sk-secret")]
@@ -220,7 +220,7 @@ class TestJournal:
 
     def test_before_the_first_change_it_is_empty(self) -> None:
         live("ada", notes="x")
-        assert self.checks() == [("ok", "empty; it begins with the first change")]
+        assert self.checks() == [("ok", "empty until the first change")]
 
     def test_its_commits_are_counted_and_edits_by_hand_named(self) -> None:
         root = live("ada")
@@ -240,7 +240,7 @@ class TestJournal:
         mark = root / "journal.git" / "familiar-pending"
         head = data("memory", "log")["commits"]
         mark.write_text(json.dumps({"base": head[1]["id"], "commit": head[0]["id"]}))
-        assert ("warn", "a change broke off before it was on disk") in self.checks()
+        assert ("warn", "a change was interrupted before it was on disk") in self.checks()
         assert mark.exists()
         run("memory", "ls")
         assert not mark.exists()

@@ -88,8 +88,8 @@ def test_what_a_person_did_is_told_on_stderr(store) -> None:
 
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "warning: lore/imported/a.md: its file is gone, so the entry is left out",
-        "warning: lore/imported/c.md: begun by hand, exported with default settings",
+        "warning: lore/imported/a.md: its file no longer exists, so the entry is left out",
+        "warning: lore/imported/c.md: created by hand, exported with default settings",
     ]
 
 

@@ -182,7 +182,7 @@ def test_an_empty_history_says_so(verb) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["show", "99"], 4, "There is no turn 99"),
+        (["show", "99"], 4, "No such turn: 99"),
         (["show", "--channel", "nowhere"], 4, "Nothing was said in channel 'nowhere'"),
         (["show", "--since", "2030-01-01"], 4, "in that time"),
         (["show", "--since", "soon"], 2, "is not a date or time"),
@@ -211,4 +211,4 @@ def test_export_of_an_empty_history_exits_4() -> None:
 def test_a_search_without_a_word_is_a_usage_error(query) -> None:
     live("ada")
     result = run("history", "search", query)
-    assert (result.exit_code, "no word to search for" in result.stderr) == (2, True)
+    assert (result.exit_code, "No word to search for" in result.stderr) == (2, True)

@@ -90,7 +90,7 @@ def test_a_plan_that_was_rejected_is_made_again_only_when_asked_or_when_its_file
     assert again["proposed"] == []
     assert [(one["plan_id"], one["rejected"]) for one in again["findings"]] == [(None, True)]
     shown = run("housekeep", "duplicates", "--propose").stdout
-    assert "you rejected the plan for it; --propose --redo makes it again" in shown
+    assert "you rejected its plan; --propose --redo makes it again" in shown
     assert data("housekeep", "duplicates", "--propose", "--redo")["proposed"] == [plan]
     assert [one["rejected"] for one in data("housekeep", "duplicates")["findings"]] == [False]
     assert run("review", "reject", plan).exit_code == 0
@@ -178,7 +178,7 @@ def test_the_day_of_a_turn_dates_what_rests_on_it(root) -> None:
     text = f"# A\n\n- Goes to Rome next week <!-- turns {turn.id} -->\n"
     (root / "memory" / "notes.md").write_bytes(text.encode())
     (finding,) = data("housekeep")["findings"]
-    assert finding["message"] == "speaks of a time to come that is long past: of 2024-03-01"
+    assert finding["message"] == "mentions a future time that has long passed: of 2024-03-01"
 
 
 def test_a_history_that_cannot_be_read_is_named_and_hides_no_finding(root) -> None:
@@ -198,7 +198,7 @@ def test_a_terminal_is_told_what_is_being_done_and_a_pipe_is_not(root, monkeypat
 
 
 def test_the_help_names_every_check() -> None:
-    words = run("housekeep", "--help").stdout.split("[CHECK…]")[-1].split(";")[0]
+    words = run("housekeep", "--help").stdout.split("Checks: ")[-1].split(";")[0]
     assert [name.strip() for name in words.split(",")] == list(TITLES)
 
 

@@ -46,8 +46,8 @@ def test_the_page_tells_what_is_unusual(root, tmp_path) -> None:
     assert result.exit_code == 7
     assert result.stdout.splitlines() == [
         "Imported 3 turns of night (SillyTavern) as channel night",
-        "  hidden    1 turn: kept, and no model is shown them",
-        "  no time   1 turn: the time is a guess from their neighbours",
+        "  hidden    1 turn: kept, but never shown to a model",
+        "  no time   1 turn: time estimated from neighbouring turns",
         "  left out  line 5: it is not JSON (Expecting value: line 1 column 1 (char 0))",
     ]
     assert "error: Not everything was imported: 1 damaged line left out" in result.stderr
@@ -75,7 +75,7 @@ def test_json_names_lines_that_were_left_out(root, tmp_path) -> None:
     result = bring(tmp_path / "night.jsonl", "--json")
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["status"]) == (7, "partial")
-    assert answer["data"]["skipped"] == [{"line": 4, "reason": "it is JSON, but no object"}]
+    assert answer["data"]["skipped"] == [{"line": 4, "reason": "it is JSON, but not an object"}]
 
 
 def test_a_dry_run_writes_nothing(root, chat) -> None:
@@ -134,12 +134,12 @@ def test_an_escape_sequence_in_a_name_does_not_reach_the_terminal(root, tmp_path
     ("argv", "code", "message"),
     [
         (["none.jsonl"], 4, "There is no file"),
-        (["empty"], 4, "There is no chat below"),
+        (["empty"], 4, "No chats below"),
         (["text.jsonl"], 5, "is text, not a chat"),
         (["other.jsonl"], 5, "is a chat with 'Ilmari'"),
-        (["good.jsonl", "--character", "Ilmari"], 5, "Nobody in"),
-        (["good.jsonl", "--as", "nobody"], 2, "does not name a person"),
-        (["full", "--channel", "x"], 2, "each chat gets a channel of its own"),
+        (["good.jsonl", "--character", "Ilmari"], 5, "No speaker in"),
+        (["good.jsonl", "--as", "nobody"], 2, "is not a valid account"),
+        (["full", "--channel", "x"], 2, "each chat gets its own channel"),
         (["two.json", "--channel", "x"], 2, "holds 2 chats"),
         ([], 2, "Missing argument"),
     ],
@@ -193,7 +193,7 @@ def test_ctrl_c_says_how_to_go_on(chat, monkeypatch) -> None:
     monkeypatch.setattr("familiar_cli.bootstrap.chats.bringing.Bringing.run", interrupt)
     result = bring(chat)
     assert result.exit_code == 130
-    assert "What was imported stays" in result.stderr
+    assert "What was imported is kept" in result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")

@@ -43,7 +43,7 @@ def test_it_tells_what_was_written_and_what_was_kept(memory, book) -> None:
         "Imported north (World Info, 2 entries)",
         "  written  lore/imported/citadel.md",
         "  written  lore/imported/城.md",
-        "  kept     probability of 1 entry (in no Markdown file)",
+        "  kept     probability of 1 entry (not in any Markdown file)",
     ]
     assert (memory / "lore/imported/城.md").is_file()
 
@@ -94,7 +94,7 @@ def test_odd_shapes_are_warned_of_on_stderr(memory, tmp_path) -> None:
     result = run(odd)
 
     assert result.exit_code == 0
-    assert result.stderr == "warning: 'key' is one text: split at its commas (entry 'A')\n"
+    assert result.stderr == "warning: 'key' is a single text: split at its commas (entry 'A')\n"
 
 
 def test_a_changed_source_exits_5_and_names_the_files(memory, book) -> None:
@@ -140,13 +140,13 @@ def test_a_refusal_with_json_prints_the_envelope(memory, book) -> None:
     [
         (b"Dear diary", "is text, not a lorebook"),
         (b"", "is empty, not a lorebook"),
-        (b"{", "is not readable as JSON"),
+        (b"{", "is not valid JSON"),
         (b"[" * 100_000, "nests too deeply"),
         (b'{"entries": [NaN]}', "NaN"),
-        (b'{"a": 1}', "is no lorebook but an object with 'a'"),
-        (b'{"entries": [{"date": 1}]}', "is no lorebook but an object with 'entries'"),
+        (b'{"a": 1}', "is not a lorebook but an object with 'a'"),
+        (b'{"entries": [{"date": 1}]}', "is not a lorebook but an object with 'entries'"),
         (b'{"spec": "chara_card_v2", "data": {"first_mes": "x"}}', "card without a lorebook"),
-        (b"\x89PNG\r\n\x1a\n", "a PNG that was cut off"),
+        (b"\x89PNG\r\n\x1a\n", "an incomplete PNG"),
         (b"\xff\xfe\x00\x01\x02", "wrong.json"),
     ],
 )

@@ -60,7 +60,7 @@ def test_links_that_lead_nowhere_are_warned_of(memory) -> None:
     (memory / "c.md").write_text("[gone](gone.md)", encoding="utf-8")
     result = run("memory", "links", "c.md")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "warning: c.md links to gone.md, which is not there" in result.stderr
+    assert "warning: c.md links to gone.md, which does not exist" in result.stderr
 
 
 def test_links_of_a_missing_file_are_not_found(memory) -> None:

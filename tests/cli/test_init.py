@@ -34,7 +34,7 @@ def test_it_tells_what_was_written_and_kept_and_what_to_type_next(card) -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "Made Ilse (ilse)"
     assert "  written  self/description.md" in lines
-    assert "  kept     avatar (in no Markdown file)" in lines
+    assert "  kept     avatar (not in any Markdown file)" in lines
     assert result.stderr == 'Next: `familiar ask "Hello"`\n'
 
 
@@ -84,7 +84,7 @@ def test_a_card_comes_from_standard_input(card) -> None:
 
 def test_warnings_go_to_stderr(card) -> None:
     card.write_bytes(png_card(v2(tags="a,b")))
-    assert "warning: 'tags' is a text; it is read as a list\n" in run("--from-card", card).stderr
+    assert "warning: 'tags' is text; it is read as a list\n" in run("--from-card", card).stderr
 
 
 def test_a_second_familiar_is_named_in_the_next_command(card) -> None:

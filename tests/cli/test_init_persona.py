@@ -33,7 +33,7 @@ def test_one_persona_becomes_one_familiar() -> None:
     result = run("init", "--from-persona", EMBER, "--user", "discord:7")
     assert result.exit_code == 0
     assert result.stdout.startswith("Made Ember (ember)\n  written")
-    assert "  kept     HELP.md (nothing reads it)\n" in result.stdout
+    assert "  kept     HELP.md (not used)\n" in result.stdout
     assert (memory("ember") / "people" / "discord-7.md").is_file()
 
 
@@ -88,7 +88,7 @@ def test_a_folder_without_a_persona_is_refused(tmp_path) -> None:
 
 def test_a_user_who_is_nobody_is_told_how_to_be_written() -> None:
     result = run("init", "--from-persona", EMBER, "--user", "nonsense")
-    assert (result.exit_code, "for example `discord:1234`" in result.stderr) == (2, True)
+    assert (result.exit_code, "e.g. `discord:1234`" in result.stderr) == (2, True)
     assert not memory("ember").exists()
 
 

@@ -32,7 +32,7 @@ def test_the_data_has_a_row_for_each() -> None:
 def test_an_empty_home_says_so_and_how_to_make_one() -> None:
     result = run("list")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "No familiar lives in" in result.stderr
+    assert "There are no familiars in" in result.stderr
     assert "familiar init" in result.stderr
 
 

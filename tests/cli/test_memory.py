@@ -88,7 +88,7 @@ class TestCat:
         [
             ("people/alcie.md", 4, "Did you mean 'people/alice.md'?"),
             ("people", 4, "is a directory"),
-            ("../character.toml", 5, "leads out of the memory directory"),
+            ("../character.toml", 5, "leads outside the memory directory"),
             ("/etc/passwd", 5, "is not a path below"),
         ],
     )
@@ -163,7 +163,7 @@ class TestGlob:
     def test_nothing_says_so(self, memory) -> None:
         result = run("memory", "glob", "*.txt")
         assert (result.exit_code, result.stdout) == (0, "")
-        assert "No file fits '*.txt'" in result.stderr
+        assert "No file matches '*.txt'" in result.stderr
 
     def test_out_of_the_memory(self, memory) -> None:
         assert run("memory", "glob", "../*").exit_code == 5

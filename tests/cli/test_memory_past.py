@@ -54,13 +54,13 @@ class TestLog:
         assert len(data("memory", "log", "--since", "1h")["commits"]) == 3
         nobody = run("memory", "log", "--source", "memory_writer")
         assert (nobody.exit_code, nobody.stdout) == (0, "")
-        assert "No change fits" in nobody.stderr
+        assert "No change matches" in nobody.stderr
         assert run("memory", "log", "--since", "someday").exit_code == 2
 
     def test_what_it_does_not_know(self, memory) -> None:
         result = run("memory", "log", "people/bob.md")
         assert result.exit_code == 4
-        assert "knows nothing at 'people/bob.md'" in result.stderr
+        assert "has nothing at 'people/bob.md'" in result.stderr
 
     def test_an_edit_by_hand_is_in_it(self, memory) -> None:
         (memory / "notes.md").write_text("by hand\n", encoding="utf-8")
@@ -172,7 +172,7 @@ def test_compact_packs(memory) -> None:
     assert re.fullmatch(
         r"packed \d+ objects, .* KB -> .* KB on disk\n", run("memory", "compact").stdout
     )
-    assert run("memory", "compact").stdout == "the journal is packed already\n"
+    assert run("memory", "compact").stdout == "the journal is already packed\n"
     assert len(ids()) == 3
     assert set(data("memory", "compact")) == {"objects", "bytes_before", "bytes_after", "dry_run"}
 

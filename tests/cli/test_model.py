@@ -74,7 +74,7 @@ def test_pull_says_where_the_file_is_and_narrates_on_stderr(tiny) -> None:
 
 def test_pulling_again_says_that_it_was_there(tiny) -> None:
     run("pull", tiny)
-    assert run("pull", tiny).stdout.endswith("(was there already)\n")
+    assert run("pull", tiny).stdout.endswith("(already there)\n")
 
 
 def test_pull_json(tiny) -> None:
@@ -93,7 +93,7 @@ def test_a_pull_that_fails_ends_with_1_and_a_hint(tiny, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
     result = run("pull", tiny)
     assert result.exit_code == 1
-    assert "was not fetched, because FAMILIAR_OFFLINE is set" in result.stderr
+    assert "was not downloaded, because FAMILIAR_OFFLINE is set" in result.stderr
     assert "hint:" in result.stderr
 
 

@@ -47,7 +47,7 @@ def test_ls_lists_who_spoke_last_first(root) -> None:
         "discord-7",
     ]
     assert lines[1].split()[1:4] == ["Zoë", "0", "1"]
-    assert "'nicky' is the name of discord-42, discord-7" in result.stderr
+    assert "'nicky' is shared by discord-42, discord-7" in result.stderr
 
 
 def test_ls_as_json(root) -> None:
@@ -78,7 +78,7 @@ def test_show_prints_the_very_file(root, person) -> None:
     result = run("people", "show", person)
     assert result.stdout == ANNA
     assert "discord-42 is called Anna Bell, Nicky" in result.stderr
-    assert "'nicky' is the name of" in result.stderr
+    assert "'nicky' is shared by" in result.stderr
 
 
 def test_show_as_json(root) -> None:
@@ -101,7 +101,7 @@ def test_a_name_of_several_lists_them(root) -> None:
     result = run("people", "show", "Nicky")
     assert result.exit_code == 2
     assert "discord-42, discord-7" in result.stderr
-    assert "by its slug" in result.stderr
+    assert "slug of one" in result.stderr
 
 
 def test_a_name_of_nobody_is_answered_with_the_nearest(root) -> None:
@@ -175,17 +175,17 @@ def test_an_alias_that_is_there_is_no_change(root) -> None:
 
 def test_a_name_that_somebody_else_has_is_told(root) -> None:
     result = run("people", "alias", "discord:7", "Anna Bell")
-    assert "'anna bell' is the name of discord-42, discord-7" in result.stderr
+    assert "'anna bell' is shared by discord-42, discord-7" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [
-        (["discord:42", "..."], 2, "can be no name"),
+        (["discord:42", "..."], 2, "cannot be a name"),
         (["discord:42", "Eve", "--remove"], 4, "does not list"),
         (["discord:42", "Anna Bell", "--remove"], 4, "does not list"),
-        (["cli:eve", "Eve", "--remove"], 4, "no file"),
-        (["nobody", "Eve"], 4, "Nobody is called"),
+        (["cli:eve", "Eve", "--remove"], 4, "No file"),
+        (["nobody", "Eve"], 4, "No person is called"),
     ],
 )
 def test_what_cannot_be_done_changes_nothing(root, argv, code, words) -> None:

@@ -146,7 +146,7 @@ def three(monkeypatch):
 
 def asked(*answers: str, columns: int = 80) -> tuple[int, str]:
     code, screen = answering(
-        "review", "apply", prompt="Take it? [", answers=list(answers), columns=columns
+        "review", "apply", prompt="Apply it? [", answers=list(answers), columns=columns
     )
     return code, re.sub(r"\x1b\[[\d;]*m", "", screen)
 
@@ -193,7 +193,7 @@ def test_one_key_answers_for_all_that_follow(three, key, taken):
     code, screen = asked("n\n", key)
 
     assert (code, topics(three), waiting()) == (0, taken, 0)
-    assert "The plan is settled." in screen
+    assert "The plan is complete." in screen
 
 
 @on_a_terminal
@@ -201,7 +201,7 @@ def test_any_other_key_lists_the_keys_and_asks_again(three):
     code, screen = asked("maybe\n", "?\n", "q\n")
 
     assert (code, topics(three), waiting()) == (0, [], 3)
-    assert screen.count("  y  take this piece\n") == 2
+    assert screen.count("  y  apply this piece\n") == 2
 
 
 @on_a_terminal

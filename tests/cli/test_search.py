@@ -30,7 +30,7 @@ def test_it_prints_the_place_the_score_and_the_words(memory) -> None:
 def test_a_missing_model_is_named_once_with_the_command_that_adds_it(memory) -> None:
     result = run("search", "tea")
     assert result.stderr == (
-        "Found by words alone: no model for finding by meaning is on disk.\n"
+        "Searched by words only: no embedding model is on disk.\n"
         "hint: run `familiar model pull minilm-l6-v2`\n"
     )
     assert run("search", "tea", "--quiet").stderr == ""
@@ -81,7 +81,10 @@ def test_k_in_and_since_narrow_it(memory) -> None:
 def test_nothing_found_says_so_and_is_no_failure(memory) -> None:
     result = run("search", "zeppelin")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "Nothing was found by lexical search. See all: `familiar memory ls`." in result.stderr
+    assert (
+        "Nothing was found by lexical search. List all files with `familiar memory ls`."
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_failed_summary_harms_no_reply_and_shows_in_status(history, serve) -> 
     result = run("ask", "Hi")
 
     assert (result.exit_code, result.stdout) == (0, "Hello.\n")
-    assert "warning: The summary of earlier turns stays as it is" in result.stderr
+    assert "warning: The summary of earlier turns is unchanged" in result.stderr
     found = data("status")["summary"]
     assert found["last_turn"] is None
     assert found["behind"] == 26
@@ -101,7 +101,7 @@ def test_a_summary_that_takes_too_long_is_left_for_later(history, serve) -> None
     result = run("ask", "Hi")
 
     assert (result.exit_code, result.stdout) == (0, "Hello.\n")
-    assert "The summary took more than 0.3 s; a later turn goes on with it." in result.stderr
+    assert "The summary took more than 0.3 s; a later turn continues it." in result.stderr
     assert data("status")["summary"]["behind"] == 26
 
 
@@ -137,7 +137,7 @@ def test_ctrl_c_breaks_a_summary_off_and_harms_no_reply(history, serve) -> None:
     out, err = process.communicate(timeout=20)
 
     assert (process.returncode, out) == (0, "Hello.\n")
-    assert "The summary was broken off; a later turn goes on with it." in err
+    assert "The summary was interrupted; a later turn continues it." in err
     assert "Traceback" not in err
 
 

@@ -159,7 +159,7 @@ class TestRuns:
         again = run("memory", "undo", "--run", first)
 
         assert again.exit_code == 0
-        assert "has no effect any more" in again.stdout
+        assert "is no longer in effect" in again.stdout
         assert contents(root) == before
 
     def test_which_run(self, root):

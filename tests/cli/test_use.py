@@ -8,7 +8,7 @@ from tests.support.world import data, live, run
 def test_the_chosen_familiar_is_meant_from_then_on() -> None:
     live("ada")
     live("bo")
-    assert run("use", "bo").stdout == "Commands mean bo now.\n"
+    assert run("use", "bo").stdout == "Commands now use bo.\n"
     assert data("status")["familiar"] == "bo"
 
 

@@ -162,7 +162,7 @@ def test_after_a_reply_memory_is_written_when_the_threshold_is_reached(serve):
     done = run("ask", "hi", "--as", "discord:42")
 
     assert (done.exit_code, done.stdout.strip()) == (0, "Hello.")
-    assert "Writing down what matters of 4 turns" in done.stderr
+    assert "Writing memory from 4 turns" in done.stderr
     assert "Keeps bees." in memory(root, ANNAS)
 
 
@@ -201,7 +201,7 @@ def test_a_pass_that_fails_after_a_reply_is_told_of_and_rests(serve):
     second = run("ask", "hi", "--as", "discord:42")
 
     assert (first.exit_code, second.exit_code, len(started.requests)) == (0, 0, 3)
-    assert "Memory stays as it is" in first.stderr
+    assert "Memory is unchanged" in first.stderr
 
 
 def test_a_silent_server_does_not_hold_a_reply_up_for_ever(serve):

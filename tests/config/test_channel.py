@@ -141,7 +141,7 @@ def test_a_text_of_ones_own_has_a_name_of_ones_own(configs) -> None:
 
 
 def test_a_name_that_is_none_is_refused(configs) -> None:
-    with pytest.raises(ConfigError, match="no setting"):
+    with pytest.raises(ConfigError, match="No such setting"):
         configs.set_values("42", {"inject.a b.text": "x"})
     configs.directory.mkdir()
     configs.path("42").write_text('[inject."a b"]\ntext = "x"\n', encoding="utf-8")

@@ -146,7 +146,7 @@ def test_a_value_where_a_table_belongs_is_not_overwritten(path) -> None:
 
 def test_broken_toml_is_not_touched(path) -> None:
     path.write_text("[llm\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="is no TOML"):
+    with pytest.raises(ConfigError, match="is not valid TOML"):
         set_value(path, "llm.model", "m")
     assert path.read_text("utf-8") == "[llm\n"
 

@@ -50,7 +50,7 @@ def test_a_tilde_in_the_environment_is_the_users_directory(tmp_path, monkeypatch
 def test_the_only_familiar_is_meant(tmp_path) -> None:
     live_in(tmp_path, "ada")
     paths, reason = homes.familiar_and_reason(tmp_path)
-    assert (paths.id, reason) == ("ada", "the only one there")
+    assert (paths.id, reason) == ("ada", "the only familiar")
 
 
 def test_the_chosen_one_of_several_is_meant(tmp_path) -> None:
@@ -106,7 +106,7 @@ def test_other_directories_and_hidden_ones_are_no_familiars(tmp_path) -> None:
 
 
 def test_a_home_that_is_not_there_has_none(tmp_path) -> None:
-    with pytest.raises(NotFoundError, match="No familiar lives in"):
+    with pytest.raises(NotFoundError, match="There are no familiars in"):
         homes.find_familiar(tmp_path / "none")
 
 

@@ -54,9 +54,13 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(read) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        ("[llm]\n\npresett = 'x'", 3, "'llm.presett' is no known setting; did you mean 'llm.pres"),
-        ("[lmm]\n", 1, "'lmm' is no known table"),
-        ("preset = 'ollama'", 1, "'preset' is no known setting; did you mean 'llm.preset'?"),
+        (
+            "[llm]\n\npresett = 'x'",
+            3,
+            "'llm.presett' is not a known setting; did you mean 'llm.pres",
+        ),
+        ("[lmm]\n", 1, "'lmm' is not a known table"),
+        ("preset = 'ollama'", 1, "'preset' is not a known setting; did you mean 'llm.preset'?"),
         ("[llm]\npreset = 'olama'", 2, "'llm.preset' is 'olama', but must be one of local, "),
         ("[llm]\nretries = true", 2, "'llm.retries' is true or false, but must be a whole number"),
         ("[llm]\nretries = 1.5", 2, "'llm.retries' is 1.5, but must be a whole number, at least 0"),
@@ -64,19 +68,31 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(read) -> None:
         ("[llm]\ntemperature = nan", 2, "'llm.temperature' is nan, but must be a number"),
         ("[llm]\nmodel = 3", 2, "'llm.model' is 3, but must be text"),
         ("[llm]\nmodel = ['a']", 2, "'llm.model' is a list, but must be text"),
-        ("x = '''\n[llm]\npreset = 1\n'''", 1, "'x' is no known setting"),
+        ("x = '''\n[llm]\npreset = 1\n'''", 1, "'x' is not a known setting"),
         ("name = '''\n[llm]\nretries = 1\n'''\n[llm]\nretries = 'x'", 6, "'llm.retries' is text"),
         ("llm = 3", 1, "'llm' is a table, written as [llm]"),
         ("[[llm]]\n", 1, "'llm' is a table, written as [llm]"),
         ("\n[llm.slots.recats]\n", 2, "'llm.slots.recats' is unknown; did you mean 'recast'?"),
         ("[llm.slots]\nmain = 2", 2, "'llm.slots.main' is a table, written as [llm.slots.main]"),
-        ("[llm.slots.main]\nmodle = ''", 2, "'llm.slots.main.modle' is no known setting; did you"),
+        (
+            "[llm.slots.main]\nmodle = ''",
+            2,
+            "'llm.slots.main.modle' is not a known setting; did you",
+        ),
         ("llm = {retries = 'x'}", 1, "'llm.retries' is text"),
-        ("timezone = 'Mars/Base'", 1, "'timezone' is 'Mars/Base', which is no timezone"),
-        ("[distill]\nmid_at = 'sundays'", 2, "'distill.mid_at' is 'sundays', but must be as"),
-        ("timezone = '../x'", 1, "'timezone' is '../x', which is no timezone"),
-        ("[llm]\nbase_url = 'localhost:80'", 2, "'llm.base_url' is no address such as http://"),
-        ("[llm]\nbase_url = 'http://['", 2, "'llm.base_url' is no address such as http://"),
+        ("timezone = 'Mars/Base'", 1, "'timezone' is 'Mars/Base', which is not a valid time zone"),
+        ("[distill]\nmid_at = 'sundays'", 2, "'distill.mid_at' is 'sundays', but must look like"),
+        ("timezone = '../x'", 1, "'timezone' is '../x', which is not a valid time zone"),
+        (
+            "[llm]\nbase_url = 'localhost:80'",
+            2,
+            "'llm.base_url' is not a valid address; expected e.g. http://",
+        ),
+        (
+            "[llm]\nbase_url = 'http://['",
+            2,
+            "'llm.base_url' is not a valid address; expected e.g. http://",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(read, content, line, message) -> None:
@@ -101,7 +117,7 @@ def test_another_encoding_is_an_error_and_no_traceback(read, content) -> None:
 
 
 def test_deep_nesting_is_an_error_and_no_traceback(read) -> None:
-    assert "is no TOML" in problem(read, "x = " + "[" * 100_000)
+    assert "is not valid TOML" in problem(read, "x = " + "[" * 100_000)
 
 
 def test_a_directory_in_its_place_is_an_error_and_no_traceback(tmp_path) -> None:

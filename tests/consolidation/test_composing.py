@@ -93,7 +93,7 @@ async def test_points_stay_apart_as_long_as_that_saves_a_quarter(point, pieces) 
 
 async def test_parts_that_stay_as_long_as_they_were_are_given_up() -> None:
     made = composer(*[reply("s" * 400)] * 5, part_tokens=500)
-    with pytest.raises(UnusableReplyError, match="as long as they are"):
+    with pytest.raises(UnusableReplyError, match="as long as the parts"):
         await made.compose(wanted(400, 400))
     assert len(made.model.requests) == 2
 

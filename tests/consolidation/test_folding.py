@@ -68,7 +68,7 @@ def test_a_long_week_is_folded_and_each_of_its_bullets_is_read_once(busy) -> Non
 def test_a_model_that_only_grows_what_it_reads_is_stopped(busy) -> None:
     busy.model._say = lambda _: json.dumps({"summary": "So much. " * 400, "points": []})
     report = busy.run(tiers=("daily", "weekly"))
-    assert "as long as they are" in report.waiting["2026-W15"]
+    assert "as long as the parts" in report.waiting["2026-W15"]
 
 
 def test_a_model_that_reads_too_little_is_told_of(busy) -> None:
@@ -95,7 +95,7 @@ def test_however_wordy_a_model_is_the_loop_ends(busy, words) -> None:
     busy.model._say = lambda _: json.dumps({"summary": said, "points": points})
     report = busy.run(tiers=("daily", "weekly"))
     is_made = "2026-W15" in names(report)
-    assert is_made or "as long as they are" in report.waiting["2026-W15"]
+    assert is_made or "as long as the parts" in report.waiting["2026-W15"]
     assert len(busy.model.requests) < 40
 
 

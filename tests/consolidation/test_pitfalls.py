@@ -164,7 +164,7 @@ def test_a_blank_reply_erased_a_file(life) -> None:
     life.session(MONDAY, "- Late news.\n", "morning")
     life.model = RuleModel(say=lambda _: reply(" "))
     report = life.run(tiers=("daily", "weekly"))
-    assert "its summary is no use" in report.waiting["2026-W15"]
+    assert "its summary is unusable" in report.waiting["2026-W15"]
     assert report.stale == ["2026-W15"]
     assert life.file("weekly/2026-W15.md") == before
 
@@ -179,7 +179,7 @@ def test_a_weekly_summary_overwrote_a_year_so_shrinking_by_half_needs_a_persons_
     assert report.held == {"2026-W15": "consolidate-2026-W15"}
     assert life.file("weekly/2026-W15.md") == before
     calls = len(life.model.requests)
-    assert "a plan for it waits" in life.run(tiers=("daily", "weekly")).waiting["2026-W15"]
+    assert "a plan for it awaits review" in life.run(tiers=("daily", "weekly")).waiting["2026-W15"]
     assert len(life.model.requests) == calls
 
 
@@ -258,7 +258,7 @@ def test_days_whose_turns_are_not_written_down_hold_their_week_back(life) -> Non
     week_of_sessions(life)
     life.unwritten = frozenset({MONDAY + 3 * DAY})
     report = life.run()
-    assert "turns of 2026-04-09 are not written down" in report.waiting["2026-W15"]
+    assert "turns of 2026-04-09 are not processed" in report.waiting["2026-W15"]
     assert len(report.done) == 7
 
 

@@ -98,7 +98,7 @@ def test_points_stand_without_a_summary_that_is_no_use(life) -> None:
 
 def test_a_reply_of_which_nothing_can_be_used_leaves_the_period_due(life) -> None:
     report = weekly(life, reply("{", ("The new car has wooden wheels.", [1])))
-    assert "its summary is no use" in report.waiting["2026-W15"]
+    assert "its summary is unusable" in report.waiting["2026-W15"]
     assert len(life.kept_replies) == 2
     assert not life.store.exists("weekly/2026-W15.md")
 

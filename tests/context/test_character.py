@@ -237,10 +237,10 @@ def test_each_piece_knows_the_lines_and_the_hash_of_its_file(store) -> None:
     [
         ("people/cli-anna.md", None),
         ("self/description.md", ""),
-        ("self/scenario.md", "says nothing below its heading"),
+        ("self/scenario.md", "has no text below its heading"),
         ("self/first_mes.md", "it is the greeting"),
         ("self/personality.md", "not UTF-8"),
-        ("self/card.json", "only a depth prompt"),
+        ("self/card.json", "only its depth prompt"),
         ("self/diary.md", "of self/ only these are read: description.md"),
     ],
 )

@@ -141,7 +141,7 @@ class TestWhatIsFound:
 
     def test_without_a_model_words_alone_find_and_the_record_says_so_once(self, world) -> None:
         pieces = world.offers()
-        told = [piece for piece in pieces if "words alone" in piece.remark]
+        told = [piece for piece in pieces if "words only" in piece.remark]
         assert len(told) == 1
         assert "`familiar model pull x`" in told[0].remark
         assert not any(piece.problem for piece in pieces)
@@ -151,7 +151,7 @@ class TestWhatIsFound:
         world.opened = Opened(embedder)
         world.index.build_if_stale(embedder)
         assert "topics/bread.md" in world.found("Who baked that loaf?")
-        assert "words alone" not in world.remarks("Who baked that loaf?")
+        assert "words only" not in world.remarks("Who baked that loaf?")
 
     def test_a_model_that_fails_leaves_what_words_find(self, world) -> None:
         good = WordEmbedder("same")
@@ -174,7 +174,7 @@ class TestWhatIsFound:
         pieces = world.offers(deadline_s=2.5)
         go.set()
         assert [p.rel_path for p in pieces if p.source == RAG and p.text] == ["topics/lamp.md"]
-        assert any("was not in time" in p.remark for p in pieces)
+        assert any("did not answer in time" in p.remark for p in pieces)
 
     def test_only_so_many_are_taken(self, world) -> None:
         for number in range(9):
@@ -326,7 +326,7 @@ class TestTheIndex:
     def test_an_index_that_cannot_be_used_is_done_without(self, world) -> None:
         (world.store.root / ".index").write_text("no directory")
         assert list(world.found()) == ["topics/lamp.md"]
-        assert "every file was read instead" in world.remarks().lower()
+        assert "all files were read instead" in world.remarks().lower()
 
 
 class TestFailures:
@@ -356,9 +356,9 @@ class TestWhyNot:
             world.put(f"topics/{number}.md", f"# T{number}\n\nThe lighthouse keeper, {number}.")
         world.put("topics/far.md", "# Far\n\n" + "Nothing much. " * 50 + "A lighthouse.")
         why = world.why_not("topics/4.md", k=2)
-        assert "2 others fit better (search.k)" in why
-        assert "its score is 0." in why
-        assert "it is weak beside what else was found" in world.why_not("topics/far.md", k=2)
+        assert "2 others match better (search.k)" in why
+        assert "with score 0." in why
+        assert "it scored far lower than the other results" in world.why_not("topics/far.md", k=2)
 
     def test_a_file_that_would_be_there_has_no_reason(self, world) -> None:
         assert world.why_not("topics/lamp.md") == ""
@@ -393,7 +393,7 @@ class TestFilter:
         assert answer.text == "[From memory]\nThe keeper paints ships."
         assert (answer.rel_path, answer.priority, answer.layer) == (None, 70, Layer.content)
         assert "topics/lamp.md" in answer.cause
-        assert [p.rel_path for p in pieces if "its answer is there instead" in p.remark] == [
+        assert [p.rel_path for p in pieces if "replaced by the filter's answer" in p.remark] == [
             "topics/lamp.md"
         ]
 
@@ -422,13 +422,13 @@ class TestFilter:
         world.put("topics/third.md", "# T\n\nA lighthouse keeper to remember.")
         assert len(world.found()) == 2
         self.say(world, "ANSWER:")
-        assert "strong by itself" in world.remarks()
+        assert "strong enough" in world.remarks()
 
     def test_an_empty_answer_leaves_weak_passages_out(self, world) -> None:
         self.say(world, "ANSWER:")
         pieces = world.offers(strong=1.1)
         assert not [p for p in pieces if p.source == RAG and p.text and not p.remark]
-        assert "saw nothing in it" in "".join(p.remark for p in pieces)
+        assert "found nothing relevant in it" in "".join(p.remark for p in pieces)
 
     def test_it_may_search_once_and_then_must_answer(self, world) -> None:
         self.say(world, "ESCALATE: which bread?; GREP: cara\\w+", "ANSWER: Rye with caraway.")

@@ -103,7 +103,7 @@ def test_a_digest_that_cannot_be_read_is_told(store) -> None:
     ("rel_path", "reason"),
     [
         ("digest/long.md", "tier 2 does not load it; tier 3 and above do"),
-        ("digest/mid.md", "it says nothing"),
+        ("digest/mid.md", "it is empty"),
         ("digest/other.md", "only short.md, mid.md and long.md"),
         ("notes.md", None),
     ],
@@ -121,7 +121,7 @@ def test_why_a_digest_is_not_there(store, rel_path, reason) -> None:
         ("reminders.md", "- [ ] a", 2, ""),
         ("tasks.md", "- [ ] a", 3, "tier 3 does not load it, tier 4 does"),
         ("tasks.md", "- [ ] a", 4, ""),
-        ("scratch.md", " ", 4, "it says nothing"),
+        ("scratch.md", " ", 4, "it is empty"),
         ("notes.md", "x", 4, None),
     ],
 )

@@ -92,9 +92,9 @@ def test_turns_can_be_replayed_up_to_one(store) -> None:
         (1, "the channel has 3 newer ones (history.recent_turns)"),
         (4, ""),
         (5, "it was said in channel 'elsewhere', not in 'cli'"),
-        (6, "it has no words"),
+        (6, "it is empty"),
         (7, "it was said later"),
-        (99, "there is no such turn"),
+        (99, "no such turn"),
     ],
 )
 def test_it_says_why_a_turn_is_not_in_a_prompt(store, turn_id, reason) -> None:
@@ -122,5 +122,5 @@ def test_a_turn_that_left_the_prompt_may_still_be_in_the_summary(store, private,
     provider = HistoryProvider(store, recent_turns=3, beyond=beyond)
 
     first = provider.why_not(Subject(turn_id=1), request(before_id=8))
-    assert first.endswith("; the summary tells of it in short") == told
+    assert first.endswith("; the summary covers it") == told
     assert "summary" not in provider.why_not(Subject(turn_id=3), request(before_id=8))

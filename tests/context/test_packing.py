@@ -122,7 +122,7 @@ def test_a_short_answer_brings_what_it_answers() -> None:
 def test_what_is_weak_is_left_out_though_there_is_room() -> None:
     filling = filled([piece("a", 0, "The lamp is in the attic."), piece("b", 0, "Bread.", 0.1)])
     assert texts(filling) == ["The lamp is in the attic."]
-    assert filling.left == {"b": "it is weak beside what else was found"}
+    assert filling.left == {"b": "it scored far lower than the other results"}
 
 
 def test_what_does_not_fit_is_listed() -> None:

@@ -78,7 +78,7 @@ def test_each_says_why_it_is_there(world) -> None:
         world.person(who, "", f"nick{who.user_id}")
     world.history.append("cli", "user", "hi", author=BO)
     causes = [piece.cause for piece in world.offers("nickcy!")]
-    assert causes == ["speaks", "spoke here lately", "is named: 'nickcy'"]
+    assert causes == ["speaks", "spoke here recently", "is named: 'nickcy'"]
 
 
 def test_a_piece_knows_its_file_its_lines_and_its_place(world) -> None:

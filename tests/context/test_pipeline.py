@@ -219,7 +219,7 @@ def test_the_prompt_is_never_larger_than_its_budget() -> None:
 
 
 def test_a_message_longer_than_the_prompt_may_be_is_refused() -> None:
-    with pytest.raises(LimitError, match="What you said has about"):
+    with pytest.raises(LimitError, match="Your message has about"):
         assemble(asked=request("word " * 500, budget_tokens=100))
 
 

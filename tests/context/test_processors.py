@@ -143,7 +143,7 @@ def test_a_note_that_the_model_repeats_is_shown_to_nobody(world, reply) -> None:
 
 
 def test_a_reply_that_is_only_the_note_is_a_failure(world) -> None:
-    with pytest.raises(BadReplyError, match="without a word"):
+    with pytest.raises(BadReplyError, match="returned an empty reply"):
         world.take(ScriptedModel([f"{OPEN} x {CLOSE}"]), think=ScriptedModel(["x"]))
     assert "".join(world.shown).strip() == ""
 
@@ -178,7 +178,7 @@ def test_a_long_note_is_cut_to_its_budget_and_keeps_its_marks(world) -> None:
     ("think", "why"),
     [
         (ScriptedModel([ModelUnreachableError("nobody home")]), "nobody home"),
-        (ScriptedModel(["  \n"]), "without a word"),
+        (ScriptedModel(["  \n"]), "returned an empty reply"),
         (ScriptedModel([RuntimeError("boom")]), "RuntimeError: boom"),
         (ConfigError("no key"), "no key"),
     ],
@@ -250,7 +250,7 @@ LONG = "The lamp is lit. " * 30
     [
         (ScriptedModel([ModelUnreachableError("nobody home")]), "nobody home"),
         (ScriptedModel([RuntimeError("boom")]), "boom"),
-        (ScriptedModel([""]), "without a word"),
+        (ScriptedModel([""]), "returned an empty reply"),
         (ScriptedModel([Completion(LONG, "length", "m", None)]), "was cut"),
         (ScriptedModel([LONG * 3]), "characters instead of"),
         (ScriptedModel(["Sure!"]), "has only"),

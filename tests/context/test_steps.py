@@ -99,5 +99,5 @@ def test_a_turn_that_went_with_others_says_so() -> None:
     assert reasons == {
         "layer recent_history holds 600",
         "a newer turn did not fit",
-        "old turns go several at once",
+        "old turns are dropped several at a time",
     }

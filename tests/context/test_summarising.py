@@ -146,7 +146,7 @@ def test_a_blank_reply_erased_a_file(store) -> None:
     refresh(store, ScriptedModel(["First."]))
     talk(store, 3)
 
-    with pytest.raises(BadReplyError, match="was blank; the one before stays"):
+    with pytest.raises(BadReplyError, match="was blank; the previous one is kept"):
         refresh(store, ScriptedModel([" \n"]))
 
     assert (latest(store).text, latest(store).last_turn_id) == ("First.", 3)

@@ -94,7 +94,7 @@ def test_a_greeting_becomes_the_first_turn(world) -> None:
 
 
 def test_a_failure_keeps_the_question_and_says_so(world) -> None:
-    with pytest.raises(CutOffError, match=r"broke; what you said is kept as turn 1$") as caught:
+    with pytest.raises(CutOffError, match=r"broke; your message is kept as turn 1$") as caught:
         world.take(CutOffError("broke", hint="again"))
 
     assert world.turns() == [("user", "hi", False)]
@@ -104,7 +104,7 @@ def test_a_failure_keeps_the_question_and_says_so(world) -> None:
 
 
 def test_a_reply_that_broke_off_is_kept_as_far_as_it_came(world) -> None:
-    with pytest.raises(CutOffError, match="what came of the reply as turn 2"):
+    with pytest.raises(CutOffError, match="the partial reply as turn 2"):
         world.take(CutOffError("broke", partial="Once upon"))
 
     assert world.turns()[1] == ("assistant", "Once upon", True)
@@ -112,7 +112,7 @@ def test_a_reply_that_broke_off_is_kept_as_far_as_it_came(world) -> None:
 
 
 def test_an_empty_reply_is_a_failure(world) -> None:
-    with pytest.raises(BadReplyError, match=r"without a word \(content_filter\)"):
+    with pytest.raises(BadReplyError, match=r"empty reply \(content_filter\)"):
         world.take(Completion(" \n", "content_filter", "m", None))
 
     assert world.turns() == [("user", "hi", False)]
@@ -235,7 +235,7 @@ def test_the_first_words_in_a_channel_are_answered_after_a_greeting(world) -> No
 def test_a_greeting_comes_too_late_for_a_channel_that_has_begun(world) -> None:
     world.take("Hello.")
 
-    with pytest.raises(UsageError, match="has begun"):
+    with pytest.raises(UsageError, match="has already begun"):
         request_of(world, greeting=1)
 
 

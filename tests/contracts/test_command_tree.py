@@ -77,7 +77,7 @@ def test_an_unknown_command_is_answered_with_the_nearest() -> None:
     result = CliRunner().invoke(cli.app, ["memry", "ls"])
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: There is no command 'memry'\nhint: Did you mean `familiar memory`?\n"
+        "error: No such command: 'memry'\nhint: Did you mean `familiar memory`?\n"
     )
 
 
@@ -135,15 +135,15 @@ def test_ctrl_c_ends_with_130(monkeypatch) -> None:
     [
         (
             ["memory", "wirte"],
-            "There is no command 'memory wirte'",
+            "No such command: 'memory wirte'",
             "Did you mean `familiar memory write`?",
         ),
-        (["memory", "x"], "There is no command 'memory x'", "Run `familiar memory --help`."),
-        (["status", "--jsn"], "There is no option '--jsn'", "Did you mean `--json`?"),
-        (["ask", "x", "--user"], "There is no option '--user'", "Run `familiar ask --help`."),
-        (["context", "--turn"], "There is no option '--turn'", "Run `familiar context --help`."),
-        (["status", "--zzz"], "There is no option '--zzz'", "Run `familiar status --help`."),
-        (["context", "--why"], "Option '--why' wants a value", "Run `familiar context --help`."),
+        (["memory", "x"], "No such command: 'memory x'", "Run `familiar memory --help`."),
+        (["status", "--jsn"], "No such option: '--jsn'", "Did you mean `--json`?"),
+        (["ask", "x", "--user"], "No such option: '--user'", "Run `familiar ask --help`."),
+        (["context", "--turn"], "No such option: '--turn'", "Run `familiar context --help`."),
+        (["status", "--zzz"], "No such option: '--zzz'", "Run `familiar status --help`."),
+        (["context", "--why"], "Option '--why' requires a value", "Run `familiar context --help`."),
         (["context", "x"], "Invalid value for '[TURN]': 'x' is not a whole number", None),
         (["daemon", "--poll", "x"], "Invalid value for '--poll': 'x' is not a number", None),
         (["status", "x"], "Unexpected argument (x)", "Run `familiar status --help`."),
@@ -160,7 +160,7 @@ def test_a_wrong_command_line_says_what_is_wrong_and_what_to_type(argv, error, h
 def test_no_option_is_taken_for_the_value_of_another(argv, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(*argv)
-    assert (result.exit_code, "wants a value" in result.stdout) == (2, True)
+    assert (result.exit_code, "requires a value" in result.stdout) == (2, True)
     assert not list(tmp_path.iterdir())
 
 
@@ -179,7 +179,7 @@ def test_a_dry_run_is_explained_in_the_same_words_everywhere() -> None:
         if "--dry-run" in option.opts
     }
     assert len(helps) > 30
-    wording = "Show what would be done, and change nothing"
+    wording = "Show what would be done; change nothing"
     assert {path: text for path, text in helps.items() if not text.startswith(wording)} == {}
 
 

@@ -160,7 +160,7 @@ def test_a_damaged_row_is_damage_wherever_it_is_read(tmp_path) -> None:
     connection.execute("UPDATE turns SET at_ms = 'now'")
     connection.commit()
     connection.close()
-    with pytest.raises(BadInputError, match=r"history\.db' is damaged .*where a time belongs"):
+    with pytest.raises(BadInputError, match=r"history\.db' is damaged .*a time is not a number"):
         store.last_turn()
     store.close()
     with pytest.raises(BadInputError, match="The history is damaged"):

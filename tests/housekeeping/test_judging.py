@@ -72,7 +72,7 @@ async def test_a_reply_that_says_nothing_usable_is_asked_for_once_more() -> None
     model = ScriptedModel(["I cannot.", reply("unsure")])
     told = await judge(asker(model), findings(1))
     assert (told.judgements[0].verdict, told.problem) == ("unsure", None)
-    assert "holds no judgement" in json.loads(model.requests[1].body)["messages"][1]["content"]
+    assert "contains no judgement" in json.loads(model.requests[1].body)["messages"][1]["content"]
 
 
 async def test_a_question_without_a_usable_answer_stops_no_other() -> None:

@@ -13,7 +13,7 @@ def test_a_link_to_a_file_that_moved_would_lead_there(look) -> None:
         "topics/drinks/tea.md": "# Tea\n",
     }
     (finding,) = look("links", files)
-    assert finding.message == "links to what is not there: topics/tea.md, people/x.md"
+    assert finding.message == "links to missing files: topics/tea.md, people/x.md"
     assert finding.repair[0].after == files["people/a-1.md"].replace(
         "../topics/tea.md", "../topics/drinks/tea.md"
     )
@@ -122,7 +122,7 @@ def test_a_long_file_is_named_before_it_is_full(look) -> None:
     found = look("size", files, max_file_bytes=1000)
     assert [(f.paths, f.message.split(":")[0]) for f in found] == [
         (("a.md",), "is nearly full"),
-        (("b.md",), "takes no more writing"),
+        (("b.md",), "is full"),
     ]
 
 

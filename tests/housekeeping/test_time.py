@@ -126,7 +126,7 @@ def test_the_turns_that_a_line_rests_on_tell_its_day(look) -> None:
     files = {"people/a-1.md": "# A\n\n- Goes to Rome next week <!-- turns 7, 12 -->\n"}
     assert look("stale", files, day_of_turn={12: date(2026, 5, 25)}.get) == ()
     (finding,) = look("stale", files, day_of_turn={12: date(2026, 3, 4)}.get)
-    assert finding.message == "speaks of a time to come that is long past: of 2026-03-04"
+    assert finding.message == "mentions a future time that has long passed: of 2026-03-04"
 
 
 def test_turns_tell_which_of_two_values_is_newer(look) -> None:

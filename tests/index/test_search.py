@@ -44,7 +44,7 @@ def test_new_files_are_searchable_without_a_restart(world) -> None:
 
 def test_without_a_model_words_answer_and_it_is_said_once(world) -> None:
     world.put("a.md", "# Alice\n\nLikes tea.\n")
-    none = Opened(None, "no model for finding by meaning is on disk", "familiar model pull x")
+    none = Opened(None, "no embedding model is on disk", "familiar model pull x")
     found = search(world.index, "tea", SearchOptions(), none)
     assert (found.method, [h.rel_path for h in found.hits]) == ("lexical", ["a.md"])
     assert len(found.notes) == 1
@@ -90,7 +90,7 @@ def test_asking_for_meaning_where_there_is_none_is_an_error(world) -> None:
     world.put("a.md", "tea")
     with pytest.raises(EmbedderError, match="--method hybrid"):
         world.ask("tea", None, method="hybrid")
-    with pytest.raises(EmbedderError, match="nothing was read yet"):
+    with pytest.raises(EmbedderError, match="nothing has been embedded yet"):
         world.ask("tea", WordEmbedder(), method="dense")
 
 

@@ -79,8 +79,8 @@ async def test_an_unusable_reply_is_kept_and_repaired_once(quarantine, bad, prob
 
 
 async def test_a_second_unusable_reply_names_where_it_is_kept(quarantine) -> None:
-    asker = make(ScriptedModel(["x", "y"]), quarantine, unchanged="the turns wait")
-    with pytest.raises(UnusableReplyError, match=r"kept in 'kept-2'; the turns wait$") as found:
+    asker = make(ScriptedModel(["x", "y"]), quarantine, unchanged="the turns are kept")
+    with pytest.raises(UnusableReplyError, match=r"kept in 'kept-2'; the turns are kept$") as found:
         await ask(asker)
     assert "llm.slots.consolidation.model" in found.value.hint
     assert (quarantine.replies, asker.quarantined) == (["x", "y"], ["kept-1", "kept-2"])

@@ -226,7 +226,7 @@ async def test_a_busy_server_is_asked_again_and_the_wait_is_told() -> None:
     assert reply.text == "At last."
     assert len(server.requests) == 3
     assert len({request.body for request in server.requests}) == 1
-    assert "asking again in 0.0 s" in said[0]
+    assert "retrying in 0.0 s" in said[0]
 
 
 async def test_a_server_is_asked_only_as_often_as_the_settings_say() -> None:
@@ -428,7 +428,7 @@ async def test_nothing_listening_is_an_error_that_says_how_to_start_it() -> None
             preset="ollama", base_url=f"http://127.0.0.1:{closed_port()}/v1", model="m", retries=1
         )
     )
-    with pytest.raises(ModelUnreachableError, match="Nothing answers") as caught:
+    with pytest.raises(ModelUnreachableError, match="No answer from") as caught:
         await ask(LLMClient(slot))
     assert "ollama serve" in caught.value.hint
 
@@ -446,7 +446,7 @@ async def test_a_host_without_an_address_is_an_error(monkeypatch) -> None:
 async def test_a_server_without_tls_behind_an_https_address_is_an_error() -> None:
     with ChatServer() as server:
         url = server.base_url.replace("http:", "https:")
-        with pytest.raises(ModelUnreachableError, match="not safe"):
+        with pytest.raises(ModelUnreachableError, match="not secure"):
             await ask(client(url, retries=0))
 
 

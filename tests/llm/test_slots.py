@@ -148,7 +148,7 @@ def test_a_missing_model_names_the_command_that_sets_it() -> None:
 
 
 def test_a_custom_server_needs_an_address() -> None:
-    with pytest.raises(ConfigError, match="needs the address"):
+    with pytest.raises(ConfigError, match="requires the address"):
         check_usable(resolve(LLMSettings(preset="custom", model="m")))
 
 

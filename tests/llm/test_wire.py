@@ -87,7 +87,7 @@ async def test_a_charset_of_the_servers_choice_is_not_believed() -> None:
 async def test_a_reply_that_goes_on_and_on_is_left_with_what_had_come() -> None:
     with (
         ChatServer(Say("word " * 100, pause_s=0.05)) as server,
-        pytest.raises(ModelTimeoutError, match=r"not whole after 0\.6 s") as caught,
+        pytest.raises(ModelTimeoutError, match=r"not complete after 0\.6 s") as caught,
     ):
         await ask(client(server, timeout_s=0.4, deadline_s=0.6))
     assert "deadline_s" in caught.value.hint

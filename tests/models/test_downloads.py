@@ -24,7 +24,7 @@ def test_the_name_that_git_gives_is_what_git_gives(tmp_path) -> None:
 def test_another_file_is_refused(tmp_path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"abc")
-    with pytest.raises(FetchError, match="not the file it should be"):
+    with pytest.raises(FetchError, match="not the expected file"):
         downloads.check_sha256(path, "0" * 64, "a test")
 
 
@@ -55,7 +55,7 @@ def test_a_member_that_is_not_there_is_an_error(tmp_path) -> None:
 def test_a_broken_archive_is_an_error(cut, tmp_path) -> None:
     archive = tmp_path / "a.zip"
     archive.write_bytes(zipped({"a": b"data" * 100})[:cut])
-    with pytest.raises(FetchError, match="no usable archive"):
+    with pytest.raises(FetchError, match="not a usable archive"):
         downloads.extract(archive, "a", tmp_path / "out")
 
 
@@ -64,5 +64,5 @@ def test_a_member_with_a_wrong_checksum_is_an_error(tmp_path) -> None:
     content[40] ^= 0xFF
     archive = tmp_path / "a.zip"
     archive.write_bytes(content)
-    with pytest.raises(FetchError, match="no usable archive"):
+    with pytest.raises(FetchError, match="not a usable archive"):
         downloads.extract(archive, "a", tmp_path / "out")

@@ -73,7 +73,7 @@ async def test_any_exception_is_remembered_and_told_in_one_line(writing) -> None
 
 
 async def test_whoever_will_not_wait_is_told_and_that_is_no_failure(writing) -> None:
-    with held(writing.lock_path, 0), pytest.raises(LockedError, match="did not begin"):
+    with held(writing.lock_path, 0), pytest.raises(LockedError, match="did not start"):
         await writing.run(done, wait_s=0)
 
     assert writing.failures.all() == ()

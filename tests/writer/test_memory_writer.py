@@ -242,7 +242,7 @@ def test_whoever_will_not_wait_is_told_and_loses_nothing(world):
         async with exclusive(lock, 1), exclusive(lock, 0):
             raise AssertionError
 
-    with pytest.raises(LockedError, match="did not begin"):
+    with pytest.raises(LockedError, match="did not start"):
         asyncio.run(go())
 
 
@@ -347,7 +347,7 @@ def test_context_lists_the_channels_and_unknown_ones_are_left_out(world):
 def test_a_model_that_reads_too_little_is_told_of_before_anything_is_asked(world):
     world.talk(1)
 
-    with pytest.raises(ConfigError, match="too few to write memory with"):
+    with pytest.raises(ConfigError, match="too few to write memory"):
         world.write(context_tokens=1200)
 
 

@@ -28,7 +28,7 @@ def ask(slot: ResolvedSlot) -> Result:
     from familiar_cli.llm.wire import is_loopback
 
     if environment.offline() and not is_loopback(slot.base_url):
-        detail = f"{slot.base_url} was not asked, because {environment.OFFLINE} is set"
+        detail = f"{slot.base_url} was not checked, because {environment.OFFLINE} is set"
         return warn(detail, f"Unset {environment.OFFLINE}.")
     try:
         status, body = asyncio.run(_models(replace(slot, timeout_s=TIMEOUT_S)))
@@ -58,8 +58,8 @@ def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Result:
     where = slot.base_url
     if status in _UNAUTHORISED:
         key = slot.api_key_env or "llm.api_key_env"
-        mend = f"Put a key that the server knows into {key}."
-        return fail(f"{where} refuses the key (status {status})", mend)
+        mend = f"Set {key} to a valid key."
+        return fail(f"{where} rejects the key (status {status})", mend)
     if status >= _SERVER_ERROR:
         return warn(f"{where} answers with status {status}", _start(slot))
     names = _names(body) if status == _OK else []

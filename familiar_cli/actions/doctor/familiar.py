@@ -42,7 +42,7 @@ def settings(patient: Patient) -> Iterator[Result]:
     if patient.paths is None:
         return
     own = sum(row.source == "file" for row in effective(patient.paths.config))
-    yield ok(f"{patient.paths.config}: {own} set, the others by default")
+    yield ok(f"{patient.paths.config}: {own} set, the others are defaults")
 
 
 def memory(patient: Patient) -> Iterator[Result]:
@@ -56,7 +56,7 @@ def memory(patient: Patient) -> Iterator[Result]:
     yield ok(f"{len(walk.files)} files in {patient.paths.memory}")
     if walk.skipped:
         names = _some([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
-        yield warn(f"{len(walk.skipped)} left out: {names}", "Look at them.")
+        yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
     yield from _large(walk.files, patient.config.memory.max_file_bytes)
 
 
@@ -78,10 +78,10 @@ def people(patient: Patient) -> Iterator[Result]:
         yield warn(f"not readable: {_some(broken)}", "Save them as UTF-8 text.")
     if shared:
         names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
-        mend = "Both are meant when it is said. `familiar people alias PERSON NAME --remove`"
+        mend = "The name refers to both. `familiar people alias PERSON NAME --remove`"
         yield warn(f"shared names: {_some(names_of)}", mend)
     for notice in wrong:
-        yield warn(notice, "The next turn mends it.")
+        yield warn(notice, "The next turn repairs it.")
 
 
 def lock(patient: Patient) -> Iterator[Result]:
@@ -98,7 +98,7 @@ def lock(patient: Patient) -> Iterator[Result]:
         detail = f"held by {left_by or 'another process'}"
         yield warn(detail, "Wait for it, or end that process.")
     else:
-        yield ok(f"free; {left_by} did not end well" if left_by else "free")
+        yield ok(f"free; {left_by} ended abnormally" if left_by else "free")
 
 
 def history(patient: Patient) -> Iterator[Result]:
@@ -108,16 +108,16 @@ def history(patient: Patient) -> Iterator[Result]:
     if patient.paths is None:
         return
     if not patient.paths.history.exists():
-        yield ok("nothing was said yet")
+        yield ok("no turns yet")
         return
     if not patient.paths.history.is_file():  # SQLite would wait for a named pipe
-        mend = "Move it away, and put your history there if you have it elsewhere."
-        yield fail(f"{patient.paths.history} is no plain file", mend)
+        mend = "Move it away, and put your history there if you have a copy."
+        yield fail(f"{patient.paths.history} is not a regular file", mend)
         return
     damage = _quick_check(patient)
     if damage:
-        mend = f"Put a copy in place of {patient.paths.history}; until then, nothing is lost by it."
-        yield fail(f"SQLite finds damage: {damage}", mend)
+        mend = f"Replace {patient.paths.history} with a backup copy; nothing is changed until then."
+        yield fail(f"SQLite reports damage: {damage}", mend)
         return
     store = HistoryStore(patient.paths.history)
     try:

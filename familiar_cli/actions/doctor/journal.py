@@ -25,7 +25,7 @@ def journal(patient: Patient) -> Iterator[Result]:
         return
     repository = Repository(patient.paths.journal)
     if not repository.exists:
-        yield ok("empty; it begins with the first change")
+        yield ok("empty until the first change")
         return
     with closing(repository):
         count = sum(1 for _ in History(repository).commits())
@@ -33,8 +33,8 @@ def journal(patient: Patient) -> Iterator[Result]:
         mark = pending.read(repository.path)
         if mark:
             check(repository, mark)
-            mend = "It is finished by the next command that reads or writes: `familiar memory ls`."
-            yield warn("a change broke off before it was on disk", mend)
+            mend = "The next command that uses memory completes it: `familiar memory ls`."
+            yield warn("a change was interrupted before it was on disk", mend)
         else:
             yield from _agrees(patient, repository)
         yield from _size(repository)
@@ -54,8 +54,8 @@ def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
         detail = f"changed by hand since the last commit: {differs[0]}{more}"
         yield ok(f"{detail}; the next command commits that")
     if edits.unreadable:
-        detail = f"{len(edits.unreadable):,} files cannot be read, so their last state is kept"
-        yield warn(detail, f"Look at the permissions of {edits.unreadable[0]}.")
+        detail = f"{len(edits.unreadable):,} files cannot be read; their last version is kept"
+        yield warn(detail, f"Check the permissions of {edits.unreadable[0]}.")
 
 
 def _size(repository: Repository) -> Iterator[Result]:
@@ -64,4 +64,4 @@ def _size(repository: Repository) -> Iterator[Result]:
     loose = len(repository.objects.loose())
     if loose >= WORTH_IT:
         mend = "Pack them: `familiar memory compact`."
-        yield warn(f"{loose:,} small files take more room than needed", mend)
+        yield warn(f"{loose:,} small files take more space than needed", mend)

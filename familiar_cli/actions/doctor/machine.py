@@ -56,11 +56,11 @@ def home(patient: Patient) -> Iterator[Result]:
         mend = "Give yourself write permission, or choose another place with --home."
         yield fail(f"{where}: {problem}", mend)
     elif not patient.home.exists():
-        mend = "Make a familiar: `familiar init --from-card CARD.png`, or watch `familiar demo`."
+        mend = "Create a familiar: `familiar init --from-card CARD.png`, or try `familiar demo`."
         yield warn(f"{where} does not exist yet", mend)
     else:
         gone = ", ".join(remove_abandoned(patient.home))
-        yield ok(f"{where}; removed what an `init` that was killed left: {gone}" if gone else where)
+        yield ok(f"{where}; removed leftovers of an interrupted `init`: {gone}" if gone else where)
 
 
 def cache(patient: Patient) -> Iterator[Result]:

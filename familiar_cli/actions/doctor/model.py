@@ -24,7 +24,7 @@ def tokenizer(patient: Patient) -> Iterator[Result]:
     found = encoding_path(patient.cache)
     counter = tokens.load(found)
     if found is None:
-        detail = "tokens are estimated, to within a quarter"
+        detail = "tokens are estimated, to within 25%"
         yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
     else:
         yield ok(f"{counter.name} in {found}")
@@ -55,7 +55,7 @@ def model(patient: Patient) -> Iterator[Result]:
     if slot.model:
         yield ok(f"{slot.model}, {where}")
     else:
-        yield fail(f"none is chosen, {where}", PRESETS[slot.preset].choose)
+        yield fail(f"no model is chosen, {where}", PRESETS[slot.preset].choose)
 
 
 def key(patient: Patient) -> Iterator[Result]:
@@ -80,7 +80,7 @@ def server(patient: Patient) -> Iterator[Result]:
         return
     if not slot.base_url:
         mend = "`familiar config set llm.base_url http://127.0.0.1:8000/v1`"
-        yield fail(f"preset {slot.preset} needs an address", mend)
+        yield fail(f"preset {slot.preset} requires an address", mend)
         return
     yield ask(slot)
 
@@ -97,7 +97,7 @@ def _own_file(name: str) -> Result:
     if Path(name).expanduser().is_file():
         return ok(name)
     mend = "`familiar config set llm.model PATH`, or `familiar config unset llm.model`"
-    return fail(f"there is no file {name!r}", mend)
+    return fail(f"no such file: {name!r}", mend)
 
 
 def _from_catalog(name: str, patient: Patient) -> Result:
@@ -107,9 +107,9 @@ def _from_catalog(name: str, patient: Patient) -> Result:
     try:
         found = path_of(name, patient.cache)
     except NotFoundError as error:
-        mend = "`familiar config unset llm.model` takes the model that comes with the program."
+        mend = "`familiar config unset llm.model` uses the default model."
         return fail(str(error), mend)
     if found is None:
         mend = f"`familiar model pull {name}`"
-        return warn(f"{name} is not on disk, so nothing can answer", mend)
+        return warn(f"{name} is not on this machine, so no reply is possible", mend)
     return ok(f"{name} in {found}")

@@ -69,4 +69,4 @@ def _safely(check: Callable[[Patient], Iterator[Result]], patient: Patient) -> I
     except FamiliarError as error:
         yield fail(str(error), error.hint or "")
     except Exception as error:  # noqa: BLE001  # one broken part must not hide the others
-        yield fail(f"the check itself broke: {type(error).__name__}: {error}", "")
+        yield fail(f"the check itself failed: {type(error).__name__}: {error}", "")

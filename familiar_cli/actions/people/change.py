@@ -187,7 +187,7 @@ def published(names: Aliases) -> tuple[str, ...]:
     try:
         return names.publish()
     except FamiliarError as error:  # the next turn tries again
-        return (f"The list of names stays as it was: {error}",)
+        return (f"The list of names is unchanged: {error}",)
 
 
 def _new_page(familiar: Familiar, slug: str) -> str:

@@ -68,7 +68,7 @@ def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
     if after == before:
         raise NotFoundError(
             f"{people_path(slug)!r} does not list the alias {name!r}",
-            hint=f"See its names: `familiar people show {slug}`.",
+            hint=f"Show their names: `familiar people show {slug}`.",
         )
     draft.put(people_path(slug), after)
     return PeopleDraft(draft, 0)
@@ -86,8 +86,8 @@ def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
     draft = Draft(store)
     if kept == other:
         raise UsageError(
-            f"{kept!r} is one person already; nothing was changed",
-            hint="Name two: `familiar people ls`.",
+            f"{kept!r} is already one person; nothing was changed",
+            hint="Give two people: `familiar people ls` lists them.",
         )
     theirs = _text(draft, other)
     ours = draft.text(people_path(kept)) or sections.new_file(title_of(theirs) or kept)
@@ -95,7 +95,7 @@ def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
         if same_as(text):
             raise UsageError(
                 f"{slug!r} was merged into {same_as(text)!r} already; nothing was changed",
-                hint=f"Take it back first: `familiar people split {slug}`.",
+                hint=f"Undo that first: `familiar people split {slug}`.",
             )
     after, moved = _joined(ours, theirs)
     names = aliases_of(theirs)
@@ -125,8 +125,8 @@ def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) 
     kept = same_as(theirs)
     if kept is None:
         raise UsageError(
-            f"{other!r} has a file of their own; nothing was changed",
-            hint="`familiar people merge` puts two together.",
+            f"{other!r} has a separate file; nothing was changed",
+            hint="`familiar people merge` merges two people.",
         )
     ours = _text(draft, kept)
     own = sections.new_file(title_of(theirs) or other)
@@ -159,7 +159,7 @@ def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
     if key_of(old) not in {key_of(name) for name in names_of(text)}:
         raise NotFoundError(
             f"{slug!r} is not called {old!r}; nothing was changed",
-            hint=f"See their names: `familiar people show {slug}`.",
+            hint=f"Show their names: `familiar people show {slug}`.",
         )
     after = with_alias(_without(text, old), new)
     title = title_of(text)
@@ -251,7 +251,7 @@ def _text(draft: Draft, slug: str) -> str:
     text = draft.text(people_path(slug))
     if text is None:
         raise NotFoundError(
-            f"There is no file about {slug!r}; nothing was changed",
+            f"No file about {slug!r}; nothing was changed",
             hint="Run `familiar people ls`.",
         )
     return text

@@ -112,8 +112,8 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
     file = familiar.memory.read(rel_path) if familiar.memory.exists(rel_path) else None
     if file is None and speaker is None:
         raise NotFoundError(
-            f"There is no file about {slug!r} yet",
-            hint=f"Begin one: `familiar memory write {rel_path} TEXT`.",
+            f"No file about {slug!r} yet",
+            hint=f"Create one: `familiar memory write {rel_path} TEXT`.",
         )
     return PersonPage(
         slug=slug,
@@ -151,14 +151,14 @@ def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
     if len(called) > 1:
         listed = ", ".join(sorted(called))
         raise UsageError(
-            f"{person!r} is the name of several people: {listed}", hint="Name one by its slug."
+            f"{person!r} is shared by several people: {listed}", hint="Use the slug of one of them."
         )
     if called or slug:
         return next(iter(called), slug or "")
     everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
     guess = nearest(person, [*everyone, *(speaker.author.label for speaker in said.values())])
     hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people ls`."
-    raise NotFoundError(f"Nobody is called {person!r}", hint=hint)
+    raise NotFoundError(f"No person is called {person!r}", hint=hint)
 
 
 def _names_of(author: Author) -> set[str]:

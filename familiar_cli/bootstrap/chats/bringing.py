@@ -30,11 +30,10 @@ _BATCH: Final = 5_000  # turns that are written in one transaction
 _BATCH_CHARS: Final = 8_000_000
 _SAMPLE: Final = 50  # first lines by which a chat is known again
 _REASONS: Final = {
-    LineMatch.edited: "it was changed since it was imported; the words of then stay",
-    LineMatch.inserted: "it came in between lines that were imported before; turns are only added "
-    "at the end",
-    LineMatch.details_changed: "its swipes or details have changed since it was imported; those of "
-    "then stay",
+    LineMatch.edited: "it has changed since it was imported; the imported text is kept",
+    LineMatch.inserted: "it is new between lines already imported; turns are only added at the end",
+    LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
+    "imported ones are kept",
 }
 
 
@@ -222,7 +221,7 @@ class Bringing:
             return
         first = self._skipped[0]
         raise BadInputError(
-            f"{self._source.name!r} has no message that could be read: line {first.line}: "
+            f"{self._source.name!r} has no readable message: line {first.line}: "
             f"{first.reason}; nothing was imported"
         )
 

@@ -42,14 +42,14 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
     listed = ", ".join(repr(name) for name in sorted(names)[:8])
     if cast.character:
         raise RefusedError(
-            f"Nobody in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
+            f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
             f"it has {listed}. Nothing was imported",
             hint=f"Try `--character {min(names)!r}`.",
         )
     raise RefusedError(
         f"{origin!r} is a chat with {listed}, and this familiar is "
         f"{' or '.join(map(repr, cast.known))}; nothing was imported",
-        hint=f"If they are one, add `--character {min(names)!r}`.",
+        hint=f"If they are the same, add `--character {min(names)!r}`.",
     )
 
 

@@ -29,7 +29,7 @@ SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 _SERVICES: Final[dict[str, Service]] = {"mapping": ChatGPT(), "chat_messages": Claude()}
 _FIRST: Final = 20  # lines or elements that tell the format
 _START_BYTES: Final = 4096
-_HINT: Final = "SillyTavern, ChatGPT and Claude chats are read, and plain JSON lines."
+_HINT: Final = "SillyTavern, ChatGPT and Claude chats can be imported, and plain JSON Lines."
 
 
 def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
@@ -56,7 +56,7 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
     else:
         keys = ", ".join(repr(key) for key in list(value)[:4])
         raise BadInputError(
-            f"{source.name!r} is no chat of a known format, but JSON with {keys or 'nothing'}",
+            f"{source.name!r} is not a chat in a known format, but JSON with {keys or 'nothing'}",
             hint=_HINT,
         )
 
@@ -79,7 +79,7 @@ def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
         value = whole or _first(iter(lines))
     if value is None:
         raise BadInputError(
-            f"{source.name!r} cannot be read as JSON: it is damaged, or no chat", hint=_HINT
+            f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat", hint=_HINT
         )
     return value
 
@@ -107,5 +107,5 @@ def _what(start: bytes) -> str:
     if not start:
         return "empty"
     if start.startswith(b"PK\x03\x04"):
-        return "a zip archive (unpack it, and give the `conversations.json` in it)"
+        return "a zip archive (unpack it, and import its `conversations.json`)"
     return "text" if re.fullmatch(rb"[^\x00-\x08]*", start) else "a binary file"

@@ -75,7 +75,7 @@ class _Scan:
             offset += done
             rest = rest[done:]
         if self._depth:
-            raise BadInputError(f"{self._name!r} was cut off: its JSON does not end")
+            raise BadInputError(f"{self._name!r} is incomplete: its JSON ends too early")
 
     def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
         self._depth += change

@@ -166,7 +166,7 @@ def _swipes(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _no_message(value: Mapping[str, Any]) -> str:
     if is_head(value):
-        return "it says what a chat is, and is not the first line"
+        return "it is a chat header, but not the first line"
     if "mes" not in value:
-        return "it is no message: there is no 'mes'"
-    return f"it is no message: 'mes' is {type(value['mes']).__name__}, not text"
+        return "it is not a message: there is no 'mes'"
+    return f"it is not a message: 'mes' is {type(value['mes']).__name__}, not text"

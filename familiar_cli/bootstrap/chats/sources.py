@@ -86,7 +86,7 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"There is no file {name!r}", hint="Look for it with `ls`.") from error
+        raise NotFoundError(f"No such file: {name!r}", hint="Look for it with `ls`.") from error
     except IsADirectoryError as error:
         raise BadInputError(f"{name!r} is a directory, not a file") from error
     except OSError as error:
@@ -139,7 +139,7 @@ def _transcode(source: ChatFile, target: Path, encoding: str) -> None:
             out.write(decoder.decode(b"", final=True).encode("utf-8", errors="surrogatepass"))
         except UnicodeError as error:
             raise BadInputError(
-                f"{source.name!r} begins as {encoding.upper()} and is not: {error}"
+                f"{source.name!r} looks like {encoding.upper()}, but is not valid: {error}"
             ) from error
 
 
@@ -171,7 +171,7 @@ def read_object(number: int, raw: bytes) -> tuple[int, str, dict[str, Any]] | Sk
     except ValueError as error:
         return Skip(number, f"it is not JSON ({error})")
     if not isinstance(value, dict):
-        return Skip(number, "it is JSON, but no object")
+        return Skip(number, "it is JSON, but not an object")
     return number, text, value
 
 
@@ -181,7 +181,7 @@ def _skip_line(stream: BinaryIO, raw: bytes) -> None:
 
 
 def _no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)

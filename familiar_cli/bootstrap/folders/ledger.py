@@ -63,8 +63,8 @@ def load(store: MemoryStore, rel_path: str) -> Ledger:
         rel_path,
         _entries,
         keeps="what was imported",
-        hint=f"`familiar memory log {rel_path}` shows how it was; or move it away, and what "
-        "is there counts as yours.",
+        hint=f"`familiar memory log {rel_path}` shows its past; or move it away, and existing "
+        "files count as yours.",
     )
     return Ledger(rel_path, entries or {})
 

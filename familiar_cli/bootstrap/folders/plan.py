@@ -80,8 +80,8 @@ class FolderImportOptions:
 
     update: bool = False
     force: bool = False
-    update_hint: str = "Add `--update` to take the source's text, and `--dry-run` to look first."
-    force_hint: str = "Add `--force` to put the source's text there, and `--dry-run` to look first."
+    update_hint: str = "Add `--update` to use the source's text; add `--dry-run` to preview."
+    force_hint: str = "Add `--force` to use the source's text; add `--dry-run` to preview."
 
 
 def plan_folder(
@@ -120,7 +120,7 @@ def plan_folder(
     hidden = {piece.source for piece in listed if piece.is_hidden}
     shown = {piece.source for piece in listed if not piece.is_hidden}
     gone = [
-        f"{source!r} is no longer in the folder; what it became stays"
+        f"{source!r} is no longer in the folder; its file in memory is kept"
         for source in draft.old.entries.keys() - sources.keys()
     ]
     return draft.plan(
@@ -191,7 +191,7 @@ class _Draft:
             self._write(piece, piece.content, MISSING)
         else:
             self._note("edited", piece)
-            self.warnings.append(f"{piece.rel_path}: deleted by hand since; it stays so")
+            self.warnings.append(f"{piece.rel_path}: you deleted it; it was not restored")
 
     def _is_in(self, piece: Piece, there: str | None) -> bool:
         """Tell whether what is there says all that the piece says."""
@@ -212,7 +212,7 @@ class _Draft:
         if merged == now:
             self._note("unchanged", piece)
         else:
-            self.warnings.append(f"{piece.rel_path}: was there; what it lacked was added to it")
+            self.warnings.append(f"{piece.rel_path}: already exists; what was missing was added")
             self._write(piece, merged, there)
         return True
 
@@ -243,13 +243,13 @@ class _Draft:
         """Refuse what is not allowed. Nothing has been written yet."""
         if self._in_the_way and not self._wish.force:
             raise ConflictError(
-                f"Other text than the folder's stands in: {ledger.listed(self._in_the_way)};"
+                f"These files differ from the folder: {ledger.listed(self._in_the_way)};"
                 " nothing was changed",
                 hint=self._wish.force_hint,
             )
         if self._outdated and not (self._wish.update or self._wish.force):
             raise RefusedError(
-                f"The folder is not what was imported before; {len(self._outdated)} would change: "
+                f"The folder has changed since the import; {len(self._outdated)} would change: "
                 f"{ledger.listed(self._outdated)}; nothing was changed",
                 hint=self._wish.update_hint,
             )

@@ -72,12 +72,10 @@ def require_there(directory: Path) -> None:
     if is_directory(directory):
         return
     if not os.path.lexists(directory):
-        raise NotFoundError(
-            f"There is no directory {str(directory)!r}", hint="Look for it with `ls`."
-        )
+        raise NotFoundError(f"No such directory: {str(directory)!r}", hint="Look for it with `ls`.")
     raise BadInputError(
-        f"{str(directory)!r} is no directory; nothing was imported",
-        hint="Name the directory that it is in.",
+        f"{str(directory)!r} is not a directory; nothing was imported",
+        hint="Give the directory that contains it.",
     )
 
 
@@ -93,12 +91,12 @@ def _read_into(folder: Folder, directory: str, below: str, depth: int) -> None:
         if entry.name in _NOT_ITS_OWN:
             folder.notes.append(f"{rel_path}: {_NOT_ITS_OWN[entry.name]}; not imported")
         elif entry.is_symlink():
-            _leave_out(folder, rel_path, "it is a link, and links are not followed")
+            _leave_out(folder, rel_path, "it is a symbolic link, and links are not followed")
         elif entry.is_dir(follow_symlinks=False):
             if depth < MAX_DEPTH:
                 _read_into(folder, entry.path, f"{rel_path}/", depth + 1)
             else:
-                _leave_out(folder, rel_path, f"it lies deeper than {MAX_DEPTH} directories")
+                _leave_out(folder, rel_path, f"it is nested deeper than {MAX_DEPTH} directories")
         else:
             _read_file(folder, entry.path, rel_path)
 
@@ -107,7 +105,7 @@ def _read_file(folder: Folder, path: str, rel_path: str) -> None:
     try:
         status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode):
-            _leave_out(folder, rel_path, "it is no regular file")
+            _leave_out(folder, rel_path, "it is not a regular file")
             return
         if status.st_size > MAX_ONE_BYTES:
             _leave_out(folder, rel_path, f"it is larger than {MAX_ONE_BYTES // MIB} MiB")
@@ -123,7 +121,7 @@ def _read_file(folder: Folder, path: str, rel_path: str) -> None:
         raise LimitError(
             f"The folder holds more than {MAX_FILES:,} files or {MAX_TOTAL_BYTES // MIB} MiB;"
             " nothing was imported",
-            hint="Is it the folder you meant? Import a folder inside it.",
+            hint="Is it the right folder? Import a folder inside it.",
         )
 
 

@@ -102,7 +102,7 @@ def load(store: MemoryStore, directory: str) -> BookSettings:
         path_in(directory),
         _parse,
         keeps="the settings of the lorebooks there",
-        hint="Bring an older copy of it back, or import into another directory with `--into`.",
+        hint="Restore an older copy of it, or import into another directory with `--into`.",
     )
     return found or BookSettings()
 
@@ -140,10 +140,10 @@ def _checked(record: R) -> R:
     """
     for name, kind in _KINDS.items():
         if not isinstance(getattr(record, name, kind()), kind):
-            raise TypeError(f"{name} is no {kind.__name__}")
+            raise TypeError(f"{name} is not a {kind.__name__}")
     if record.shape not in KEYS:
-        raise ValueError("no such shape")
+        raise ValueError("unexpected structure")
     keys = getattr(record, "raw", {}).get(KEYS[record.shape], [])
     if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
-        raise TypeError("the keys are no texts")
+        raise TypeError("the keys are not text")
     return record

@@ -39,8 +39,8 @@ def collect(store: MemoryStore, directory: str, *, only: tuple[str, ...] = ()) -
     if not settings.entries and not settings.books and not found.strays:
         raise NotFoundError(
             f"There is no lore in {directory!r}",
-            hint="Bring some in with `familiar import-lorebook FILE`, or name its directory "
-            "with `--from`.",
+            hint="Import some with `familiar import-lorebook FILE`, or give its directory with "
+            "`--from`.",
         )
     return _gather(settings, found, _chosen(settings, only), directory)
 
@@ -57,7 +57,9 @@ def _gather(
     notes = [f"{line}: left out" for line in found.skipped]
     if len(book_ids) > 1:
         names = ", ".join(repr(settings.books[key].name) for key in book_ids)
-        notes.append(f"{len(book_ids)} books become one: {names}; the first one's settings count")
+        notes.append(
+            f"{len(book_ids)} books are merged: {names}; the settings of the first are used"
+        )
     entries: list[LoreEntry] = []
     for book_id in book_ids:
         records = sorted(
@@ -67,7 +69,7 @@ def _gather(
             if key in found.files:
                 entries.append(_edited(settings.entry(key), key, found.files[key], record.sha256))
             else:
-                notes.append(f"{record.path}: its file is gone, so the entry is left out")
+                notes.append(f"{record.path}: its file no longer exists, so the entry is left out")
     first = settings.books[book_ids[0]] if book_ids else None
     shape: Shape = first.shape if first else "worldinfo"
     entries += [_begun_by_hand(file, shape, settings, notes) for file in found.strays]
@@ -103,7 +105,7 @@ def _begun_by_hand(
     if page.entry_id in settings.entries:
         notes.append(f"{file.path}: a copy of another entry, exported with that one's settings")
         return _without_number(settings.entry(page.entry_id)).edited(says)
-    notes.append(f"{file.path}: begun by hand, exported with default settings")
+    notes.append(f"{file.path}: created by hand, exported with default settings")
     blank: dict[str, Any] = {"comment": ""}
     if shape == "book":
         blank |= {"insertion_order": 100, "extensions": {}}

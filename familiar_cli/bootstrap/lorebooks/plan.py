@@ -96,8 +96,8 @@ def check_directory(into: str) -> str:
     directory = paths.parse(into)
     if not directory or any(part.startswith(".") for part in directory.split("/")):
         raise UnsafePathError(
-            f"{into!r} cannot be a directory for lore; nothing was touched",
-            hint=f"Name one below the memory directory, such as `{IMPORTED_LORE_DIR}`.",
+            f"{into!r} cannot be used as a lore directory; nothing was changed",
+            hint=f"Choose one below the memory directory, e.g. `{IMPORTED_LORE_DIR}`.",
         )
     return directory
 
@@ -118,7 +118,7 @@ class _Draft:
         self.unchanged: list[str] = []
         self.changed: list[str] = []  # what is not written without `update`
         self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and the text it would get
-        self.warnings: list[str] = [f"{line}: left alone" for line in found.skipped]
+        self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
 
     def take(self, book: Lorebook) -> None:
         """Go through `book` and note what each entry means for the directory."""
@@ -133,7 +133,7 @@ class _Draft:
         for key in olds.keys() - {key for key in ids if key}:
             if key in self.found.files:
                 path = self.found.files[key].path
-                self.warnings.append(f"{path}: no longer in the source; it stays")
+                self.warnings.append(f"{path}: no longer in the source; it is kept")
 
     def check(self, *, update: bool) -> None:
         """Refuse what is not allowed. Nothing has been written yet."""
@@ -141,9 +141,9 @@ class _Draft:
             raise ConflictError(_edits_message(self.edited), hint=_EDITS_HINT)
         if self.changed and not update:
             raise RefusedError(
-                f"The source is not what was imported before; {len(self.changed)} "
+                f"The source has changed since it was imported; {len(self.changed)} "
                 f"would change: {ledger.listed(self.changed)}; nothing was changed",
-                hint="Add `--update` to take the source's text, and `--dry-run` to look first.",
+                hint="Add `--update` to use the source's text; add `--dry-run` to preview.",
             )
 
     def plan(self, store: MemoryStore, book: Lorebook) -> ImportPlan:
@@ -192,7 +192,7 @@ class _Draft:
         was = LoreEntry(record.shape, record.raw, record.slot)
         same = (entry.meaning, entry.slot) == (was.meaning, was.slot)
         if file is None and not self.force:
-            self.warnings.append(f"{record.path}: deleted by hand; `--force` brings it back")
+            self.warnings.append(f"{record.path}: deleted by hand; `--force` restores it")
             return
         text = render(page_of(entry, key))
         after = replace(record, shape=entry.shape, place=place, slot=entry.slot, raw=entry.raw)
@@ -246,7 +246,7 @@ def _frame(book: Lorebook | BookRecord) -> dict[str, object]:
 
 
 _EDITS_HINT: Final = (
-    "Add `--force` to replace your edits by the source's text; `--dry-run` shows what would change."
+    "Add `--force` to replace your edits with the source's text; add `--dry-run` to preview."
 )
 
 

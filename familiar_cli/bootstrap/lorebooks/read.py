@@ -97,7 +97,9 @@ def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
 def _embedded(data: object, origin: str, source: str) -> Lorebook:
     """Read what stands where a card or a `lorebook_v3` keeps its book."""
     if data is None:
-        return Lorebook("", "book", source=source, warnings=("the book is null: nothing in it",))
+        return Lorebook(
+            "", "book", source=source, warnings=("the book is null: it has no entries",)
+        )
     if isinstance(data, dict) and data.get("spec") == "lorebook_v3":
         return _read(data, origin)
     if not isinstance(data, dict):
@@ -181,7 +183,9 @@ def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -
 
 
 def _left_out(count: int) -> tuple[str, ...]:
-    return (f"{count} of the entries are no objects: kept aside, not imported",) if count else ()
+    return (
+        (f"{count} of the entries are not objects: kept separately, not imported",) if count else ()
+    )
 
 
 def _has_lore(item: object) -> bool:
@@ -207,9 +211,9 @@ def _name(data: dict[str, Any]) -> str:
 
 def _not_a_lorebook(data: object, origin: str) -> BadInputError:
     return BadInputError(
-        f"{origin!r} is no lorebook but {_what_is(data)}; nothing was imported",
-        hint="World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files are read, "
-        "and cards that hold a book.",
+        f"{origin!r} is not a lorebook but {_what_is(data)}; nothing was imported",
+        hint="Supported: World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI "
+        "files, and cards that contain a book.",
     )
 
 

@@ -94,22 +94,24 @@ class Mending:
         value = self.entry.get("extensions")
         if isinstance(value, dict):
             return
-        self.note("no 'extensions'" if value is None else "'extensions' is no object: kept in one")
+        self.note(
+            "no 'extensions'" if value is None else "'extensions' is not an object: wrapped in one"
+        )
         self.entry["extensions"] = {} if value is None else {"original": value}
 
     def _strings(self, name: str, value: object) -> list[str]:
         if isinstance(value, str):
-            self.note(f"{name!r} is one text: split at its commas")
+            self.note(f"{name!r} is a single text: split at its commas")
             return comma_list(value)
         if not isinstance(value, list):
             self.note(
-                f"{name!r} is no list: its JSON is used"
+                f"{name!r} is not a list: its JSON is used"
                 if value is not None
                 else f"{name!r} is null"
             )
             return [] if value is None else [_as_text(value)]
         if not all(isinstance(item, str) for item in value):
-            self.note(f"{name!r} holds something that is not text: its JSON is used")
+            self.note(f"{name!r} contains something that is not text: its JSON is used")
         return [_as_text(item) for item in value if item is not None]
 
 
@@ -170,7 +172,7 @@ def _secondary(mending: Mending) -> None:
 
 def _required(mending: Mending) -> None:
     if mending.entry.get("enabled") is None:
-        mending.note("no 'enabled': read as switched on")
+        mending.note("no 'enabled': read as enabled")
         mending.entry["enabled"] = True
     if mending.entry.get("insertion_order") is None:
         mending.note("no 'insertion_order': 100 is used")

@@ -20,7 +20,7 @@ NAME: Final = "recast"
 MOST_TIMES: Final = 2  # a result longer than the reply so many times, and a little, is no tidying
 LITTLE_CHARS: Final = 200
 LEAST_SHARE: Final = 0.25  # of a reply longer than a little; less is a summary, or a refusal
-STANDS: Final = "the reply stands as the model gave it"
+STANDS: Final = "the reply is shown as the model wrote it"
 _MARGIN: Final = 1.1  # the server may count otherwise
 
 

@@ -96,8 +96,8 @@ class CharacterProvider:
         greetings = self.character.greetings
         if number is not None and not 1 <= number <= len(greetings):
             raise UsageError(
-                f"There is no greeting {number}; the character has {len(greetings)}",
-                hint="1 is its first message, the alternatives follow.",
+                f"No such greeting: {number}; the character has {len(greetings)}",
+                hint="Greeting 1 is the first message; the alternatives follow.",
             )
         chosen = greetings[(number or 1) - 1] if greetings else ""
         return self.macros_of(request).expand(chosen).strip()
@@ -224,14 +224,14 @@ def _why_not(character: Character, rel_path: str) -> str:
     if rel_path == TIERS_NOTE or (rel_path == CARD_JSON and character.depth_prompt):
         return ""
     if rel_path == CARD_JSON:
-        return "of it only a depth prompt is used; it has none"
+        return "only its depth prompt is used, and it has none"
     name = next((f.field for f in SELF_FILES if f.rel_path == rel_path), None)
     if name is None:
         known = ", ".join(f.rel_path.removeprefix(f"{SELF_DIR}/") for f in SELF_FILES)
         return f"of {SELF_DIR}/ only these are read: {known}, {_CARD_NAME}"
     if not character.texts.get(name, "").strip():
-        return "it says nothing below its heading"
-    opens = "it is the greeting: it opens a channel, and stands in the history from then on"
+        return "it has no text below its heading"
+    opens = "it is the greeting: it opens a channel and is then part of the history"
     return opens if name == "first_mes" else ""
 
 

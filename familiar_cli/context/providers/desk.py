@@ -96,7 +96,7 @@ class DeskProvider:
             return higher
         seen = self._seen(rel_path, request)
         if seen is None or rel_path == SCRATCH:
-            return "" if seen and seen.text() else "it says nothing"
+            return "" if seen and seen.text() else "it is empty"
         if not seen.items():
             return "nothing in it is open"
         is_due = rel_path == TASKS or due_items(seen.items(), request.at, self._zone)

@@ -78,7 +78,7 @@ class DigestsProvider:
         if rel_path not in PRIORITIES:
             return f"of {DIGEST_DIR}/ only short.md, mid.md and long.md are read"
         higher = withheld(rel_path, request.tier)
-        return higher or ("" if self._offers(rel_path, request) else "it says nothing")
+        return higher or ("" if self._offers(rel_path, request) else "it is empty")
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
         loaded = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]

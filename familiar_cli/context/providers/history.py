@@ -126,10 +126,10 @@ class HistoryProvider:
             return None
         turn = self._store.turn(subject.turn_id)
         if turn is None:
-            return "there is no such turn"
+            return "no such turn"
         reason = _why_not(turn, request) or self._too_old(turn, request)
         told = reason and self._is_summarised(turn, request)
-        return f"{reason}; the summary tells of it in short" if told else reason
+        return f"{reason}; the summary covers it" if told else reason
 
     def _is_summarised(self, turn: Turn, request: ContextRequest) -> bool:
         if self._beyond is None:
@@ -153,7 +153,7 @@ def _why_not(turn: Turn, request: ContextRequest) -> str:
         return f"it was said in channel {turn.channel_id!r}, not in {request.channel_id!r}"
     if request.before_id is not None and turn.id >= request.before_id:
         return "it was said later"
-    return "" if turn.content.strip() else "it has no words"
+    return "" if turn.content.strip() else "it is empty"
 
 
 def _summaries(

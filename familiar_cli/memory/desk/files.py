@@ -79,8 +79,8 @@ def add_item(
     items = items_in(after)
     if len(items) <= len(items_in(before)):
         raise BadInputError(
-            f"{rel_path!r} ends inside a block of code, where no item stands; nothing was changed",
-            hint=f"Close the block: `familiar memory cat {rel_path}`.",
+            f"{rel_path!r} ends inside a code block, where items are not read; nothing was changed",
+            hint=f"Close the code block; see `familiar memory cat {rel_path}`.",
         )
     _write(store, rel_path, after, sha256, f"add {words}", dry_run=dry_run)
     return ListChange(rel_path, before, after, items[-1], dry_run)
@@ -118,8 +118,8 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> List
     """
     if not text.strip():
         raise UsageError(
-            "There is nothing to write down: the text is empty",
-            hint="Write it in quotation marks, or `-` to read standard input.",
+            "The text is empty; nothing was changed",
+            hint="Put the text in quotation marks, or use `-` to read standard input.",
         )
     before, sha256 = _read(store, SCRATCH)
     gap = "" if not before or before.endswith("\n") else "\n"
@@ -137,7 +137,7 @@ def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = Fals
     before, sha256 = _read(store, SCRATCH)
     if before != was:
         raise ConflictError(
-            f"{SCRATCH!r} was changed meanwhile; it stays as it is",
+            f"{SCRATCH!r} was changed meanwhile; it was not overwritten",
             hint="Run the command again.",
         )
     if before and not text.strip():

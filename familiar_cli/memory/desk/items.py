@@ -98,7 +98,7 @@ def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
     there = f"it has {len(items)}" if items else "it is empty"
     raise NotFoundError(
         f"{rel_path!r} has no item {number}: {there}; nothing was changed",
-        hint="Their numbers: `familiar remind ls --all`, or `familiar task ls --all`.",
+        hint="List the numbers: `familiar remind ls --all`, or `familiar task ls --all`.",
     )
 
 
@@ -139,13 +139,13 @@ def item_words(text: str) -> str:
     words = " ".join(harmless(text).split())
     if not words:
         raise UsageError(
-            "There is nothing to write down: the text is empty",
-            hint="Write it in quotation marks, or `-` to read standard input.",
+            "The text is empty; nothing was changed",
+            hint="Put the text in quotation marks, or use `-` to read standard input.",
         )
     if len(words) > MAX_CHARS:
         raise UsageError(
-            f"An item has at most {MAX_CHARS} characters, and this has {len(words)}",
-            hint="Keep it in a note: `familiar memory append notes.md -`.",
+            f"An item has at most {MAX_CHARS} characters, but this one has {len(words)}",
+            hint="Put it in a note: `familiar memory append notes.md -`.",
         )
     return words
 

@@ -37,11 +37,11 @@ def blame(repository: Repository, history: History, rel_path: str) -> list[Blame
     content = repository.file_at(history.head, rel_path)
     if content is None:
         raise NotFoundError(
-            f"The journal has no file {rel_path!r} now",
-            hint=f"See whether it had: `familiar memory log {rel_path}`.",
+            f"The journal has no current file {rel_path!r}",
+            hint=f"Check its past: `familiar memory log {rel_path}`.",
         )
     if is_binary(content):
-        raise BadInputError(f"{rel_path!r} is no text, so it has no lines")
+        raise BadInputError(f"{rel_path!r} is not text, so it has no lines")
     return list(_blamed(repository, history, rel_path))
 
 

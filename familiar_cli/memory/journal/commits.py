@@ -146,12 +146,12 @@ def decode(id_: str, content: bytes) -> Commit:
     head, _, body = content.partition(b"\n\n")
     written_by = _AUTHOR.search(head)
     if not content.startswith(b"tree ") or written_by is None:
-        raise damaged(f"object {id_} is no commit")
+        raise damaged(f"object {id_} is not a commit")
     tree, parent = tree_and_parent(content)
     try:
         time = datetime.fromtimestamp(int(written_by[2]), UTC)
     except (ValueError, OverflowError, OSError) as error:
-        raise damaged(f"commit {id_} has no sensible time") from error
+        raise damaged(f"commit {id_} has an invalid time") from error
     subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
     pairs = [(m[1], m[2]) for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
     return Commit(

@@ -145,7 +145,7 @@ def _write(objects: Objects, batch: list[GitObject]) -> str:
 
     pack = objects.add_pack(len(batch), _differences(batch))
     if pack is None or not all(ObjectID(one.id.encode()) in pack for one in batch):
-        raise damaged("a new pack does not hold what was put into it")
+        raise damaged("a new pack does not contain what was written to it")
     objects.keep()  # what it holds is in effect already
     return f"pack-{pack.name().decode()}"
 

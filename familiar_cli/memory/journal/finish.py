@@ -66,8 +66,8 @@ def finish(
     repository.disk.sync_dir(repository.path)
     for rel_path in edited:
         tell(
-            f"{rel_path!r} was edited after a change of it broke off, and was left as it is;"
-            f" see what the change would have written: `familiar memory show {mark.commit[:10]}`"
+            f"{rel_path!r} was edited after a change to it was interrupted, so it was not "
+            f"changed; see what would have been written: `familiar memory show {mark.commit[:10]}`"
         )
     return bool(edited)
 
@@ -97,8 +97,9 @@ def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
         return None
     except OSError as error:
         raise FamiliarError(
-            f"A change of {rel_path!r} broke off and cannot be finished: {error.strerror or error}",
-            hint="Look at its permissions, then run `familiar doctor`.",
+            f"A change of {rel_path!r} was interrupted and cannot be completed: "
+            f"{error.strerror or error}",
+            hint="Check its permissions, then run `familiar doctor`.",
         ) from error
 
 
@@ -125,7 +126,7 @@ def _check_name(rel_path: str, *, is_new: bool) -> None:
     except UnsafePathError as error:
         raise pending.senseless(f"names a change of {rel_path!r}: {error}") from error
     if allowed != rel_path:
-        raise pending.senseless(f"names a change of {rel_path!r}, which is no file's path")
+        raise pending.senseless(f"names a change of {rel_path!r}, which is not a valid file path")
 
 
 def _paths(repository: Repository, mark: Pending) -> list[str]:

@@ -163,9 +163,9 @@ class GitJournal:
         ]
         if stuck:
             raise FamiliarError(
-                f"The change broke off, and {stuck[0]!r} could not be put back;"
-                " the next command finishes the change",
-                hint="Free some space, or look at the permissions; then run `familiar doctor`.",
+                f"The change was interrupted, and {stuck[0]!r} could not be restored; the next "
+                "command completes the change",
+                hint="Free some space, or check the permissions; then run `familiar doctor`.",
             )
         self._take_back(mark)
 

@@ -103,18 +103,18 @@ class History:
             return self._back(word, int(back[1] or 1) if "~" in word else 0)
         if not is_id(word):
             raise UsageError(
-                f"{word!r} is no commit",
-                hint="Write the beginning of an id: `familiar memory log`.",
+                f"{word!r} is not a commit id",
+                hint="Give the start of an id from `familiar memory log`.",
             )
         found = [id_ for id_ in self._ids() if id_.startswith(word.lower())]
         if not found:
             raise NotFoundError(
-                f"No commit begins with {word!r}", hint="Look them up: `familiar memory log`."
+                f"No commit begins with {word!r}", hint="List them: `familiar memory log`."
             )
         if len(found) > 1:
             shown = ", ".join(id_[: max(SHORT, len(word) + 4)] for id_ in found[:_MOST_LISTED])
             raise UsageError(
-                f"{len(found)} commits begin with {word!r}: {shown}", hint="Write more digits."
+                f"{len(found)} commits begin with {word!r}: {shown}", hint="Give more digits."
             )
         return self._repository.commit(found[0])
 
@@ -123,7 +123,7 @@ class History:
             if n == steps:
                 return commit
         raise NotFoundError(
-            f"There is no commit {word!r}", hint="Look them up: `familiar memory log`."
+            f"There is not a commit id {word!r}", hint="List them: `familiar memory log`."
         )
 
     def _ids(self) -> Iterator[str]:

@@ -84,7 +84,7 @@ class Objects:
         except (zlib.error, ValueError, KeyError) as error:
             raise damaged(f"object {id_} cannot be read: {error}") from error
         if found.id != id_:
-            raise damaged(f"object {id_} is not what it was")
+            raise damaged(f"object {id_} does not match its id")
         return found
 
     def write(self, objects: Iterable[GitObject]) -> None:
@@ -154,7 +154,7 @@ class Objects:
         """Return dulwich's view of the objects, which stays open until `close`.
 
         Raises:
-            FamiliarError: Something that is no plain file stands among the packs.
+            FamiliarError: Something that is not a regular file stands among the packs.
         """
         if self._packs is None:
             from dulwich.object_store import DiskObjectStore
@@ -213,7 +213,7 @@ class Objects:
         for name in _names(os.path.join(self.directory, directory)):
             path = os.path.join(self.directory, directory, name)
             if not os.path.isfile(path):
-                raise damaged(f"{path!r} is no plain file")
+                raise damaged(f"{path!r} is not a regular file")
 
     def _make_dir(self, directory: str) -> None:
         if not os.path.isdir(directory):
@@ -234,8 +234,8 @@ def damaged(what: str) -> FamiliarError:
     """Return the error for a journal that does not hold what it should."""
     return FamiliarError(
         f"The journal is damaged: {what}; the memory itself was not changed",
-        hint="Run `familiar doctor`. Put a copy of journal.git in its place, or move it away: a new"
-        " one begins with the next change.",
+        hint="Run `familiar doctor`. Replace journal.git with a backup copy, or move it away: the "
+        "next change starts a new one.",
     )
 
 
@@ -246,7 +246,7 @@ def unreadable(what: str, error: OSError) -> FamiliarError:
         return damaged(f"{what} cannot be read: {reason}")
     return FamiliarError(
         f"The journal cannot be read: {what}: {reason}; the memory itself was not changed",
-        hint="Look at the permissions of journal.git; then try again.",
+        hint="Check the permissions of journal.git, then try again.",
     )
 
 

@@ -187,17 +187,17 @@ class Past:
         except LockedError as error:
             self._tell(f"{error} Changes made by hand since the last commit are not shown.")
         except FamiliarError as error:
-            self._tell(f"What was changed by hand could not be committed: {error}")
+            self._tell(f"Changes made by hand could not be committed: {error}")
 
     def _unknown(self, rel_path: str) -> NotFoundError:
         if not rel_path or not self._repository.exists:
             return NotFoundError(
-                "The journal is empty: it begins with the first change",
+                "The journal is empty until the first change",
                 hint="Make one: `familiar memory append notes.md TEXT`.",
             )
         return NotFoundError(
-            f"The journal knows nothing at {rel_path!r}",
-            hint="See what there was: `familiar memory log`.",
+            f"The journal has nothing at {rel_path!r}",
+            hint="List all changes: `familiar memory log`.",
         )
 
 
@@ -214,5 +214,5 @@ def _split(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
             if is_id(last):
                 raise
     if len(named) > _MOST_COMMITS:
-        raise UsageError("That is more than two commits and a path")
+        raise UsageError("Too many arguments: expected at most two commits and a path")
     return named, paths.parse(last)

@@ -144,7 +144,7 @@ def translated(path: str) -> Iterator[None]:
         raise FamiliarError(
             f"The journal {path!r} could not be written: {error.strerror or error};"
             " no memory was changed",
-            hint="Free some space, or look at its permissions; then try again.",
+            hint="Free some space, or check its permissions; then try again.",
         ) from error
 
 

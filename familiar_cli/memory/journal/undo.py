@@ -104,7 +104,7 @@ def restore(
     if then is None:
         raise NotFoundError(
             f"There was no file {rel_path!r} at {commit.id[:SHORT]}; nothing was changed",
-            hint=f"See when there was: `familiar memory log {rel_path}`.",
+            hint=f"Check its past: `familiar memory log {rel_path}`.",
         )
     change = Change(rel_path, _now(store, rel_path), then)
     message = f"restore {rel_path} as of {commit.id[:SHORT]}"
@@ -194,8 +194,8 @@ def _conflict(
     error = ConflictError(
         f"Later changes of {', '.join(files)} touch what {what} changed; nothing was undone\n"
         + "\n".join([*excerpts, *([f"and {more} more"] if more > 0 else [])]),
-        hint="Edit the lines by hand, or take a whole file back:"
-        f" `familiar memory restore PATH --at {(oldest.parent or oldest.id)[:SHORT]}`.",
+        hint="Edit the lines by hand, or restore a whole file: "
+        f"`familiar memory restore PATH --at {(oldest.parent or oldest.id)[:SHORT]}`.",
     )
     error.data = {
         "commits": [commit.id for commit in commits],

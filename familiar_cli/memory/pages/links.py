@@ -90,9 +90,7 @@ class Graph:
             NotFoundError: No such file is in the graph.
         """
         if rel_path not in self.files:
-            raise NotFoundError(
-                f"There is no memory file at {rel_path!r}", hint="Run `familiar memory ls`."
-            )
+            raise NotFoundError(f"No memory file at {rel_path!r}", hint="Run `familiar memory ls`.")
         nearby: dict[str, list[tuple[str, Link]]] = {}
         for link in self.links:
             nearby.setdefault(link.source, []).append((link.target, link))

@@ -182,16 +182,16 @@ class AliasIndex:
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
             if fault_of(error) is Fault.locked:
                 raise LockedError(
-                    "The index of names is held by another process; nothing was changed",
-                    hint="Wait for it and try again.",
+                    "The name index is locked by another process; nothing was changed",
+                    hint="Wait for that process and try again.",
                 ) from error
             if is_useless(error) or not isinstance(error, sqlite3.DatabaseError):
                 self.close()
                 with suppress(OSError):
                     self._remove()  # the next use makes it anew
             raise FamiliarError(
-                f"The index of names {self._path!r} could not be used: {error}",
-                hint="Try again; it is made anew. It can be deleted without loss.",
+                f"The name index {self._path!r} could not be used: {error}",
+                hint="Try again; it is rebuilt. It can be deleted without loss.",
             ) from error
 
 

@@ -84,8 +84,8 @@ def without_alias(markdown: str, name: str) -> str:
         said = {key_of(known) for known in _names_in(line.text)}
         if key in said and len(said) > 1:
             raise UsageError(
-                f"The line {line.text.strip()!r} names more than {name!r}; nothing was changed",
-                hint="Change it with an editor, and give each name a line of its own.",
+                f"The line {line.text.strip()!r} contains more than {name!r}; nothing was changed",
+                hint="Edit the file, and put each name on its own line.",
             )
         if key in said:
             kept.append(markdown[at : line.start])
@@ -102,9 +102,9 @@ def checked(name: str) -> str:
     shown = " ".join(harmless(name).split())
     if not key_of(shown) or not is_visible(shown):
         raise UsageError(
-            f"{shown[:MOST_NAME_CHARS]!r} can be no name: one has a letter, a digit or a sign, at "
-            f"most {MOST_WORDS} words and {MOST_NAME_CHARS} characters",
-            hint='Write it as people say it: `familiar people alias discord:42 "Anna Bell"`.',
+            f"{shown[:MOST_NAME_CHARS]!r} cannot be a name: a name has a letter, a digit or a "
+            f"sign, at most {MOST_WORDS} words and {MOST_NAME_CHARS} characters",
+            hint='Use the name as people say it: `familiar people alias discord:42 "Anna Bell"`.',
         )
     return shown
 

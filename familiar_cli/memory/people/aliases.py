@@ -138,7 +138,9 @@ class Aliases:
             return ()
         lost = self._lost()
         if lost is None:
-            return (f"{ALIASES_JSON}: it is damaged, and is made again from the files beside it",)
+            return (
+                f"{ALIASES_JSON}: it is damaged, and is rebuilt from the files in its directory",
+            )
         if not lost:
             return ()
         names = ", ".join(map(repr, lost[:_MOST_NAMED])) + (", …" * (len(lost) > _MOST_NAMED))
@@ -258,5 +260,5 @@ def _listed(slugs: object) -> list[str]:
 
 def _unreadable(error: OSError) -> FamiliarError:
     return FamiliarError(
-        f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Look at its permissions."
+        f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Check its permissions."
     )

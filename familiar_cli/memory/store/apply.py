@@ -46,8 +46,8 @@ def apply(root: str, plan: WritePlan, disk: Disk | None = None) -> None:
     renames and deletions, which are taken back when one of them fails.
 
     Raises:
-        ConflictError: A file is not what the plan was made for; every file is as it was.
-        FamiliarError: The system refused; every file is as it was.
+        ConflictError: A file is not what the plan was made for; no file was changed.
+        FamiliarError: The system refused; no file was changed.
     """
     if not plan.changes:
         return
@@ -94,7 +94,7 @@ class _Work:
             self.at = move.rel_path
             if signature(move.path) != move.seen:
                 raise ConflictError(
-                    f"{move.rel_path!r} was changed by someone else just now; nothing was changed",
+                    f"{move.rel_path!r} was just changed by another program; nothing was changed",
                     hint="Try again.",
                 )
             move.begun = True
@@ -163,11 +163,11 @@ def _failed(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
     what = f"{rel_path!r} could not be changed: {error.strerror or error}"
     if kept:
         return FamiliarError(
-            f"{what}; and what was changed before could not all be put back",
+            f"{what}; and some earlier changes could not be rolled back",
             hint=f"The old contents are in: {', '.join(kept)}",
         )
     full = error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
     return FamiliarError(
-        f"{what}; every file is as it was",
+        f"{what}; no file was changed",
         hint="Free some space and try again." if full else "Run `familiar doctor`.",
     )

@@ -64,7 +64,7 @@ class Tree:
             raise self._no_file(clean) from error
         except OSError as error:
             raise FamiliarError(
-                f"{clean!r} cannot be read: {error.strerror}", hint="Look at its permissions."
+                f"{clean!r} cannot be read: {error.strerror}", hint="Check its permissions."
             ) from error
 
     def read(self, rel_path: str) -> MemoryFile:
@@ -92,7 +92,7 @@ class Tree:
         guess = nearest(name, self._names_in(directory))
         meant = "/".join(part for part in (directory, guess) if part) if guess else None
         return NotFoundError(
-            f"There is no memory {what} at {rel_path!r}",
+            f"No memory {what} at {rel_path!r}",
             hint=f"Did you mean {meant!r}?" if meant else "Run `familiar memory ls`.",
         )
 
@@ -116,8 +116,8 @@ def check_readable(rel_path: str, status: os.stat_result) -> None:
     """Raise `FileTooLargeError` for a file larger than `MAX_READ_BYTES`."""
     if status.st_size > MAX_READ_BYTES:
         raise FileTooLargeError(
-            f"{rel_path!r} {too_large_to_read(status)}; it was not touched",
-            hint="It is no text that a person wrote: look at it, and move it out of the memory.",
+            f"{rel_path!r} {too_large_to_read(status)}; it was not changed",
+            hint="Check what it is, and move it out of the memory directory.",
         )
 
 

@@ -33,8 +33,8 @@ def glob(tree: Tree, pattern: str, *, limit: int) -> list[str]:
     found = [rel_path for rel_path, _ in files if fits(rel_path.split("/"), shape)]
     if len(found) > limit:
         raise TooManyResultsError(
-            f"{pattern!r} fits {len(found):,} files, more than the limit of {limit:,}",
-            hint="Write a narrower pattern, or raise `max_results` in [memory].",
+            f"{pattern!r} matches {len(found):,} files, more than the limit of {limit:,}",
+            hint="Narrow the pattern, or raise `max_results` in [memory].",
         )
     return found
 

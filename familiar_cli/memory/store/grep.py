@@ -77,7 +77,7 @@ def all_of(found: GrepResult, pattern: str) -> list[GrepHit]:
     if found.truncated:
         raise TooManyResultsError(
             f"{pattern!r} matches more than {len(found.hits):,} lines",
-            hint="Search for something rarer or in one directory, or raise `max_results`.",
+            hint="Narrow the pattern, search one directory, or raise `max_results`.",
         )
     return list(found.hits)
 
@@ -129,7 +129,7 @@ class _Matcher:
             out_of = "memory" if isinstance(error, MemoryError) else f"time ({self._timeout_s:g} s)"
             raise LimitError(
                 f"Searching for {self._pattern!r} ran out of {out_of} and was stopped",
-                hint="Make the pattern simpler, or search in one directory.",
+                hint="Simplify the pattern, or search one directory.",
             ) from error
 
 
@@ -141,7 +141,7 @@ def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
         )
     if _RECURSIVE.search(pattern):
         raise UsageError(
-            f"{pattern!r} calls itself; such patterns are not searched for",
+            f"{pattern!r} is recursive; recursive patterns are not supported",
             hint="Write the pattern without `(?R)`, `(?1)` and the like.",
         )
     if math.prod(int(count) or 1 for count in _COUNTED.findall(pattern)) > MAX_REPEATS:
@@ -152,18 +152,18 @@ def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
     except regex.error as error:
         raise UsageError(
             f"{pattern!r} is not a regular expression: {error}",
-            hint=f"To search for this very text, write {re.escape(pattern)!r}.",
+            hint=f"To search for this exact text, write {re.escape(pattern)!r}.",
         ) from error
     except ValueError as error:  # flags that exclude each other
         raise UsageError(
-            f"{pattern!r} is not a regular expression: {error}", hint="Leave its flags out."
+            f"{pattern!r} is not a regular expression: {error}", hint="Remove its flags."
         ) from error
     except (RecursionError, OverflowError, MemoryError) as error:
         raise _too_large(pattern) from error
 
 
 def _too_large(pattern: str) -> LimitError:
-    return LimitError(f"{pattern!r} is too large a regular expression", hint="Make it simpler.")
+    return LimitError(f"{pattern!r} is too large for a regular expression", hint="Simplify it.")
 
 
 def _lines(text: str) -> list[str]:

@@ -43,7 +43,7 @@ def held(lock_path: Path, timeout_s: float) -> Iterator[None]:
             raise FamiliarError(
                 f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
                 " nothing was changed",
-                hint="Look at its permissions, and whether the disk is full or read-only.",
+                hint="Check its permissions, and whether the disk is full or read-only.",
             ) from error
         _sign(lock_path)
         stack.callback(_unsign, lock_path)
@@ -88,5 +88,5 @@ def _locked(lock_path: Path) -> LockedError:
     who = holder(lock_path) or "another process"
     return LockedError(
         f"The memory is being changed by {who}; nothing was changed",
-        hint="Try again when it has ended.",
+        hint="Try again when it has finished.",
     )

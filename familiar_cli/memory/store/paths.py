@@ -54,12 +54,12 @@ def parse(rel_path: str, *, wildcards: bool = False) -> str:
 def unreadable(name: str, *, wildcards: bool = False) -> str | None:
     """Return why `name` cannot be one part of a path here, or None when it can."""
     if name == "..":
-        return "leads out of the memory directory"
+        return "leads outside the memory directory"
     is_plain = name.isascii() and name.isprintable() and "\\" not in name  # as almost all are
     if not is_plain and _UNREADABLE.search(name):
         if _LONE_SURROGATE.search(name):
             return "has a name that is not UTF-8"
-        return "has a backslash or a control character in it"
+        return "contains a backslash or a control character"
     if len(name if name.isascii() else name.encode()) > MAX_NAME_BYTES:
         return f"has a name longer than {MAX_NAME_BYTES} bytes"
     return _not_portable(name) if os.name == "nt" and not wildcards else None
@@ -73,9 +73,9 @@ def parse_old(rel_path: str) -> str:
     """
     clean = parse(rel_path)
     if not clean or rel_path.endswith("/"):
-        raise _refused(rel_path, "names no file")
+        raise _refused(rel_path, "does not name a file")
     if any(_is_private_twin(part) for part in clean.split("/")):
-        raise _refused(rel_path, "is kept for the program's own files")
+        raise _refused(rel_path, "is reserved for the program's own files")
     return clean
 
 
@@ -89,7 +89,7 @@ def parse_new(rel_path: str) -> str:
     for part in clean.split("/"):
         problem = _not_portable(part)
         if problem or is_gits_own(part):
-            raise _refused(rel_path, problem or "has a name that git keeps for itself")
+            raise _refused(rel_path, problem or "has a name reserved by git")
     return clean
 
 
@@ -126,7 +126,7 @@ def locate(root: str, rel_path: str) -> str:
     except OSError as error:
         raise _refused(rel_path, f"cannot be followed ({error.strerror})") from error
     if not inside(root, real):
-        raise _refused(rel_path, "leads out of the memory directory through a link")
+        raise _refused(rel_path, "leads outside the memory directory through a link")
     return real
 
 
@@ -143,18 +143,18 @@ def _is_private_twin(name: str) -> bool:
 
 def _not_portable(name: str) -> str | None:
     if _NOT_PORTABLE.search(name):
-        return "has a character in its name that Windows or a terminal cannot show"
+        return "has a character in its name that is not valid on Windows or in a terminal"
     if name[-1] in ". " or name[0] == " ":
-        return "has a name that begins or ends in a space, or ends in a dot"
+        return "has a name that begins or ends with a space, or ends with a dot"
     if _DEVICE.fullmatch(name):
-        return "has a name that is a device on Windows"
+        return "has a name reserved for a device on Windows"
     return None
 
 
 def _refused(rel_path: str, problem: str) -> UnsafePathError:
     return UnsafePathError(
-        f"{_short(rel_path)!r} {problem}; nothing was touched",
-        hint="Write a path below the memory directory, such as `people/alice.md`.",
+        f"{_short(rel_path)!r} {problem}; nothing was changed",
+        hint="Use a path below the memory directory, e.g. `people/alice.md`.",
     )
 
 

@@ -109,7 +109,7 @@ class StagedTree:
         content = self._take(step.rel_path)
         if self._load(step.to) is not None:
             raise RefusedError(
-                f"{step.to!r} is there already; nothing was changed",
+                f"{step.to!r} already exists; nothing was changed",
                 hint=f"Remove it first: `familiar memory rm {step.to}`, or choose another path.",
             )
         self._put(step.to, content, any_size=True)
@@ -153,17 +153,17 @@ class StagedTree:
     def _check_was_no_file(self, rel_path: str) -> None:
         if self._before.get(rel_path) is not None:
             raise RefusedError(
-                f"{rel_path!r} cannot turn from a file into a directory at once;"
-                " nothing was changed",
-                hint="Delete it first, then write below it.",
+                f"{rel_path!r} cannot change from a file to a directory in one step; nothing was "
+                "changed",
+                hint="Delete the file first, then write below that path.",
             )
 
     def _check_count(self, directory: str, names: _Names) -> None:
         most = self._limits.max_dir_files
         if len(names.all) > most:
             raise DirectoryFullError(
-                f"{directory or '.'!r} holds {most:,} files, as many as allowed;"
-                " nothing was changed",
+                f"{directory or '.'!r} holds {most:,} files, the maximum allowed; nothing was "
+                "changed",
                 hint="Write into another directory, or raise `max_dir_files` in [memory].",
             )
 
@@ -186,8 +186,8 @@ class StagedTree:
             other = names.twin(part)
             if other is not None:
                 raise UnsafePathError(
-                    f"{path!r} and the existing {other!r} are one file on some systems;"
-                    " nothing was changed",
+                    f"{path!r} and the existing {other!r} are the same file on some systems; "
+                    "nothing was changed",
                     hint=f"Use {other!r}, or another name.",
                 )
             if part in names.all and self._is_dir(path) != (depth < len(parts)):
@@ -225,10 +225,10 @@ class StagedTree:
         except OSError as error:
             raise FamiliarError(
                 f"{rel_path!r} cannot be read: {error.strerror}; nothing was changed",
-                hint="Look at its permissions.",
+                hint="Check its permissions.",
             ) from error
         raise RefusedError(
-            f"{rel_path!r} is no plain file; nothing was changed", hint="Choose another path."
+            f"{rel_path!r} is not a regular file; nothing was changed", hint="Choose another path."
         )
 
     def _real(self, rel_path: str) -> str:
@@ -238,7 +238,7 @@ class StagedTree:
             target = os.path.relpath(real, self._root).replace(os.sep, "/")
             raise RefusedError(
                 f"{rel_path!r} is a link to {target!r}; nothing was changed",
-                hint=f"Change {target!r} itself.",
+                hint=f"Change {target!r} instead.",
             )
         return real
 
@@ -252,7 +252,7 @@ def _listdir(real: str, directory: str) -> list[str]:
         raise FamiliarError(
             f"The directory {directory or '.'!r} cannot be read: {error.strerror};"
             " nothing was changed",
-            hint="Look at its permissions.",
+            hint="Check its permissions.",
         ) from error
 
 
@@ -267,16 +267,16 @@ def _check_expected(step: StagedStep, content: bytes | None) -> None:
     if step.expect == MISSING:
         if content is not None:
             raise ConflictError(
-                f"{step.rel_path!r} is there already; it was not changed",
-                hint=f"Look at it: `familiar memory cat {step.rel_path}`.",
+                f"{step.rel_path!r} already exists; it was not changed",
+                hint=f"Show it: `familiar memory cat {step.rel_path}`.",
             )
     elif content is None:
         raise ConflictError(
-            f"{step.rel_path!r} is gone since it was read; nothing was changed",
+            f"{step.rel_path!r} was deleted after it was read; nothing was changed",
             hint="Run `familiar memory ls`.",
         )
     elif sha256_of(content) != step.expect.lower():
         raise ConflictError(
-            f"{step.rel_path!r} has changed since it was read; it was not changed again",
+            f"{step.rel_path!r} has changed since it was read; it was not overwritten",
             hint=f"Read it again: `familiar memory cat {step.rel_path}`.",
         )

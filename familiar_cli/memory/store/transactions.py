@@ -118,5 +118,5 @@ def _bytes_of(rel_path: str, content: str | bytes) -> bytes:
         raise BadInputError(
             f"The text for {rel_path!r} holds half a character at {error.start};"
             " nothing was changed",
-            hint="Its source was cut or decoded wrongly; a lone surrogate cannot be stored.",
+            hint="The text was cut or decoded wrongly; a lone surrogate cannot be stored.",
         ) from error

@@ -93,7 +93,7 @@ def _listdir(real: str, rel_path: str) -> list[str]:
 
 def _unreadable(rel_path: str, error: OSError) -> FamiliarError:
     what = f"The directory {rel_path!r}" if rel_path else "The memory directory"
-    return FamiliarError(f"{what} {_reason(error)}", hint="Look at its permissions.")
+    return FamiliarError(f"{what} {_reason(error)}", hint="Check its permissions.")
 
 
 class _Finder:
@@ -144,11 +144,11 @@ class _Finder:
     def _where_to(self, path: str) -> str:
         real = os.path.realpath(path)
         if not paths.inside(self._root, real):
-            return "is a link that leads out of the memory directory"
+            return "is a link that leads outside the memory directory"
         if not os.path.exists(real):
             return "is a broken link"
         target = os.path.relpath(real, self._root).replace(os.sep, "/")
-        return f"is a link to {target!r}, which stands for itself"
+        return f"is a link to {target!r}, which is listed separately"
 
 
 def _is_shown(name: str, *, hidden: bool) -> bool:

@@ -92,5 +92,5 @@ def _footer(trace: Trace) -> Html:
     version = f" {trace.program}" if trace.program else ""
     return el(
         "footer",
-        el("p", f"Written by familiar{version}. This page loads nothing and runs no script."),
+        el("p", f"Written by familiar{version}. This page loads nothing and runs no scripts."),
     )

@@ -75,7 +75,7 @@ def providers(trace: Trace) -> Html:
     parts = [_reports("Providers, side by side", trace.providers)]
     if trace.processors:
         parts.append(_reports("Processors, one after another", trace.processors))
-    return _section("Who took how long", "time", *parts)
+    return _section("Timing", "time", *parts)
 
 
 def messages(trace: Trace) -> Html:
@@ -128,7 +128,7 @@ def request(trace: Trace) -> Html:
         for name, value in facts.items()
     ]
     hint = f"familiar context {trace.turn} --raw" if trace.turn is not None else ""
-    more = [el("p", "The very bytes: ", el("code", hint), class_="soft")] if hint else []
+    more = [el("p", "The exact bytes: ", el("code", hint), class_="soft")] if hint else []
     return _section("The request", "request", el("table", el("tbody", *rows)), *more)
 
 
@@ -221,7 +221,7 @@ def _fragment(number: int, piece: TracedContribution) -> Html:
     body = (
         el("pre", piece.text, dir="auto")
         if piece.text
-        else el("p", "It has no words.", class_="soft")
+        else el("p", "It has no text.", class_="soft")
     )
     return el("details", head, *reason, body, id=f"piece-{number}", class_=_color(str(piece.layer)))
 

@@ -122,7 +122,7 @@ def test_a_wrong_shape_is_read_with_one_warning(change, field, read_as) -> None:
 def test_a_card_without_a_name_is_called_after_its_file(name) -> None:
     card = read(v2(name=name), origin="Old Clock.json")
     assert card.name == "Old Clock"
-    assert "called 'Old Clock' after its file" in card.warnings[-1]
+    assert "named 'Old Clock' after its file" in card.warnings[-1]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_card_without_a_name_is_called_after_its_file(name) -> None:
         ({"spec_version": 10**400}, "v2", ("chara_card_v2", "2.0"), "is 1000"),
         ({"spec": None}, "v2", ("chara_card_v2", "2.0"), "'spec' is None"),
         ({"spec": 7, "spec_version": "3.0"}, "v3", ("chara_card_v3", "3.0"), "'spec' is 7"),
-        ({"spec_version": "3.0"}, "v2", ("chara_card_v2", "2.0"), "'spec' is believed"),
+        ({"spec_version": "3.0"}, "v2", ("chara_card_v2", "2.0"), "'spec' is used"),
         ({"spec": "chara_card_v4", "spec_version": "4.1"}, "v3", ("chara_card_v4", "4.1"), "newer"),
         ({"spec": "chara_card_v3", "spec_version": "3.5"}, "v3", ("chara_card_v3", "3.5"), "newer"),
     ],

@@ -108,7 +108,7 @@ def test_an_animated_png_is_a_png_too() -> None:
 
 
 def test_bytes_behind_the_picture_are_read_over_with_a_warning() -> None:
-    assert "5 bytes stand behind" in open_container(png_card(v2()) + b"extra", origin="a").notes[0]
+    assert "5 bytes follow" in open_container(png_card(v2()) + b"extra", origin="a").notes[0]
 
 
 @pytest.mark.parametrize("keyword", ["chara-ext-asset_:a/b.png", "chara-ext-asset_a/b.png"])
@@ -138,7 +138,7 @@ def test_json_is_read_however_it_was_saved(raw) -> None:
 
 
 def test_a_key_that_stands_twice_is_mentioned() -> None:
-    assert "'a' stands twice" in open_container(b'{"a": 1, "a": 2}', origin="a.json").notes[0]
+    assert "'a' occurs twice" in open_container(b'{"a": 1, "a": 2}', origin="a.json").notes[0]
 
 
 def test_yaml_keeps_every_scalar_as_it_was_written() -> None:
@@ -173,18 +173,18 @@ NOT_CARDS = {
     "webp": (b"RIFF\x24\0\0\0WEBPVP8 " + bytes(50) + b"\xff", "a WebP picture"),
     "gif": (b"GIF89a\xff" + bytes(50), "a GIF picture"),
     "noise": (bytes(range(256)), "binary data"),
-    "cut-off png": (png_card(v2())[:-200], "cut off"),
-    "png without end": (png_card(v2())[:-12], "cut off"),
+    "cut-off png": (png_card(v2())[:-200], "is an incomplete PNG"),
+    "png without end": (png_card(v2())[:-12], "is an incomplete PNG"),
     "bad checksum": (damaged_crc(), "checksum"),
-    "png without card": (write_png(TINY), "without a card"),
+    "png without card": (write_png(TINY), "does not contain a card"),
     "png without header": (write_png(Png(TINY.chunks[1:])), "header"),
-    "png signature alone": (b"\x89PNG\r\n\x1a\n", "cut off"),
+    "png signature alone": (b"\x89PNG\r\n\x1a\n", "is an incomplete PNG"),
     "bad base64": (png_with(text_chunk("chara", b"!!!!")), "base64"),
     "base64 of noise": (png_with(text_chunk("chara", b"gICAgIA=")), "JSON"),
     "damaged ztxt": (png_with(Chunk(b"zTXt", b"chara\0\0noise")), "damaged compressed"),
     "cut-off ztxt": (
         png_with(Chunk(b"zTXt", b"chara\0\0" + zlib.compress(ENCODED)[:-9])),
-        "compressed text that was cut off",
+        "incomplete compressed text",
     ),
     "number": (b"42", "is text"),
     "words": (b"just a few words", "is text"),

@@ -57,7 +57,7 @@ def test_an_edited_line_is_told_and_not_rewritten(store, tmp_path) -> None:
     chat = again(store, tmp_path, *lines)
 
     assert (chat.imported, chat.already_there) == (0, 3)
-    assert reasons(chat) == [(3, "it was changed since it was imported")]
+    assert reasons(chat) == [(3, "it has changed since it was imported")]
     assert said(store, "c")[1] == "line 1"
     assert chat.damaged == 0
 
@@ -75,7 +75,7 @@ def test_another_swipe_of_the_last_line_is_an_edit(store, tmp_path) -> None:
     swiped = yuzu("C", "2025-11-14T22:07:00Z", swipes=["B", "C"], swipe_id=1)
     chat = again(store, tmp_path, robin("a"), swiped)
     assert (chat.imported, said(store, "c")) == (0, ["a", "B"])
-    assert reasons(chat) == [(3, "it was changed since it was imported")]
+    assert reasons(chat) == [(3, "it has changed since it was imported")]
 
 
 def test_new_swipes_of_the_same_words_are_told(store, tmp_path) -> None:
@@ -98,7 +98,7 @@ def test_a_line_in_between_is_told_since_turns_are_only_added_at_the_end(store, 
     chat = again(store, tmp_path, *lines)
     assert (chat.imported, chat.already_there) == (0, 4)
     assert reasons(chat)[0][0] == 4
-    assert "came in between" in chat.skipped[0].reason
+    assert "is new between" in chat.skipped[0].reason
 
 
 def test_deleted_lines_stay_and_new_ones_are_added(store, tmp_path) -> None:

@@ -172,7 +172,7 @@ def test_an_export_that_was_cut_off_gives_what_is_whole(store, tmp_path) -> None
     done = bring(store, path)
     assert [chat.imported for chat in done.chats] == [2]
     assert isinstance(done.problem, PartialError)
-    assert "cut off" in str(done.failed[0].error)
+    assert "is incomplete" in str(done.failed[0].error)
 
 
 def test_a_loop_in_a_tree_ends() -> None:

@@ -80,7 +80,9 @@ def test_of_two_that_differ_in_case_alone_the_second_is_kept_aside_and_told_of(s
     assert done.written == ("daily/2026-01-01_A.md",)
     assert done.kept_unmapped == ("daily/2026-01-01_a.md",)
     (warning,) = done.warnings
-    assert "daily/2026-01-01_A.md are one file on some systems; it is kept as it is" in warning
+    assert (
+        "daily/2026-01-01_A.md are the same file on some systems; it is kept unchanged" in warning
+    )
     assert originals(store, LEDGER) == files
 
 
@@ -93,7 +95,7 @@ def test_merging_days_keeps_every_bullet_of_a_chat_and_its_later_lines(store) ->
         "# 2026-03-09\n\n- Tea with Ib [chat:1] [via:phone]\n- Bread, which\n  burned [chat:1]\n"
     )
     assert originals(store, LEDGER) == {DAY: new}
-    assert done.warnings == (f"{DAY}: was there; what it lacked was added to it",)
+    assert done.warnings == (f"{DAY}: already exists; what was missing was added",)
     again = take(store, {DAY: new})
     assert (again.written, again.unchanged) == ((), (DAY,))
 

@@ -140,7 +140,9 @@ def test_a_file_that_left_the_folder_is_named_and_what_it_became_stays(store, em
     take(store, files)
     del files["HELP.md"]
     plan = take(store, files)
-    assert "'HELP.md' is no longer in the folder; what it became stays" in plan.report.warnings
+    assert (
+        "'HELP.md' is no longer in the folder; its file in memory is kept" in plan.report.warnings
+    )
 
 
 def test_text_that_is_no_text_is_kept_and_told(store) -> None:
@@ -189,7 +191,7 @@ def test_what_else_a_task_says_is_neither_a_task_nor_a_block_of_code() -> None:
 
 def test_reminders_that_are_no_list_are_told_of(store) -> None:
     plan = take(store, {"SOUL.md": b"s", "REMINDERS.md": b"Call Anna some day.\n"})
-    assert "REMINDERS.md holds no list, so nothing of it is ever due" in plan.report.warnings
+    assert "REMINDERS.md contains no list, so none of it is ever due" in plan.report.warnings
     assert store.read_file("reminders.md") == "Call Anna some day.\n"
 
 
@@ -205,7 +207,7 @@ def test_personas_are_found_at_every_height(ember, tmp_path) -> None:
     assert [(p.name, p.user) for p in find_personas(ember)] == [("ember", "noor")]
     for directory in (ember.parent, ember.parents[1], home):
         assert [(p.name, p.user) for p in find_personas(directory)] == both
-    with pytest.raises(BadInputError, match="holds no persona"):
+    with pytest.raises(BadInputError, match="contains no persona"):
         find_personas(tmp_path)
 
 

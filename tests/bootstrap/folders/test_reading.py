@@ -33,7 +33,7 @@ def test_a_pipe_does_not_stop_the_import(tmp_path) -> None:
     (tmp_path / "a.md").write_text("x")
     found = read_folder(tmp_path)
     assert list(found.files) == ["a.md"]
-    assert found.left_out[0].reason == "it is no regular file"
+    assert found.left_out[0].reason == "it is not a regular file"
 
 
 def test_a_huge_file_is_named_and_left_out(tmp_path, monkeypatch) -> None:

@@ -89,7 +89,7 @@ def test_a_deleted_file_is_an_entry_less_and_is_reported(imported) -> None:
     book = collect(imported, INTO)
 
     assert [found.title for found in book.entries] == ["Inn"]
-    assert book.warnings == (f"{PATH}: its file is gone, so the entry is left out",)
+    assert book.warnings == (f"{PATH}: its file no longer exists, so the entry is left out",)
 
 
 def test_a_file_begun_by_hand_is_an_entry_more_and_is_reported(imported) -> None:
@@ -98,7 +98,7 @@ def test_a_file_begun_by_hand_is_an_entry_more_and_is_reported(imported) -> None
 
     new = book.entries[-1]
     assert (new.title, new.keys, new.content) == ("The Well", ("well", "井"), "It is deep.")
-    assert book.warnings == (f"{INTO}/well.md: begun by hand, exported with default settings",)
+    assert book.warnings == (f"{INTO}/well.md: created by hand, exported with default settings",)
     assert exported(imported)["entries"]["2"]["uid"] == 2
 
 

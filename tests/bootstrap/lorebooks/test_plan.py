@@ -145,7 +145,7 @@ def test_what_left_the_source_stays_and_is_reported(store) -> None:
     bring(store, world(CITADEL, INN))
     done = bring(store, world(CITADEL))
 
-    assert done.warnings == (f"{INTO}/inn.md: no longer in the source; it stays",)
+    assert done.warnings == (f"{INTO}/inn.md: no longer in the source; it is kept",)
     assert store.exists(f"{INTO}/inn.md")
     assert len(exported(store)["entries"]) == 2
 
@@ -161,7 +161,7 @@ def test_a_deleted_file_stays_deleted_until_forced(store) -> None:
     store.delete_file(f"{INTO}/inn.md")
     done = bring(store, world(CITADEL, INN), update=True)
 
-    assert done.warnings == (f"{INTO}/inn.md: deleted by hand; `--force` brings it back",)
+    assert done.warnings == (f"{INTO}/inn.md: deleted by hand; `--force` restores it",)
     assert bring(store, world(CITADEL, INN), force=True).written == (f"{INTO}/inn.md",)
 
 

@@ -134,7 +134,7 @@ def test_a_mark_changes_one_line_and_no_number(page, mark) -> None:
 def test_what_is_added_comes_last_and_nothing_else_changes(page) -> None:
     before, after = items_in(page), with_item(page, "Title", "new @2026-11-30")
     now = items_in(after)
-    if len(now) == len(before):  # the page ends inside a block of code
+    if len(now) == len(before):  # the page ends inside a code block
         return
     assert (now[-1].number, now[-1].text, now[-1].mark) == (len(before) + 1, "new", Mark.open)
     assert [(i.text, i.mark) for i in now[:-1]] == [(i.text, i.mark) for i in before]
@@ -182,7 +182,7 @@ def test_a_number_that_is_not_there_is_not_found(store) -> None:
 
 def test_no_item_is_written_into_a_block_of_code(store) -> None:
     store.write_file(TASKS, "```\nopen\n")
-    with pytest.raises(BadInputError, match="block of code"):
+    with pytest.raises(BadInputError, match="code block"):
         add_item(store, TASKS, "a")
     assert store.read_file(TASKS) == "```\nopen\n"
 

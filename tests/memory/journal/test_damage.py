@@ -87,7 +87,7 @@ def test_an_object_in_the_place_of_another_is_not_taken_for_it(tmp_path) -> None
     (tmp_path / one.id[:2] / one.id[2:]).write_bytes(
         (tmp_path / other.id[:2] / other.id[2:]).read_bytes()
     )
-    with pytest.raises(FamiliarError, match="is not what it was"):
+    with pytest.raises(FamiliarError, match="does not match its id"):
         objects.read(one.id)
 
 
@@ -111,7 +111,7 @@ def test_a_pack_that_is_a_pipe_is_not_waited_for(root) -> None:
     (pack,) = (root / "journal.git" / "objects" / "pack").glob("*.pack")
     pack.unlink()
     os.mkfifo(pack)
-    assert "is no plain file" in run("memory", "log").stderr
+    assert "is not a regular file" in run("memory", "log").stderr
     all_are_told_of(root)
 
 

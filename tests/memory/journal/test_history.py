@@ -70,7 +70,7 @@ class TestLog:
             world.past.log("a.md")
         assert world.past.log() == []
         world.commit("made", a="1")
-        with pytest.raises(NotFoundError, match=r"knows nothing at 'b\.md'"):
+        with pytest.raises(NotFoundError, match=r"has nothing at 'b\.md'"):
             world.past.log("b.md")
         assert world.past.log("a.md", source="nobody") == []
         with pytest.raises(UnsafePathError):
@@ -148,7 +148,7 @@ class TestDiff:
         world.commit("first", a="1")
         with pytest.raises(UsageError):
             world.past.diff(["a.md", "HEAD"])
-        with pytest.raises(UsageError, match="more than two"):
+        with pytest.raises(UsageError, match="at most two"):
             world.past.diff(["HEAD", "HEAD", "HEAD", "a.md"])
         with pytest.raises(NotFoundError):
             world.past.diff(["b.md"])

@@ -72,7 +72,7 @@ def test_a_write_that_fails_in_the_middle_changes_no_file(filled) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout == "'z.md' could not be changed: File too large; every file is as it was\n"
+    assert done.stdout == "'z.md' could not be changed: File too large; no file was changed\n"
     assert contents(filled.root) == before
     assert not (filled.root / "new").exists()
 

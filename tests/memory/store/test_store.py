@@ -122,7 +122,7 @@ def test_what_deleting_or_moving_leaves_empty_goes_too(store) -> None:
 def test_moving_onto_a_file_is_refused(store) -> None:
     store.write_file("a.md", "a")
     store.write_file("b.md", "b")
-    with pytest.raises(RefusedError, match="is there already"):
+    with pytest.raises(RefusedError, match="already exists"):
         store.move_file("a.md", "b.md")
     assert (store.read_file("a.md"), store.read_file("b.md")) == ("a", "b")
 
@@ -164,7 +164,7 @@ class TestExpect:
 
     def test_missing_means_that_nothing_is_there(self, store) -> None:
         store.write_file("a.md", "x", expect=MISSING)
-        with pytest.raises(ConflictError, match="is there already"):
+        with pytest.raises(ConflictError, match="already exists"):
             store.write_file("a.md", "y", expect=MISSING)
         assert store.read_file("a.md") == "x"
 
@@ -172,7 +172,7 @@ class TestExpect:
         store.write_file("a.md", "x")
         seen = store.sha256("a.md")
         store.delete_file("a.md")
-        with pytest.raises(ConflictError, match="is gone"):
+        with pytest.raises(ConflictError, match="was deleted"):
             store.write_file("a.md", "y", expect=seen)
 
 

@@ -78,7 +78,7 @@ def test_an_empty_transaction_does_nothing(store, tmp_path) -> None:
 
 def test_a_file_does_not_turn_into_a_directory_at_once(store) -> None:
     store.write_file("a", "x")
-    with pytest.raises(RefusedError, match="cannot turn"), store.transaction("t", "t") as tx:
+    with pytest.raises(RefusedError, match="cannot change"), store.transaction("t", "t") as tx:
         tx.delete("a")
         tx.write("a/b.md", "x")
     assert contents(store) == {"a": b"x"}

@@ -77,12 +77,12 @@ def test_one_unreadable_broken_or_non_utf_8_entry_never_stops_the_walk(store, ro
     (root / "z.md").write_text("x", encoding="utf-8")
     assert paths(store) == ["a.md", "z.md"]
     assert reasons(store) == {
-        "alias.md": "is a link to 'a.md', which stands for itself",
-        "back\\slash.md": "has a backslash or a control character in it",
+        "alias.md": "is a link to 'a.md', which is listed separately",
+        "back\\slash.md": "contains a backslash or a control character",
         "broken.md": "is a broken link",
-        "es\x1bcape.md": "has a backslash or a control character in it",
-        "loop": "is a link to '.', which stands for itself",
-        "out.md": "is a link that leads out of the memory directory",
+        "es\x1bcape.md": "contains a backslash or a control character",
+        "loop": "is a link to '.', which is listed separately",
+        "out.md": "is a link that leads outside the memory directory",
         "pipe.md": "is neither a file nor a directory",
     }
     assert [e.rel_path for e in store.list_dir()] == ["a.md", "alias.md", "loop", "pipe.md", "z.md"]

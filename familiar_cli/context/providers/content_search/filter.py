@@ -147,19 +147,19 @@ class Filter:
             text, shortened = self._cut(reply, most)
             return Chosen(text, (), sources, shortened, searched)
         if reply.kind != "nothing":
-            why = f"the filter is not understood ({reply.text}), so they stand as they were found"
+            why = f"the filter's reply is not valid ({reply.text}), so they are used as found"
             return Chosen(passages=tuple(passages), why=why + also)
         best = passages[0].strength
         if best >= self._strong:
             why = (
-                f"the filter saw nothing in them, but the best is strong by itself ({best:.2f} of "
-                f"filter.strong {self._strong:g}), so the first {FORWARDED} stand"
+                f"the filter found nothing relevant, but the best is strong enough ({best:.2f} of "
+                f"filter.strong {self._strong:g}), so the first {FORWARDED} are kept"
             )
             return Chosen(passages=tuple(passages[:FORWARDED]), why=why + also)
-        return Chosen(why=f"the filter saw nothing in it that bears on what was said{also}")
+        return Chosen(why=f"the filter found nothing relevant in it{also}")
 
     def _cut(self, reply: FilterChoice, most: int) -> tuple[str, str]:
-        shortened = "the filter's answer broke off" if reply.is_cut else ""
+        shortened = "the filter's answer is incomplete" if reply.is_cut else ""
         if self._counter.count(reply.text) <= most:
             return reply.text, shortened
         cut = cut_to(reply.text, most, self._counter.count)

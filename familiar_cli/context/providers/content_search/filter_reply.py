@@ -93,7 +93,7 @@ def _escalation(said: str) -> FilterChoice:
     found = _GREP.search(said)
     pattern = _pattern(said[found.end() :]) if found else ""
     if not found or not pattern:
-        return FilterChoice("malformed", "it wants to search, and does not say for what")
+        return FilterChoice("malformed", "it wants to search, but does not say for what")
     return FilterChoice("escalate", said[: found.start()].strip(" ;\n"), pattern)
 
 

@@ -159,7 +159,7 @@ def fill(
     floor = WEAK * max((piece.score for piece in pieces if not piece.named), default=0.0)
     for piece in sorted(_precise(pieces), key=_rank):
         if piece.score < floor and not piece.named:
-            filler.leave(piece, "it is weak beside what else was found")
+            filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
     return filler.filling()
@@ -215,10 +215,10 @@ class _Filler:
         if not _LETTER.search(piece.text):
             return
         if self._is_said(piece):
-            self.leave(piece, "what it says is there already")
+            self.leave(piece, "it repeats what is already included")
             return
         if known is None and len(self.open) >= self.most_sources:
-            self.leave(piece, f"{self.most_sources} others fit better (search.k)")
+            self.leave(piece, f"{self.most_sources} others match better (search.k)")
             return
         source = self.sources[piece.source]
         frame = 0 if known else self.counter.count(source.heading) + _JOIN_TOKENS
@@ -277,7 +277,7 @@ class _Filler:
             taken = self._pay(piece, cost)
             taken.pieces += (other for other in wanted if other is not piece)
             return
-        self.leave(piece, f"it has {cost} tokens, and {self.room} were left")
+        self.leave(piece, f"it has {cost} tokens, but only {self.room} were left")
         if not self.open and self.room >= frame + USEFUL_TOKENS:
             text = cut_to(piece.text, self.room - frame - _JOIN_TOKENS, self.counter.count)
             if _LETTER.search(text):

@@ -40,12 +40,12 @@ _COMMENT: Final = re.compile(r"[ \t]{0,9}<!--.*?(?:-->|\Z)", re.DOTALL)
 _GAP: Final = re.compile(r"\n{3,}")
 
 PRIVATE: Final = "it was said in private elsewhere"
-SHOWN: Final = "it rests on turns that are shown themselves"
+SHOWN: Final = "it is based on turns that are already included"
 DISABLED: Final = "it is a lore entry that is disabled"
-LOADED: Final = "it is in the prompt as the file of who takes part"
+LOADED: Final = "it is already included as a participant's file"
 _NOT_ITS_WORDS: Final = "only its keys match"
-NAME_ALONE: Final = "all that fits is a word that may be its person's name"
-_EMPTY: Final = "nothing is left of it once headings and comments are taken out"
+NAME_ALONE: Final = "the only match is a word that may be its person's name"
+_EMPTY: Final = "it is empty apart from headings and comments"
 
 
 @dataclass(frozen=True, slots=True)

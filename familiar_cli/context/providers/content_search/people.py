@@ -161,7 +161,9 @@ class People:
             self._take(slug, cause, request, gathered)
         if causes[MOST_NAMED:]:
             more = len(causes) - MOST_NAMED
-            gathered.problems.append(_problem(None, f"{more} more people are named; none is read"))
+            gathered.problems.append(
+                _problem(None, f"{more} more people are named; their files were not read")
+            )
 
     def _present(self, request: ContextRequest) -> list[tuple[str, str]]:
         """Return the slug of each who takes part, and why; the first matters most."""
@@ -173,7 +175,7 @@ class People:
                 found.setdefault(turn.author.slug, "has spoken since the last reply")
         limit = self._recent_author_limit
         for author in self._history.recent_distinct_authors(request.channel_id, limit):
-            found.setdefault(author.slug, "spoke here lately")
+            found.setdefault(author.slug, "spoke here recently")
         return list(found.items())
 
     def _named(self, request: ContextRequest) -> tuple[list[Named], list[str]]:

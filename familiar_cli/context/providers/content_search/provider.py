@@ -165,7 +165,7 @@ class ContentSearchProvider:
             return found, [] if founds else [_told("memory was not searched in time")]
         error = task.exception()
         if isinstance(error, FamiliarError) and founds:
-            return found, [_remark(f"found by words alone: {error}")]
+            return found, [_remark(f"searched by words only: {error}")]
         task.result()
         return found, []
 
@@ -184,7 +184,7 @@ class ContentSearchProvider:
         try:
             chosen = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
-            why = f"the filter failed ({_words(error)}), so all that was found stands"
+            why = f"the filter failed ({_words(error)}), so everything found is used"
             return [*(_offered(p, found.how) for p in found.passages), _told(why)]
         return _made(chosen, found)
 
@@ -202,8 +202,8 @@ def _made(chosen: Chosen, found: Candidates) -> list[Contribution]:
     pieces = [_offered(p, found.how, chosen.why) for p in chosen.passages]
     if chosen.answer:
         pieces.append(_answer(chosen))
-    why = "the filter read it; its answer is there instead" if chosen.answer else ""
-    left = why or "the filter saw nothing in it that bears on what was said"
+    why = "replaced by the filter's answer" if chosen.answer else ""
+    left = why or "the filter found nothing relevant in it"
     pieces += [_offered(p, found.how, left=left) for p in found.passages if p.name not in kept]
     return [*pieces, *([_remark(chosen.why)] if chosen.why else [])]
 
@@ -223,7 +223,7 @@ def _answer(chosen: Chosen) -> Contribution:
 
 
 def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Contribution:
-    cause = f"fits what was said, by {how}: strength {passage.strength:.2f}"
+    cause = f"matches what was said, by {how}: strength {passage.strength:.2f}"
     return Contribution(
         layer=Layer.content,
         priority=PRIORITY,
@@ -238,7 +238,7 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
         sha256=passage.sha256,
         score=passage.score,
         cause=f"{cause}; {why}" if why else cause,
-        shortened="the passages of it that fit" if passage.is_cut else "",
+        shortened="its matching passages" if passage.is_cut else "",
         whole_tokens=passage.whole_tokens,
         remark=left,
     )

@@ -151,7 +151,7 @@ class Recaller:
             return None
         if turn.channel_id in hidden:
             return "it was said in private elsewhere"
-        return "it does not fit what was said well enough to be recalled"
+        return "it does not match what was said well enough"
 
 
 @dataclass(frozen=True, slots=True)

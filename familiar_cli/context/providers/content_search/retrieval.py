@@ -146,7 +146,7 @@ class Retrieval:
         query = question(request)
         ways = self._ways(query)
         if not ways:
-            tell(Candidates(remarks=("there is no word in it that could be searched for",)))
+            tell(Candidates(remarks=("it has no words to search for",)))
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
             options = self._options(gatherer, method, request, first=not number)
@@ -262,9 +262,9 @@ class Retrieval:
             )
         if opened.embedder is None:
             more = f"; add one with `{opened.hint}`" if opened.hint else ""
-            remarks.append(f"found by words alone: {opened.reason}{more}")
+            remarks.append(f"searched by words only: {opened.reason}{more}")
         elif not is_last:
-            remarks.append("found by words alone: the model that finds by meaning was not in time")
+            remarks.append("searched by words only: the embedding model did not answer in time")
         behind = bool(
             result.unread
             or result.waiting
@@ -311,20 +311,20 @@ class Retrieval:
         query = question(request)
         ways = self._ways(query)
         if not ways:
-            return "there is no word in what was said that could be searched for"
+            return "the message has no words to search for"
         if rel_path in loaded and not loaded[rel_path].shortened:
             return ""
         gatherer = self._gatherer(request, loaded, room)
         if rel_path in gatherer.elsewhere:
-            return "it is not searched, since others put it into a prompt of this tier"
+            return "it is not searched, because another provider includes it at this tier"
         gatherer.most_chars = _FOR_WHY_CHARS
         result = self._memory.search(query, self._options(gatherer, ways[-1], request, first=True))
         gatherer.add_named(result.named, self._memory.store.read_file)
         if rel_path in gatherer.sources:
             filling = self._filling(gatherer, self._past(request, query, ways[-1]), room)
             return _left_out(filling, gatherer, rel_path)
-        by_meaning = "it is not near in meaning" if result.method != "lexical" else ""
-        why = by_meaning or "no model finds by meaning"
+        by_meaning = "it is not similar in meaning" if result.method != "lexical" else ""
+        why = by_meaning or "there is no embedding model"
         none = f"it holds none of the words that were said, and {why}"
         return gatherer.refused.get(rel_path, none)
 
@@ -347,7 +347,7 @@ class Retrieval:
         taken = {t for packed in filling.passages for piece in packed.pieces for t in piece.turns}
         if subject.turn_id in taken:
             return ""
-        return f"it was found, and {filling.left.get(holder, 'others fit better')}"
+        return f"it was found, and {filling.left.get(holder, 'others match better')}"
 
     def _window(self, request: ContextRequest) -> frozenset[int]:
         """Return the turns that the prompt shows, as far as the budget lets one guess."""
@@ -390,13 +390,13 @@ def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
     """Return why a file that fits is not in the prompt, and how far down the list it stands."""
     if rel_path in {packed.source.key for packed in filling.passages}:
         return ""
-    why = filling.left.get(rel_path, "what it says is there already")
+    why = filling.left.get(rel_path, "it repeats what is already included")
     paths = list(gatherer.sources)
     best = max(p.score for p in gatherer.pieces if p.source == rel_path)
     top = max(p.score for p in gatherer.pieces)
     number = paths.index(rel_path) + 1
     return (
-        f"{why}; it is number {number} of what fits, its score is {best:.2f} and the best one's "
+        f"{why}; it ranks number {number} of the matches with score {best:.2f}; the best has "
         f"{top:.2f}"
     )
 
