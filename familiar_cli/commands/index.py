@@ -11,7 +11,7 @@ app = group("Build, inspect and delete the search index.")
 
 @app.command()
 def build(ctx: typer.Context) -> None:
-    """Make memory and turns searchable: by words always, by meaning when a model is on disk.
+    """Index memory and turns: always by words, and by meaning if a model is on disk.
 
     It can be stopped at any time; the next run continues where it stopped.
 
@@ -55,7 +55,7 @@ def status(ctx: typer.Context) -> None:
 def clear(ctx: typer.Context) -> None:
     """Delete the index and the vectors of turns. Memory and history are untouched.
 
-    The next search makes the index again; `familiar index build` makes all of it.
+    The next search rebuilds the index; `familiar index build` rebuilds all of it.
 
     \b
     familiar index clear
