@@ -156,7 +156,7 @@ _NAMES: Final[dict[type, str]] = {
     bool: "true or false",
     int: "a number",
     float: "a number",
-    str: "a text",
+    str: "text",
     list: "a list",
     dict: "an object",
 }

@@ -118,7 +118,7 @@ def test_check_lists_findings_and_ends_with_7(tmp_path) -> None:
     result = run("card", "check", tmp_path / "x.json")
     assert result.exit_code == 7
     assert result.stdout.splitlines() == [
-        "warning  format     'tags' is a text; it is read as a list",
+        "warning  format     'tags' is text; it is read as a list",
         "warning  first_mes  empty: the character will not open the conversation",
     ]
 

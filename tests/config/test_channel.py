@@ -145,7 +145,7 @@ def test_a_name_that_is_none_is_refused(configs) -> None:
         configs.set_values("42", {"inject.a b.text": "x"})
     configs.directory.mkdir()
     configs.path("42").write_text('[inject."a b"]\ntext = "x"\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match="is no name"):
+    with pytest.raises(ConfigError, match="is not a valid name"):
         configs.read("42")
 
 

@@ -365,7 +365,7 @@ class TestWhyNot:
 
     def test_a_file_that_shares_nothing_says_so(self, world) -> None:
         assert "none of the words" in world.why_not("topics/bread.md")
-        assert "no model" in world.why_not("topics/bread.md")
+        assert "no embedding model" in world.why_not("topics/bread.md")
 
     def test_a_strangers_file_is_told_both(self, world) -> None:
         world.put("people/discord-9.md", "# Mark\n\nSails.")

@@ -191,7 +191,7 @@ def test_a_dry_run_is_explained_in_the_same_words_everywhere() -> None:
 def test_a_name_with_nothing_to_see_is_a_usage_error(argv, name) -> None:
     live("ada")
     result = run(*argv, name)
-    assert (result.exit_code, "can be no name" in result.stderr) == (2, True)
+    assert (result.exit_code, "cannot be a name" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("argv", [("--json", "--version"), ("--version", "--json")])

@@ -86,5 +86,5 @@ def test_blank_events_are_passed_over() -> None:
 
 
 def test_a_whole_reply_must_have_choices() -> None:
-    with pytest.raises(BadReplyError, match="is no reply"):
+    with pytest.raises(BadReplyError, match="is not a reply"):
         StreamedReply().take_whole('{"object": "list"}')

@@ -47,7 +47,7 @@ def test_a_member_larger_than_it_should_be_is_refused(tmp_path) -> None:
 def test_a_member_that_is_not_there_is_an_error(tmp_path) -> None:
     archive = tmp_path / "a.zip"
     archive.write_bytes(zipped({"a": b""}))
-    with pytest.raises(FetchError, match="There is no 'b'"):
+    with pytest.raises(FetchError, match="No 'b'"):
         downloads.extract(archive, "b", tmp_path / "out")
 
 

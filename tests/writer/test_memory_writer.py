@@ -142,7 +142,7 @@ def test_a_crash_between_commit_and_watermark_writes_nothing_twice(world):
 
     assert (report.spent.calls, report.outcome, world.watermark) == (0, "nothing", 3)
     assert {p: world.read(p) for p in before} == before
-    assert "cut short" in report.notices[0]
+    assert "was interrupted" in report.notices[0]
 
 
 def test_a_killed_process_is_made_up_for_by_the_next(world):

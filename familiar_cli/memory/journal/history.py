@@ -122,9 +122,7 @@ class History:
         for n, commit in enumerate(self.commits()):
             if n == steps:
                 return commit
-        raise NotFoundError(
-            f"There is not a commit id {word!r}", hint="List them: `familiar memory log`."
-        )
+        raise NotFoundError(f"No such commit: {word!r}", hint="List them: `familiar memory log`.")
 
     def _ids(self) -> Iterator[str]:
         at = self.head

@@ -96,7 +96,7 @@ class TestFindingACommit:
             world.commit(f"{n}", a=f"{n}")
         shown = [world.past.show(w)[0].commit.message for w in ("HEAD", "@", "HEAD~", "HEAD~3")]
         assert shown == ["3", "3", "2", "0"]
-        with pytest.raises(NotFoundError, match="no commit 'HEAD~4'"):
+        with pytest.raises(NotFoundError, match="No such commit: 'HEAD~4'"):
             world.past.show("HEAD~4")
 
     def test_an_ambiguous_beginning_lists_them(self, world, monkeypatch) -> None:
@@ -109,7 +109,7 @@ class TestFindingACommit:
     @pytest.mark.parametrize("word", ["", "xyz", "abc", "HEAD^", "main", "--all"])
     def test_what_is_no_id_is_a_usage_error(self, world, word) -> None:
         world.commit("a", a="1")
-        with pytest.raises(UsageError, match="is no commit"):
+        with pytest.raises(UsageError, match="is not a commit id"):
             world.past.show(word)
 
     def test_an_unknown_one(self, world) -> None:
@@ -204,7 +204,7 @@ class TestBlame:
         world.by_hand("p.png", b"\0")
         world.commit("one", a="", b="x")
         assert self.blamed(world, "a.md") == []
-        with pytest.raises(BadInputError, match="is no text"):
+        with pytest.raises(BadInputError, match="is not text"):
             world.past.blame("p.png")
         world.commit("two", b=None)
         with pytest.raises(NotFoundError, match=r"no file 'b\.md' now"):

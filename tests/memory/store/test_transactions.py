@@ -182,7 +182,7 @@ class TestSomeoneElseMeanwhile:
         diary = Diary(lambda: edit.write_text("by hand", encoding="utf-8"))
         store = journaled(tmp_path, diary)
         kept = (tmp_path / "memory" / "a.md").stat()
-        with pytest.raises(ConflictError, match="someone else"):
+        with pytest.raises(ConflictError, match="another program"):
             write_both(store)
         assert contents(store) == {"a.md": b"old a", "b.md": b"by hand"}
         assert (tmp_path / "memory" / "a.md").stat().st_mtime_ns == kept.st_mtime_ns
