@@ -48,7 +48,9 @@ def search(
     channel: Annotated[
         str | None,
         typer.Option(
-            "--channel", metavar="ID", help="Only past turns of this channel, even if it is private."
+            "--channel",
+            metavar="ID",
+            help="Only past turns of this channel, even a private one.",
         ),
     ] = None,
 ) -> None:
