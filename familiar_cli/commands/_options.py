@@ -38,7 +38,7 @@ def _check_visible(name: str | None) -> str | None:
 
     if name and not is_visible(name):
         raise UsageError(
-            f"{name!r} can be no name: there is nothing to see in it; nothing was kept",
+            f"{name!r} cannot be a name: it has no visible characters; nothing was kept",
             hint="Leave `--name` out where somebody has no name of their own.",
         )
     return name

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 app = group("Read, search, count and export past turns.")
 
 
-_NOTHING = 'Nothing was said yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
+_NOTHING = 'There are no turns yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
 
 
 @app.command()
@@ -203,7 +203,7 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
     if not found:
         where = f" in channel {span.channel_id!r}" if span.channel_id else ""
         raise NotFoundError(
-            f"Nothing was said{where}{' in that time' if timed else ''}",
+            f"There are no turns{where}{' in that time' if timed else ''}",
             hint="Run `familiar history ls`.",
         )
     return found

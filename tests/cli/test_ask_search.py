@@ -94,7 +94,7 @@ def test_a_dry_run_asks_no_filter(root) -> None:
         configure(root, server, content_filter=cheap)
         result = run("ask", ASKED, "--dry-run")
         assert (server.requests, cheap.requests) == ([], [])
-    assert "here no model is asked" in result.stderr
+    assert "it was not asked" in result.stderr
 
 
 def test_what_was_said_is_not_its_own_context(root) -> None:

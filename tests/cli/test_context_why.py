@@ -217,7 +217,7 @@ def test_the_greeting_that_was_offered_before_it_had_a_number_is_a_turn_too(root
     [
         ("self/descripton.md", 4, "Did you mean 'self/description.md'?"),
         ("turn:99", 4, "The newest is turn 9."),
-        ("../secret", 5, "leads out of the memory"),
+        ("../secret", 5, "leads outside the memory"),
         ("", 2, "--why requires a memory file or a turn"),
     ],
 )

@@ -148,7 +148,7 @@ def test_a_server_that_is_not_there_fails_and_says_how_to_start_it() -> None:
 def test_nothing_is_asked_when_the_network_is_forbidden(monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
     configure("[llm]\npreset = 'custom'\nbase_url = 'http://192.0.2.1/v1'\n")
-    assert "was not asked" in found()["server"][1]
+    assert "was not checked" in found()["server"][1]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")

@@ -133,7 +133,7 @@ def test_an_escape_sequence_in_a_name_does_not_reach_the_terminal(root, tmp_path
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["none.jsonl"], 4, "There is no file"),
+        (["none.jsonl"], 4, "No such file"),
         (["empty"], 4, "No chats below"),
         (["text.jsonl"], 5, "is text, not a chat"),
         (["other.jsonl"], 5, "is a chat with 'Ilmari'"),

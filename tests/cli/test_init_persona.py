@@ -66,7 +66,7 @@ def test_what_was_left_out_is_named_and_the_exit_code_is_7(tmp_path) -> None:
     (tmp_path / "ida" / "IDENTITY.md").symlink_to("/etc/passwd")
     result = run("init", "--from-persona", tmp_path / "ida")
     assert result.exit_code == 7
-    assert "  left out  IDENTITY.md: it is a link" in result.stdout
+    assert "  left out  IDENTITY.md: it is a symbolic link" in result.stdout
     assert not (memory("ida") / "self" / "description.md").exists()
 
 

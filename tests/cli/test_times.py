@@ -113,7 +113,7 @@ def test_a_bad_time_is_refused_in_the_same_words(root, command, typed) -> None:
     assert result.exit_code == 2
     error, hint = result.stderr.splitlines()
     assert error == f"error: {typed!r} is not a date or time"
-    assert hint.startswith("hint: Write `2026-")
+    assert hint.startswith("hint: Use `2026-")
     assert sorted(p.name for p in (root / "memory").iterdir()) == before
 
 

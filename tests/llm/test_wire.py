@@ -112,7 +112,7 @@ async def test_thinking_is_no_word_of_the_reply() -> None:
         pytest.raises(ModelTimeoutError, match="sent nothing") as caught,
     ):
         await ask(client(server, timeout_s=0.3))
-    assert "thinks first" in caught.value.hint
+    assert "reasoning model" in caught.value.hint
 
 
 async def test_many_events_that_say_nothing_are_too_many(small) -> None:

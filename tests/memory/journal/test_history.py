@@ -207,5 +207,5 @@ class TestBlame:
         with pytest.raises(BadInputError, match="is not text"):
             world.past.blame("p.png")
         world.commit("two", b=None)
-        with pytest.raises(NotFoundError, match=r"no file 'b\.md' now"):
+        with pytest.raises(NotFoundError, match=r"no current file 'b\.md'"):
             world.past.blame("b.md")

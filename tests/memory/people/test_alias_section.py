@@ -136,7 +136,7 @@ def test_a_line_with_several_names_is_for_a_person_to_change() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "...", "x" * 81, "a b c d e f g h i"])
 def test_what_can_be_no_name_is_refused(name) -> None:
-    with pytest.raises(UsageError, match="can be no name"):
+    with pytest.raises(UsageError, match="cannot be a name"):
         with_alias(PAGE, name)
 
 
