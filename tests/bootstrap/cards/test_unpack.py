@@ -234,7 +234,7 @@ def test_a_failure_halfway_leaves_nothing_behind(home, monkeypatch) -> None:
 
 def test_a_home_that_cannot_be_made_is_an_error_of_ours(tmp_path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(Exception, match="cannot be made") as caught:
+    with pytest.raises(Exception, match="cannot be created") as caught:
         make(tmp_path / "file" / "home", v2())
     assert caught.value.exit_code == 1
 

@@ -108,7 +108,7 @@ def test_character_says_who_is_the_familiar(store, tmp_path) -> None:
 def test_a_character_who_is_not_in_the_chat_is_refused(store, tmp_path) -> None:
     reading = Reading(Cast(("Yuzu",), character=("Ilmari",)))
     (failed,) = bring(store, save(tmp_path / "c.jsonl", HEAD, yuzu("a")), reading).failed
-    assert "Nobody" in str(failed.error)
+    assert "No speaker" in str(failed.error)
 
 
 def test_a_name_in_other_letters_is_the_familiars(store, tmp_path) -> None:
