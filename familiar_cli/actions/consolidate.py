@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.clock import now as clock_now
+from familiar_cli import clock
 from familiar_cli.config.machine import instance_id
 from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator
@@ -71,7 +71,7 @@ class Consolidating:
     def __init__(self, familiar: Familiar, now: datetime | None = None) -> None:
         self._familiar = familiar
         set_to = familiar.config.consolidation
-        self.today = Today(now or clock_now(), familiar.zone, set_to.cutoff_hour)
+        self.today = Today(now or clock.now(), familiar.zone, set_to.cutoff_hour)
         self._composers: dict[str, Composer] = {}
         self._run = new_run_id()
 
@@ -284,8 +284,8 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     """
     cutoff_hour = familiar.config.consolidation.cutoff_hour
     if name is None:
-        return day_at(clock_now(), familiar.zone, cutoff_hour)
-    return read_day(name, clock_now() - timedelta(hours=cutoff_hour), familiar.zone)
+        return day_at(clock.now(), familiar.zone, cutoff_hour)
+    return read_day(name, clock.now() - timedelta(hours=cutoff_hour), familiar.zone)
 
 
 def _held(command: str, message: str, plan_id: str) -> Event:

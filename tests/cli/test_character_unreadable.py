@@ -96,7 +96,7 @@ def test_chat_and_the_library_refuse_as_well(own) -> None:
 
     async def turn() -> None:
         async with Familiar.load_from_disk() as familiar:
-            await take_turn(familiar, Said("Hello", "cli", None))
+            await take_turn(familiar, Said("Hello", None))
 
     with pytest.raises(CharacterUnreadableError):
         asyncio.run(turn())

@@ -75,7 +75,7 @@ def test_writing_again_replaces_the_whole_file(tmp_path) -> None:
 
 
 def test_no_record_is_a_clear_error(tmp_path) -> None:
-    with pytest.raises(NotFoundError, match="no trace of turn 3"):
+    with pytest.raises(NotFoundError, match="No trace of turn 3"):
         read_trace(tmp_path / "none", 3)
     with pytest.raises(NotFoundError, match="Nothing was sent"):
         latest(tmp_path / "none")
