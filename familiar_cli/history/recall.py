@@ -132,7 +132,7 @@ def recall(
         places = _placed(connection, own, alike)
         scores = _scores(own, places)
         if near:
-            scores = _fused(scores, near.of(sorted(places)), near.share if own else 1.0)
+            scores = _fused(scores, near.of(sorted(places)), near.share if own else 1.0, places)
         ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
         end = before_id or _LAST_ID
         best = [i for _, i in ranked if i < end and i not in leave_out][:limit]
@@ -224,15 +224,19 @@ def _by_meaning(
     return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
 
 
-def _fused(words: dict[int, float], meaning: dict[int, float], share: float) -> dict[int, float]:
+def _fused(
+    words: dict[int, float], meaning: dict[int, float], share: float, places: dict[int, _Place]
+) -> dict[int, float]:
     """Return words and meaning together; a turn without a vector has the score of its words."""
     fused = {}
     for turn_id, by_words in words.items():
-        by_meaning = meaning.get(turn_id)
-        if by_meaning is None and by_words:
+        own = meaning.get(turn_id)
+        if own is None and by_words:
             fused[turn_id] = by_words
-        elif by_meaning is not None and (by_words or by_meaning >= NEAR_FLOOR):
-            fused[turn_id] = (1 - share) * by_words + share * by_meaning
+        elif own is not None and (by_words or own >= NEAR_FLOOR):
+            near = (i for i, weight in _around(turn_id, places) if weight >= BESIDE[1])
+            passage = max(meaning.get(i, 0.0) for i in near)
+            fused[turn_id] = (1 - share) * by_words + share * (own + passage) / 2
     return fused
 
 
@@ -289,7 +293,10 @@ def _scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float
     """Return the score by words of each turn that was looked at; the best has 1."""
     if not own:
         return dict.fromkeys(places, 0.0)
-    passages = {turn_id: _passage(turn_id, place, own, places) for turn_id, place in places.items()}
+    passages = {
+        turn_id: sum(weight * own.get(other, 0.0) for other, weight in _around(turn_id, places))
+        for turn_id in places
+    }
     sessions: dict[tuple[object, int], float] = {}
     for turn_id, score in own.items():
         key = places[turn_id].session
@@ -306,17 +313,15 @@ def _scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float
     return {turn_id: score / top for turn_id, score in raw.items()}
 
 
-def _passage(
-    turn_id: int, place: _Place, own: dict[int, float], places: dict[int, _Place]
-) -> float:
-    """Return the score of what was said around a turn in one session."""
-    total = BESIDE[0] * own.get(turn_id, 0.0)
+def _around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, float]]:
+    """Return a turn and the ones beside it in one session, and how much each counts for it."""
+    place = places[turn_id]
+    found = [(turn_id, BESIDE[0])]
     for side in (place.above, place.below):
         for distance, other in enumerate(side, 1):
-            score = own.get(other, 0.0)
-            if score and other in places and places[other].session == place.session:
-                total += BESIDE[distance] * score
-    return total
+            if other in places and places[other].session == place.session:
+                found.append((other, BESIDE[distance]))
+    return found
 
 
 def _turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:

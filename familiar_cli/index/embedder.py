@@ -38,6 +38,10 @@ class Embedder(Protocol):
     dimension: int
     spec: Spec
 
+    @property
+    def ready(self) -> bool:
+        """Whether a question is answered at once, since the model is open."""
+
     def load(self, *, optimised: bool = False) -> None:
         """Open it now; `optimised` takes longer, and halves the time of each text after it."""
 
@@ -136,6 +140,11 @@ class OnnxEmbedder:
                 yield self._encoder
             except Exception as error:  # onnxruntime and tokenizers raise classes of their own
                 raise self._failed(error) from error
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is open."""
+        return self._encoder is not None
 
     def load(self, *, optimised: bool = False) -> None:
         """Open the model now, so that nobody waits for it later.

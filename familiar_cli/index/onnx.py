@@ -40,6 +40,8 @@ class Encoder:
         self._pooling = spec.pooling
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _SERIOUS
+        # Threads that wait actively take the processor from all others, and gain little.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         if not optimised:
             options.graph_optimization_level = _LEVELS.ORT_DISABLE_ALL
             options.intra_op_num_threads = 1  # a second one gains nothing for one short text

@@ -17,7 +17,7 @@ from familiar_cli.errors import LockedError
 from familiar_cli.files import locked
 from familiar_cli.fts import words
 from familiar_cli.index.embedder import BATCH
-from familiar_cli.index.rank import nearness
+from familiar_cli.index.rank import WEIGHTS, nearness
 from familiar_cli.index.schema import IndexUnusableError
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 """Raised when what is embedded of a turn, or how it is kept, changes."""
-
-SHARE: Final = 0.4
-"""How much meaning counts against words: measured, docs/reference/ranking.md."""
 
 EXACT_ROWS: Final = 20_000
 """Up to so many vectors are compared with the question one by one, without sketches."""
@@ -83,7 +80,7 @@ class NearTurns:
     rows: NDArray[np.int8]
     questions: Matrix
     spec: Spec
-    share: float = SHARE
+    share: float = WEIGHTS.dense
 
     def nearest(self, count: int) -> list[int]:
         """Return the ids of about the `count` nearest turns, best first."""

@@ -117,6 +117,32 @@ def world(tmp_path):
         yield made
 
 
+def test_a_model_that_is_open_is_asked_at_once(world) -> None:
+    asked: list[str] = []
+
+    def search(query, options):
+        asked.append(options.method)
+        return world.search(query, options)
+
+    for ready, methods in ((False, ["lexical", "auto"]), (True, ["auto"])):
+        embedder = WordEmbedder()
+        embedder.ready = ready
+        world.opened = Opened(embedder)
+        assert "topics/lamp.md" in world.found(search=search)
+        assert asked == methods
+        asked.clear()
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_an_open_model_that_breaks_leaves_what_words_find(world, ready) -> None:
+    embedder = WordEmbedder()
+    world.index.build_if_stale(embedder)
+    world.opened = Opened(BrokenEmbedder())
+    world.opened.embedder.ready = ready
+    assert "topics/lamp.md" in world.found()
+    assert "the model is broken" in world.remarks()
+
+
 def slugs(pieces) -> list[str]:
     return [p.rel_path for p in pieces if p.source == "content_search.people" and p.text]
 

@@ -21,6 +21,8 @@ class WordEmbedder:
         self.asked: list[str] = []
         self._same = {word: group[0] for group in alike for word in group}
 
+    ready = False
+
     def load(self, *, optimised=False):
         pass
 

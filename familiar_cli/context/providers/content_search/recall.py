@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import to_zone
 from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
 from familiar_cli.context.providers.content_search.passages import Passage
+from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.rank import WEIGHTS, is_named
 from familiar_cli.text import framed
@@ -108,7 +109,7 @@ class Recaller:
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
         hidden = frozenset(self.private()) - {request.channel_id}
-        near = self.near(query) if by_meaning else None
+        near = self._near(query) if by_meaning else None
         found = recall(
             self.history,
             query,
@@ -137,6 +138,12 @@ class Recaller:
             near is not None,
             lambda turn: self._why(turn, hidden),
         )
+
+    def _near(self, query: str) -> Nearness | None:
+        try:
+            return self.near(query)
+        except EmbedderError:  # the search of memory asks the same model, and tells
+            return None
 
     def _source(self, turn: Turn, here: str) -> PieceSource:
         local = to_zone(turn.at, self.zone)

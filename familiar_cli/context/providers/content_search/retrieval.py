@@ -137,6 +137,8 @@ class Retrieval:
     ) -> None:
         """Search by words and then, if there is a model, by words and meaning.
 
+        A model that is open already makes the search by words alone superfluous.
+
         Args:
             request: What a prompt is wanted for.
             loaded: What of memory is in it already, by its file.
@@ -217,12 +219,14 @@ class Retrieval:
     def _ways(self, query: str) -> tuple[Wanted, ...]:
         """Return how to search, one way after the other; words that say nothing find nothing."""
         words = fts.words(query)
-        has_model = self._memory.opened().embedder is not None
-        if not words or (not has_model and fts.STOP_WORDS.issuperset(words)):
+        embedder = self._memory.opened().embedder
+        if not words or (embedder is None and fts.STOP_WORDS.issuperset(words)):
             return ()
         if fts.STOP_WORDS.issuperset(words):
             return ("dense",)
-        return ("lexical", "auto") if has_model else ("lexical",)
+        if embedder is None:
+            return ("lexical",)
+        return ("auto",) if embedder.ready else ("lexical", "auto")
 
     def _options(
         self, gatherer: Gatherer, method: Wanted, request: ContextRequest, *, first: bool
