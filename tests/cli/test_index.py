@@ -150,3 +150,21 @@ def test_an_index_that_cannot_be_written_fails_no_import(memory, tmp_path) -> No
     result = run("import-chat", str(path), "--as", "cli:1")
     assert result.exit_code == 0
     assert "What came in cannot be searched yet" in result.stderr
+
+
+def test_doctor_says_how_many_turns_are_found_by_meaning(
+    memory, model, tmp_path, monkeypatch
+) -> None:
+    talk(tmp_path)
+    monkeypatch.setattr("familiar_cli.index.embedder.open_embedder", lambda *_: Opened(model))
+    monkeypatch.setattr("familiar_cli.actions.doctor.familiar.MANY_WAITING", 2)
+
+    def found() -> tuple[str, str, str]:
+        checks = json.loads(run("doctor", "--json").stdout)["data"]["checks"]
+        (check,) = [check for check in checks if check["name"] == "recall"]
+        return check["verdict"], check["detail"], check["mend"]
+
+    waiting = ("warn", "0 of 3 turns can be found by meaning", "Run `familiar index build`.")
+    assert found() == waiting
+    run("index", "build")
+    assert found() == ("ok", "3 of 3 turns can be found by meaning", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from familiar_cli.actions.doctor.types import fail, ok, warn
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.doctor.types import Patient, Result
     from familiar_cli.memory.store.types import MemoryEntry
 
+MANY_WAITING = 1000  # turns without a vector: chat and daemon would take long
 MOST_NAMED = 3  # so many entries are named, the others are counted
 
 
@@ -124,6 +126,27 @@ def history(patient: Patient) -> Iterator[Result]:
         yield ok(f"{store.count()} turns, no damage")
     finally:
         store.close()
+
+
+def recall(patient: Patient) -> Iterator[Result]:
+    """Look how many turns can be found by meaning."""
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.index.embedder import open_embedder
+    from familiar_cli.index.turn_vectors import TurnVectors
+
+    if patient.paths is None or not is_plain(patient.paths.history):
+        return
+    opened = open_embedder(patient.config.embedding.model, patient.cache)
+    if opened.embedder is None:
+        yield ok(f"turns are found by words: {opened.reason}")
+        return
+    with closing(HistoryStore(patient.paths.history)) as store:
+        turns = store.count()
+    found = TurnVectors(patient.paths.turn_vectors).status(opened.embedder).vectors
+    detail = f"{found} of {turns} turns can be found by meaning"
+    many = turns - found > MANY_WAITING
+    yield warn(detail, "Run `familiar index build`.") if many else ok(detail)
 
 
 def traces(patient: Patient) -> Iterator[Result]:

@@ -30,6 +30,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "people": its.people,
     "lock": its.lock,
     "history": its.history,
+    "recall": its.recall,
     "traces": its.traces,
     "keeping": its.keeping,
     "tokenizer": model.tokenizer,
