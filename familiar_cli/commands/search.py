@@ -64,7 +64,6 @@ def search(
     familiar search tea --in sessions --explain
     familiar search "the red scarf" --past
     """
-    from familiar_cli.actions.search_past import search_past
     from familiar_cli.index.types import options_from
     from familiar_cli.ui.progress import steps
     from familiar_cli.ui.search_page import search_data, search_page
@@ -79,6 +78,8 @@ def search(
         if not past:
             found = familiar.search(asked, options, report)
         if past or all_:
+            from familiar_cli.actions.search_past import search_past
+
             said = search_past(familiar, asked, k=k, method=method, since=day, channel=channel)
     page = search_page(found, said, k=k, lines=lines, explain=explain)
     out.answer(search_data(found, said, asked), lambda: print_page(*page) if page else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.actions.search_past import PastHit
+from familiar_cli.index.types import Hit
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import indented, plain
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from familiar_cli.actions.search_past import PastFound
-    from familiar_cli.index.types import Hit, SearchResult, Signals
+    from familiar_cli.actions.search_past import PastFound, PastHit
+    from familiar_cli.index.types import SearchResult, Signals
 
 
 def search_page(
@@ -32,7 +32,7 @@ def search_page(
             page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
         else:
             page += [plain("")] * (number > 0) + [_place(hit), _words(hit)]
-        if explain and not isinstance(hit, PastHit):
+        if explain and isinstance(hit, Hit):
             page.append(indented(plain(_signals(hit.signals), "dim")))
     return page
 
@@ -49,7 +49,7 @@ def search_data(found: SearchResult | None, said: PastFound | None, query: str) 
 
 
 def _address(hit: Hit | PastHit) -> str:
-    if isinstance(hit, PastHit):
+    if not isinstance(hit, Hit):
         return f"{hit.channel}:{hit.turns[0]}"
     return f"{hit.rel_path}:{hit.line}"
 
@@ -57,7 +57,7 @@ def _address(hit: Hit | PastHit) -> str:
 def _place(hit: Hit | PastHit) -> Text:
     line = plain(_address(hit), "bold")
     line.append(f"  {hit.score:.2f}", style="dim")
-    if isinstance(hit, PastHit):
+    if not isinstance(hit, Hit):
         line.append(f"  {one_line(hit.speaker, 60)}, {hit.at:%Y-%m-%d %H:%M}", style="cyan")
         return line
     about = hit.heading if not hit.day or hit.day in hit.rel_path else f"{hit.heading} ({hit.day})"
@@ -67,7 +67,7 @@ def _place(hit: Hit | PastHit) -> Text:
 
 def _words(hit: Hit | PastHit) -> RenderableType:
     """Return the text, indented, with the best line of it standing out."""
-    if isinstance(hit, PastHit):
+    if not isinstance(hit, Hit):
         return indented(plain(harmless(hit.text)))
     start = max(hit.best_start - hit.char_start, 0)
     end = max(min(hit.best_end, hit.char_end) - hit.char_start, start)
