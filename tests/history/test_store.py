@@ -170,7 +170,7 @@ def test_a_busy_history_is_waited_for_and_then_reported(store) -> None:
 def test_a_corrupt_file_is_refused_and_stays_as_it_is(store, content) -> None:
     store.path.write_bytes(content)
 
-    with pytest.raises(BadInputError, match="stays as it is"):
+    with pytest.raises(BadInputError, match="was not changed"):
         store.append("a", "user", "x", author=ANNA)
     assert store.path.read_bytes() == content
 

@@ -239,7 +239,7 @@ def test_another_way_of_cutting_makes_the_index_anew(world, monkeypatch) -> None
     world.put("a.md", "tea")
     world.index.refresh()
     monkeypatch.setattr("familiar_cli.index.chunking.VERSION", "next")
-    assert "cut" in world.index.refresh().rebuilt
+    assert "split" in world.index.refresh().rebuilt
 
 
 def test_a_cleared_index_comes_back_by_itself(world) -> None:
