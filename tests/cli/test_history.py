@@ -183,7 +183,7 @@ def test_an_empty_history_says_so(verb) -> None:
     ("argv", "code", "message"),
     [
         (["show", "99"], 4, "No such turn: 99"),
-        (["show", "--channel", "nowhere"], 4, "Nothing was said in channel 'nowhere'"),
+        (["show", "--channel", "nowhere"], 4, "There are no turns in channel 'nowhere'"),
         (["show", "--since", "2030-01-01"], 4, "in that time"),
         (["show", "--since", "soon"], 2, "is not a date or time"),
         (["show", "--last", "0"], 2, "--last"),

@@ -25,10 +25,20 @@ STAND_INS = {
     "NAME": "scripted-1",
     "PATH": "notes.md",
     "TEXT": "Hello",
+    "WHEN": "7d",
 }
 NOT_RUN = {"daemon", "edit", "pull", "FILE", "FILE|DIR", "DIR", "mira.png", "home/noor"}
 """What stays, or needs the network, an editor or a file."""
-ENDS = {"export-lorebook": 4, "review apply": 4, "review reject": 4}
+ENDS = {
+    "ask": 2,  # without a text it replies to a turn, which --reply-to names
+    "ask --json": 2,
+    "ask --off-record": 2,
+    "context --why 12": 4,
+    "export-lorebook": 4,
+    "memory undo --run ID": 4,
+    "review apply": 4,
+    "review reject": 4,
+}
 """What ends with another code than 0 where nothing of the kind is there."""
 
 

@@ -115,7 +115,7 @@ def test_such_a_path_may_be_written(store, path) -> None:
 )
 def test_names_that_differ_only_in_case_or_unicode_normalisation(store, there, new) -> None:
     store.write_file(there, "x")
-    with pytest.raises(UnsafePathError, match="one file on some systems"):
+    with pytest.raises(UnsafePathError, match="the same file on some systems"):
         store.write_file(new, "y")
     assert [e.rel_path for e in store.walk().files] == [there]
 
