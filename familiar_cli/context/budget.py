@@ -191,7 +191,8 @@ class _Room:
             # Nor is a piece that its own layer could not hold.
             too_large = fragment.offered_tokens - fragment.tokens > self._layer_left(offered.layer)
             tighter = too_large or self._layer_is_tighter(offered.layer)
-            own = offered.layer is Layer.digest or tighter
+            closed = offered.priority < self.closed_below.get(offered.layer, -math.inf)
+            own = offered.layer is Layer.digest or tighter or closed
             scope = offered.layer if own else None
             self.closed_below.setdefault(scope, offered.priority)
             if offered.fit in _QUEUES:
