@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import sqlite3
 
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
@@ -74,6 +77,39 @@ def match_any(text: str) -> str | None:
         for term in _terms(word):
             terms[term] = None
     return " OR ".join(list(terms)[:MAX_WORDS]) or None
+
+
+def choosing(
+    connection: sqlite3.Connection, table: str, match: str, most_rows: int
+) -> tuple[str, int]:
+    """Return which rows of a full-text table are worth ranking for `match`: query and least rowid.
+
+    The rarest words choose them, as long as they stand in at most `most_rows` rows together; the
+    others count for those rows only. Where every word is common, the newest rows are chosen.
+
+    Args:
+        connection: Where the table is.
+        table: Its name.
+        match: As `match_any` returned it.
+        most_rows: How many rows may be ranked.
+    """
+    count = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"  # noqa: S608
+    rows = {
+        term: int(connection.execute(count, (term, most_rows + 1)).fetchone()[0])
+        for term in match.split(" OR ")
+    }
+    if sum(rows.values()) <= most_rows:
+        return match, 0
+    chosen, total = [], 0
+    for term in sorted(filter(rows.__getitem__, rows), key=rows.__getitem__):
+        total += rows[term]
+        if total <= most_rows:
+            chosen.append(term)
+    if chosen:
+        return " OR ".join(chosen), 0
+    newest = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"  # noqa: S608
+    oldest = connection.execute(newest, (match, most_rows)).fetchone()
+    return match, oldest[0] if oldest else 0
 
 
 def is_unspaced(text: str) -> bool:

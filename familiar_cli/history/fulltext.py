@@ -32,7 +32,7 @@ WATERMARK: Final = f"fulltext-{VERSION}"
 """The watermark up to which turns are in the table."""
 
 MOST_RANKED: Final = 10_000
-"""A word that stands in more turns than this is common."""
+"""How many turns are ranked; words that would make them more choose none."""
 
 _PAGE: Final = 5000  # turns that are added in one transaction
 _TABLE: Final = (
@@ -197,27 +197,6 @@ def _ranked(
 
 
 def affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int]:
-    """Return a query that ranks at most about `MOST_RANKED` turns a word, and the oldest of them.
-
-    Turns that hold none but common words are ranked only when there is no rarer word; then only
-    the newest of them.
-    """
-    terms = wanted.split(" OR ")
-    rare = [term for term in terms if not _is_common(connection, term)]
-    if len(rare) == len(terms):
-        return wanted, 0
-    if any(_is_known(connection, term) for term in rare):
-        return f"({' OR '.join(rare)}) AND ({wanted})", 0
-    sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"
-    oldest = connection.execute(sql, (wanted, MOST_RANKED)).fetchone()
-    return wanted, oldest[0] if oldest else 0
-
-
-def _is_common(connection: sqlite3.Connection, term: str) -> bool:
-    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1 OFFSET ?"
-    return connection.execute(sql, (term, MOST_RANKED)).fetchone() is not None
-
-
-def _is_known(connection: sqlite3.Connection, term: str) -> bool:
-    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT 1"
-    return connection.execute(sql, (term,)).fetchone() is not None
+    """Return a query that ranks at most `MOST_RANKED` turns, and the oldest; see `fts.choosing`."""
+    choosing, oldest = fts.choosing(connection, "turns_fts", wanted, MOST_RANKED)
+    return wanted if choosing == wanted else f"({choosing}) AND ({wanted})", oldest

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli import fts
 
 if TYPE_CHECKING:
     import sqlite3
 
+Restricted = Literal["", "IN", "NOT IN"]
 DEPTH: Final = 200
 """How many files, passages and lines are looked at each, best first."""
 
-_FILES: Final = "(SELECT id FROM wanted)"
-_PIECES: Final = "(SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id)"
+MOST_RANKED: Final = 5_000
+"""How many rows of each table are ranked; words that would make them more choose none."""
+
+_FILES: Final = "(SELECT id FROM listed)"
+_PIECES: Final = "(SELECT c.id FROM chunks c JOIN listed l ON l.id = c.document_id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +30,18 @@ class Lexical:
     lines: dict[int, float] = field(default_factory=dict)
 
 
-def ask(connection: sqlite3.Connection, query: str, *, restricted: bool = False) -> Lexical:
+def ask(connection: sqlite3.Connection, query: str, restricted: Restricted = "") -> Lexical:
     """Return the scores for the words of `query`.
 
     Args:
         connection: The index.
         query: What is asked, as typed.
-        restricted: Only the documents in the temporary table `wanted` count.
+        restricted: Whether only documents in the temporary table `listed` count, or all but those.
     """
     match = fts.match_any(query)
     if match is None:
         return Lexical()
-    files, pieces = (_FILES, _PIECES) if restricted else ("", "")
+    files, pieces = (f"{restricted} {ids}" if restricted else "" for ids in (_FILES, _PIECES))
     return Lexical(
         _scores(connection, "documents_fts", match, files),
         _scores(connection, "passages_fts", match, pieces),
@@ -48,9 +52,15 @@ def ask(connection: sqlite3.Connection, query: str, *, restricted: bool = False)
 def _scores(
     connection: sqlite3.Connection, table: str, match: str, wanted: str
 ) -> dict[int, float]:
-    # The plus keeps SQLite from asking the full-text table anew for each wanted row.
-    only = f" AND +rowid IN {wanted}" if wanted else ""
+    choosing, oldest = fts.choosing(connection, table, match, MOST_RANKED)
+    # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
+    # where `rank` might, which would be worked out also for rows that are not wanted.
+    only = f" AND +rowid {wanted}" if wanted else ""
+    if choosing != match:
+        only += f" AND +rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH :choosing)"  # noqa: S608
     statement = (
-        f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ?{only} ORDER BY rank LIMIT {DEPTH}"  # noqa: S608
+        f"SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH :match"  # noqa: S608
+        f" AND rowid >= :oldest{only} ORDER BY score DESC LIMIT {DEPTH}"
     )
-    return dict(connection.execute(statement, (match,)))
+    given = {"match": match, "choosing": choosing, "oldest": oldest}
+    return dict(connection.execute(statement, given))

@@ -159,9 +159,9 @@ class _Asked:
         restricted = self._restrict()
         by_words = lexical.Lexical()
         if self.options.method != "dense":
-            by_words = lexical.ask(self.connection, self.query, restricted=restricted)
+            by_words = lexical.ask(self.connection, self.query, restricted)
         embedder, near = self._ask_model()
-        candidates = self._candidates(by_words, near, restricted=restricted)
+        candidates = self._candidates(by_words, near, restricted)
         cosines, spec = None, None
         if near is not None and embedder is not None:
             spec = embedder.spec
@@ -227,12 +227,22 @@ class _Asked:
         self.hint = "familiar index build"
         return None, None
 
-    def _restrict(self) -> bool:
-        """Put the documents that count into the temporary table `wanted`; False if all do."""
+    def _restrict(self) -> lexical.Restricted:
+        """List documents in the temporary table `listed`: those that count, or those that do not.
+
+        The rest of them is not looked at where paths alone are left out, since there are few.
+        """
         options = self.options
         if not (options.within or options.since or options.exclude):
-            return False
-        self.connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
+            return ""
+        self.connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
+        insert = "INSERT INTO listed VALUES (?)"
+        if not (options.within or options.since):
+            select = "SELECT id FROM documents WHERE rel_path IN"
+            self.connection.executemany(
+                insert, rows_among(self.connection, select, options.exclude)
+            )
+            return "NOT IN"
         rows = self.connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
 
         def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
@@ -245,26 +255,27 @@ class _Asked:
             for id_, rel_path, day, mtime_ns in rows
             if is_wanted(rel_path, day_of(rel_path, day, mtime_ns), options)
         ]
-        self.connection.executemany("INSERT INTO wanted VALUES (?)", wanted)
-        return True
+        self.connection.executemany(insert, wanted)
+        return "IN"
 
     def _candidates(
-        self, by_words: lexical.Lexical, near: Cosines | None, *, restricted: bool
+        self, by_words: lexical.Lexical, near: Cosines | None, restricted: lexical.Restricted
     ) -> list[rank.LineCandidate]:
         """Return every line that may be a hit: found by itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}
         if near is not None:
-            ids.update(near.top(DENSE_DEPTH, self._allowed() if restricted else None))
+            listed = self._listed() if restricted else None
+            ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
         rows = _chunks(self.connection, ids)
         of_passages = {i for r in rows if r[0] == PASSAGE for i in range(r[4], r[5])}
         rows += _chunks(self.connection, of_passages - ids)
         return [rank.LineCandidate(r[1], r[2], r[3], (r[4], r[5])) for r in rows if r[0] == LINE]
 
-    def _allowed(self) -> Ids:
+    def _listed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning
 
         found = self.connection.execute(
-            "SELECT c.id FROM chunks c JOIN wanted w ON w.id = c.document_id"
+            "SELECT c.id FROM chunks c JOIN listed l ON l.id = c.document_id"
         )
         return np.array([i for (i,) in found], np.int64)
 

@@ -69,13 +69,13 @@ class Cosines:
     ids: Ids
     values: Matrix
 
-    def top(self, count: int, allowed: Ids | None = None) -> list[int]:
-        """Return the ids of the `count` nearest chunks (of those allowed), in no order."""
+    def top(self, count: int, listed: Ids | None = None, *, but: bool = False) -> list[int]:
+        """Return the ids of the `count` nearest chunks (of those listed, or all `but` those)."""
         import numpy as np  # noqa: PLC0415
 
         ids, values = self.ids, self.values
-        if allowed is not None:
-            keep = np.isin(ids, allowed)
+        if listed is not None:
+            keep = np.isin(ids, listed, invert=but)
             ids, values = ids[keep], values[keep]
         if len(ids) > count:
             ids = ids[np.argpartition(values, -count)[-count:]]

@@ -156,19 +156,20 @@ def test_what_a_named_speaker_said_comes_first(world) -> None:
     assert ("horse" in hit.text, hit.signals.speaker) == (True, True)
 
 
+@pytest.mark.parametrize("restricted", ["IN", "NOT IN"])
 def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_the_others(
-    world,
+    world, restricted
 ) -> None:
     world.put("a.md", "tea")
     world.put("b.md", "tea")
     asked: list[str] = []
 
     def watched(connection):
-        connection.execute("CREATE TEMP TABLE wanted (id INTEGER PRIMARY KEY)")
+        connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         connection.set_trace_callback(asked.append)
-        lexical.ask(connection, "tea", restricted=True)
+        lexical.ask(connection, "tea", restricted)
         connection.set_trace_callback(None)
-        asks = [statement for statement in asked if "_fts MATCH" in statement]
+        asks = [statement for statement in asked if "bm25" in statement]
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {ask}").fetchall() for ask in asks]
         return [row[-1] for plan in plans for row in plan if "VIRTUAL TABLE" in row[-1]]
 
@@ -176,6 +177,25 @@ def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_
     scans = world.index.use(watched)
     assert len(scans) == 3
     assert not [scan for scan in scans if ":=" in scan]  # how FTS5 tells of a look-up by row
+
+
+def test_common_words_rank_what_a_rarer_word_found(world, monkeypatch) -> None:
+    world.put("a.md", "zanzibar")
+    world.put("b.md", "zanzibar tea")
+    for name in "cdefgh":
+        world.put(f"{name}.md", "tea")
+    before = {hit.rel_path: hit.score for hit in world.ask("zanzibar tea").hits}
+    monkeypatch.setattr(lexical, "MOST_RANKED", 3)
+    after = {hit.rel_path: hit.score for hit in world.ask("zanzibar tea").hits}
+    assert set(after) == {"a.md", "b.md"}
+    assert after == {path: before[path] for path in after}
+
+
+def test_of_words_that_are_all_common_some_files_are_found(world, monkeypatch) -> None:
+    monkeypatch.setattr(lexical, "MOST_RANKED", 3)
+    for name in "abcdefgh":
+        world.put(f"{name}.md", "tea")
+    assert len(world.ask("tea").hits) == 4
 
 
 def test_what_is_excluded_is_not_found(world, meaning) -> None:
