@@ -1,15 +1,18 @@
 """Retrieval of sessions and turns on LoCoMo's questions.
 
-`python -m benchmarks.locomo FILE [--model lexical|minilm|bge-small] [--json]` takes any file in
-LoCoMo's format. Each session becomes one Markdown file of a memory directory, as the program writes
-them; the files are indexed and queried with the program's own index and search. All conversations
-share one index; a second table uses one index per conversation.
+`python -m benchmarks.locomo FILE [--model lexical|minilm|bge-small] [--distractors FILE]
+[--summaries] [--json]` takes any file in LoCoMo's format. Each session becomes one Markdown file of
+a memory directory, as the program writes them; the files are indexed and queried with the program's
+own index and search. All conversations share one index; a second table uses one index per
+conversation. `--distractors` adds the sessions of another file, in LoCoMo's or MemoryBank's format,
+to the shared index. `--summaries` keeps what a writer leaves of a session, instead of its turns.
 
 recall@k is the share of a question's evidence sessions (or turns) among the first k hits, averaged
-over questions; a hit is one session (or one turn), so k hits name k of them. MRR is 1 / the rank of
-the first right session within the first 50. Questions whose evidence names no turn of the
-conversation are left out. An image that a turn shares is represented by its caption, in brackets.
-The intervals of the table are 95 % bootstrap intervals over questions.
+over questions; a hit is one session (or one turn), so k hits name k of them. `any10` is the share
+of questions with one evidence turn or more among ten. With `--summaries` a bullet names the turns
+that it rests on, and turns that no bullet names cannot be found. MRR is 1 / the rank of the first
+right session within the first 50. Questions whose evidence names no turn of the conversation are
+left out. The intervals of the table are 95 % bootstrap intervals over questions.
 """
 
 from __future__ import annotations
@@ -18,58 +21,43 @@ import argparse
 import json
 import os
 import random
-import re
 import statistics
 import sys
 import tempfile
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.conversations import pages, read
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import Opened, open_embedder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.text import slugify
 from familiar_cli.tokens import heuristic
-from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from benchmarks.conversations import Conversation, Pages, Place, Question, TurnId
     from familiar_cli.index.types import Wanted
 
 MODELS = {"lexical": "none", "minilm": "minilm-l6-v2", "bge-small": "bge-small-en-v1.5"}
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "inference", 4: "single-hop", 5: "adversarial"}
-SLOTS = ("night", "morning", "afternoon", "evening")
+ADVERSARIAL = 5
+CATEGORIES = {
+    1: "multi-hop",
+    2: "temporal",
+    3: "inference",
+    4: "single-hop",
+    ADVERSARIAL: "adversarial",
+}
 DEPTH = 10
 FAR = 50
 BOOTSTRAPS = 2000
 PROMPT_HITS = 5
 COLUMNS = (("R@5", "r5"), ("R@10", "r10"), ("MRR", "mrr"), ("turns R@10", "turns_r10"))
-
-
-@dataclass(frozen=True)
-class Question:
-    """One question, and the files and turns that contain its answer."""
-
-    text: str
-    category: int
-    files: frozenset[str]
-    turns: frozenset[tuple[str, str]]
-
-
-@dataclass
-class Conversation:
-    """One conversation as memory files: path to text, and path to the place of each turn."""
-
-    name: str
-    files: dict[str, str] = field(default_factory=dict)
-    turns: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
-    questions: list[Question] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,148 +70,103 @@ class Row:
     mrr: float
     turns_r5: float
     turns_r10: float
+    turns_any10: float
     ms: float
     tokens: int
 
 
-def read(path: Path) -> list[Conversation]:
-    """Return the conversations in a file in LoCoMo's format."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return [conversation(sample, number) for number, sample in enumerate(data)]
-    except FileNotFoundError:
-        sys.exit(f"There is no file {str(path)!r}. Give the path of a LoCoMo data file.")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"{str(path)!r} is no LoCoMo data file: {error!r}")
+@dataclass(frozen=True)
+class Measured:
+    """The rows by method, and what building the index cost."""
+
+    rows: dict[str, list[Row]]
+    build_s: float
+    lines: int
 
 
-def conversation(sample: dict[str, Any], number: int) -> Conversation:
-    """Return one conversation as the Markdown files that the program would write."""
-    said = sample["conversation"]
-    made = Conversation(str(sample.get("sample_id") or f"conversation-{number}"))
-    place: dict[tuple[int, ...], tuple[str, str]] = {}
-    sessions = sorted(int(k.split("_")[1]) for k in said if re.fullmatch(r"session_\d+", k))
-    for session in sessions:
-        turns = said[f"session_{session}"]
-        if not turns:
-            continue
-        at = when(said[f"session_{session}_date_time"])
-        rel_path = free_path(made, at)
-        text, places = session_file(turns, at)
-        made.files[rel_path] = text
-        made.turns[rel_path] = places
-        place |= {turn_id(turn["dia_id"]): (rel_path, turn["dia_id"]) for turn in turns}
-    for asked in sample["qa"]:
-        said_at = " ".join(map(str, asked.get("evidence") or []))
-        evidence = [turn_id(found) for found in re.findall(r"D\d+:\d+", said_at)]
-        turns_of = frozenset(place[e] for e in evidence if e in place)
-        if turns_of:
-            files = frozenset(rel_path for rel_path, _ in turns_of)
-            made.questions.append(
-                Question(str(asked["question"]), int(asked["category"]), files, turns_of)
-            )
-    return made
+@dataclass(frozen=True)
+class Asking:
+    """An index of several conversations, and how it is asked."""
 
-
-def turn_id(text: str) -> tuple[int, ...]:
-    """Return the session and number in a turn's id; `D3:5` and `D3:05` are one."""
-    return tuple(map(int, re.findall(r"\d+", text)))
-
-
-def when(text: str) -> datetime:
-    """Return a LoCoMo time such as `1:56 pm on 8 May, 2023`."""
-    return datetime.strptime(text.strip().upper(), "%I:%M %p ON %d %B, %Y").replace(tzinfo=UTC)
-
-
-def free_path(made: Conversation, at: datetime) -> str:
-    """Return the path of a session file; a second session of the same slot gets a number."""
-    folder = slugify(made.name) or "conversation"
-    stem = f"sessions/{folder}/{at:%Y-%m-%d}-{SLOTS[at.hour // 6]}"
-    count = 1
-    while (path := f"{stem}{f'-{count}' if count > 1 else ''}.md") in made.files:
-        count += 1
-    return path
-
-
-def session_file(
-    turns: list[dict[str, Any]], at: datetime
-) -> tuple[str, list[tuple[int, int, str]]]:
-    """Return a session as Markdown, and the position of each turn in it."""
-    speakers = list(dict.fromkeys(str(turn["speaker"]) for turn in turns))
-    text = f"# {' and '.join(speakers)}, {day_words(at.date())}\n"
-    places = []
-    for turn in turns:
-        words = " ".join(str(turn.get("text", "")).split())
-        if turn.get("blip_caption"):
-            words += f" [shares {turn['blip_caption']}]"
-        start = len(text) + 1
-        text += f"\n**{turn['speaker']}:** {words}\n"
-        places.append((start, len(text), turn["dia_id"]))
-    return text, places
+    index: EmbeddingIndex
+    opened: Opened
+    places: dict[str, list[Place]]
 
 
 def measure(
-    conversations: list[Conversation], methods: dict[str, Wanted], opened: Opened
-) -> dict[str, list[Row]]:
-    """Index `conversations` together, ask all their questions, return the rows by method."""
+    conversations: list[Conversation],
+    methods: dict[str, Wanted],
+    opened: Opened,
+    *,
+    distractors: Sequence[Conversation] = (),
+    summaries: bool = False,
+) -> Measured:
+    """Index `conversations` together with `distractors`, and ask the questions of the former."""
+    made = [pages(one, summaries=summaries) for one in (*conversations, *distractors)]
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory, "memory")
-        for made in conversations:
-            for rel_path, text in made.files.items():
-                path = root / rel_path
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8", newline="\n")
+        for one in made:
+            write(root, one)
         index = EmbeddingIndex(MemoryStore(root))
+        start = time.perf_counter()
         index.build_if_stale(opened.embedder)
-        turns = {path: places for made in conversations for path, places in made.turns.items()}
-        asked = [question for made in conversations for question in made.questions]
-        return {
-            name: [ask(index, q, method, opened, turns) for q in asked]
+        build_s = time.perf_counter() - start
+        places = {path: held for one in made for path, held in one.places.items()}
+        asking = Asking(index, opened, places)
+        asked = [
+            (question, path_of.path_of)
+            for one, path_of in zip(conversations, made, strict=False)
+            for question in one.questions
+        ]
+        rows = {
+            name: [ask(asking, q, path_of, method) for q, path_of in asked]
             for name, method in methods.items()
         }
+        return Measured(rows, round(build_s, 3), index.status().lines)
 
 
-def ask(
-    index: EmbeddingIndex,
-    question: Question,
-    method: Wanted,
-    opened: Opened,
-    turns: dict[str, list[tuple[int, int, str]]],
-) -> Row:
+def write(root: Path, made: Pages) -> None:
+    """Write memory files."""
+    for rel_path, text in made.files.items():
+        path = root / rel_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: Wanted) -> Row:
     """Ask one question twice, for files and for lines, and compare the hits with the evidence."""
-    found = search(index, question.text, SearchOptions(DEPTH, method, snippet_tokens=150), opened)
+    files = frozenset(path_of[turn] for turn in question.turns)
+    turns = frozenset((path_of[turn], turn) for turn in question.turns)
+    options = SearchOptions(DEPTH, method, snippet_tokens=150)
+    found = search(asking.index, question.text, options, asking.opened)
     paths = [hit.rel_path for hit in found.hits]
-    if not question.files.intersection(paths):
-        more = search(index, question.text, SearchOptions(FAR, method, snippet_tokens=150), opened)
+    if not files.intersection(paths):
+        more = search(asking.index, question.text, replace(options, k=FAR), asking.opened)
         paths = [hit.rel_path for hit in more.hits]
-    first = next((n for n, path in enumerate(paths) if path in question.files), None)
-    order = turns_hit(index, question, method, opened, turns)
+    first = next((n for n, path in enumerate(paths) if path in files), None)
+    order = turns_hit(asking, question, method)
     return Row(
         question.category,
-        share(paths[:5], question.files),
-        share(paths[:DEPTH], question.files),
+        share(paths[:5], files),
+        share(paths[:DEPTH], files),
         0.0 if first is None else 1 / (first + 1),
-        share(order[:5], question.turns),
-        share(order[:DEPTH], question.turns),
+        share(order[:5], turns),
+        share(order[:DEPTH], turns),
+        float(not turns.isdisjoint(order[:DEPTH])),
         found.elapsed_ms,
         sum(heuristic().count(hit.text) for hit in found.hits[:PROMPT_HITS]),
     )
 
 
-def turns_hit(
-    index: EmbeddingIndex,
-    question: Question,
-    method: Wanted,
-    opened: Opened,
-    turns: dict[str, list[tuple[int, int, str]]],
-) -> list[tuple[str, str]]:
+def turns_hit(asking: Asking, question: Question, method: Wanted) -> list[tuple[str, TurnId]]:
     """Return the turns of the best lines, best first, each once."""
-    lines = search(index, question.text, SearchOptions(2 * DEPTH, method, lines=True), opened)
-    named: dict[tuple[str, str], None] = {}
+    options = SearchOptions(2 * DEPTH, method, lines=True)
+    lines = search(asking.index, question.text, options, asking.opened)
+    named: dict[tuple[str, TurnId], None] = {}
     for hit in lines.hits:
-        for begin, end, turn in turns[hit.rel_path]:
+        for begin, end, turns in asking.places[hit.rel_path]:
             if begin < hit.best_end and hit.best_start < end:
-                named[hit.rel_path, turn] = None
+                named |= dict.fromkeys((hit.rel_path, turn) for turn in turns)
     return list(named)
 
 
@@ -232,23 +175,33 @@ def share(found: list[Any], wanted: frozenset[Any]) -> float:
     return len(wanted.intersection(found)) / len(wanted)
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
+def summary(rows: list[Row], build_s: float) -> dict[str, Any]:
     """Return the numbers of one method, as `--json` prints them."""
-    answerable = [row for row in rows if row.category in {1, 2, 3, 4}]
+    answerable = [row for row in rows if row.category != ADVERSARIAL]
+    adversarial = [row for row in rows if row.category == ADVERSARIAL]
     return {
         "cats1_4": sessions(answerable),
         "all": sessions(rows),
-        "turns": {
-            "r5": mean(row.turns_r5 for row in answerable),
-            "r10": mean(row.turns_r10 for row in answerable),
-            "n": len(answerable),
-        },
+        "turns": turns(answerable),
+        "turns_adversarial": turns(adversarial),
         "categories": {
             name: sessions([row for row in rows if row.category == number])
             for number, name in CATEGORIES.items()
         },
         "ms_per_query": mean(row.ms for row in rows),
+        "ms_p50": round(statistics.median(row.ms for row in rows), 2) if rows else 0.0,
         "tokens_per_query": mean(row.tokens for row in rows),
+        "build_s": build_s,
+    }
+
+
+def turns(rows: list[Row]) -> dict[str, float]:
+    """Return turn-level recall over `rows`; `any10`: one evidence turn or more among ten."""
+    return {
+        "r5": mean(row.turns_r5 for row in rows),
+        "r10": mean(row.turns_r10 for row in rows),
+        "any10": mean(row.turns_any10 for row in rows),
+        "n": len(rows),
     }
 
 
@@ -289,9 +242,9 @@ def print_table(title: str, found: dict[str, list[Row]]) -> None:
     """Print one table for people."""
     print(f"\n{title}")
     for name, rows in found.items():
-        some = [row for row in rows if row.category in {1, 2, 3, 4}]
+        some = [row for row in rows if row.category != ADVERSARIAL]
         cells = [cell(title, [getattr(row, key) for row in some]) for title, key in COLUMNS]
-        made = summary(rows)
+        made = summary(rows, 0.0)
         print(f"{name:8} {'  '.join(cells)}")
         by = "  ".join(
             f"{category} {numbers['r5']:.2f}/{numbers['r10']:.2f}/{numbers['mrr']:.2f}"
@@ -299,8 +252,9 @@ def print_table(title: str, found: dict[str, list[Row]]) -> None:
             if numbers["n"]
         )
         print(
-            f"         {by}  turns R@5 {made['turns']['r5']:.3f}"
-            f"  {made['ms_per_query']:.1f} ms, {made['tokens_per_query']:.0f} tokens a query"
+            f"         {by}  turns R@5 {made['turns']['r5']:.3f}, any@10"
+            f" {made['turns']['any10']:.3f}, adversarial {made['turns_adversarial']['r10']:.3f}"
+            f"  {made['ms_p50']:.1f} ms, {made['tokens_per_query']:.0f} tokens a query"
         )
 
 
@@ -308,6 +262,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
     parser.add_argument("file", type=Path, help="LoCoMo data, a JSON list of conversations")
     parser.add_argument("--model", choices=MODELS, default="lexical")
+    parser.add_argument(
+        "--distractors", type=Path, metavar="FILE", help="sessions to index beside those asked for"
+    )
+    parser.add_argument(
+        "--summaries", action="store_true", help="index what a writer leaves instead of the turns"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     opened = open_embedder(MODELS[given.model], cache_dir())
@@ -316,21 +276,52 @@ def main() -> None:
     methods: dict[str, Wanted] = {"grep": "grep", "lexical": "lexical"}
     if opened.embedder:
         methods |= {"dense": "dense", "fused": "hybrid"}
-    conversations = read(given.file)
-    together = measure(conversations, methods, opened)
+    asked = read(given.file)
+    others = read(given.distractors) if given.distractors else []
+    together = measure(asked, methods, opened, distractors=others, summaries=given.summaries)
     if given.json:
-        print(json.dumps({name: summary(rows) for name, rows in together.items()}))
+        print(json.dumps(as_json(together)))
         return
+    print_all(given, asked, others, together)
     apart: dict[str, list[Row]] = {name: [] for name in methods}
-    for made in conversations:
-        for name, rows in measure([made], methods, opened).items():
+    for one in asked:
+        for name, rows in measure([one], methods, opened, summaries=given.summaries).rows.items():
             apart[name] += rows
-    files = sum(len(made.files) for made in conversations)
-    asked = sum(len(made.questions) for made in conversations)
-    print(f"{files} sessions, {asked} questions, model {given.model}, {os.cpu_count()} cores")
-    print("categories 1 to 4 with 95 % intervals; by category R@5/R@10/MRR")
-    print_table("All sessions in one index", together)
     print_table("One index a conversation", apart)
+
+
+def as_json(made: Measured) -> dict[str, Any]:
+    """Return what `--json` prints: the methods, and what the one index of all cost."""
+    return {
+        **{name: summary(rows, made.build_s) for name, rows in made.rows.items()},
+        "build_s": made.build_s,
+        "lines": made.lines,
+        "build_s_per_1000_lines": per_1000(made),
+    }
+
+
+def per_1000(made: Measured) -> float:
+    """Return how long 1,000 lines take to be indexed, in seconds."""
+    return round(1000 * made.build_s / made.lines, 3) if made.lines else 0.0
+
+
+def print_all(
+    given: argparse.Namespace,
+    asked: Sequence[Conversation],
+    others: Sequence[Conversation],
+    together: Measured,
+) -> None:
+    """Print what was measured, and the table of the one index of all."""
+    files = sum(len(one.sessions) for one in asked)
+    beside = sum(len(one.sessions) for one in others)
+    questions = sum(len(one.questions) for one in asked)
+    print(
+        f"{files} sessions{f' and {beside} of others' if beside else ''}, {questions} questions,"
+        f" model {given.model}, {os.cpu_count()} cores; {together.lines} lines indexed in"
+        f" {together.build_s:.1f} s, {per_1000(together):.2f} s per 1,000"
+    )
+    print("categories 1 to 4 with 95 % intervals; by category R@5/R@10/MRR")
+    print_table("All sessions in one index", together.rows)
 
 
 if __name__ == "__main__":

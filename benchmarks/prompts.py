@@ -24,9 +24,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks.locomo import MODELS, Conversation, conversation, turn_id, when
+from benchmarks.conversations import pages, read
+from benchmarks.locomo import ADVERSARIAL, MODELS, write
 from familiar_cli.actions.talk import assemble
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.import_chat import import_chats
@@ -37,19 +38,12 @@ from familiar_cli.identity import Author
 from familiar_cli.index.embedder import open_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from benchmarks.conversations import Conversation
     from familiar_cli.context.trace import Trace
 
 ASKER = Author("cli", "asker", display_name="Asker")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question and the words of its evidence turns."""
-
-    text: str
-    evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,84 +55,48 @@ class Row:
     ms: float
 
 
-def questions(sample: dict[str, Any]) -> list[Asked]:
-    """Return the questions of categories 1 to 4 whose evidence names turns."""
-    said = {turn_id(turn["dia_id"]): words(turn) for turn in turns(sample)}
-    found = []
-    for asked in sample["qa"]:
-        named = [turn_id(one) for entry in asked.get("evidence") or [] for one in ids(str(entry))]
-        evidence = tuple(dict.fromkeys(said[one] for one in named if one in said))
-        if int(asked["category"]) <= 4 and evidence:
-            found.append(Asked(str(asked["question"]), evidence))
-    return found
-
-
-def ids(text: str) -> list[str]:
-    """Return the turn ids in a field such as `D8:6; D9:17`."""
-    return [part for part in text.replace(";", " ").replace(",", " ").split() if ":" in part]
-
-
-def turns(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the turns of a conversation, oldest first, each with its session's time as `at`."""
-    said = sample["conversation"]
-    for number in range(1, 1 + len(said)):
-        if said.get(f"session_{number}"):
-            at = when(said[f"session_{number}_date_time"])
-            for turn in said[f"session_{number}"]:
-                yield {**turn, "at": at}
-
-
-def words(turn: dict[str, Any]) -> str:
-    """Return the text of a turn, as the program stores it."""
-    said = " ".join(str(turn.get("text", "")).split())
-    return said + (f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else "")
-
-
-def write_files(root: Path, made: Conversation) -> None:
-    """Write the sessions as memory files."""
-    for rel_path, text in made.files.items():
-        path = root / rel_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def write_chat(root: Path, familiar: Familiar, sample: dict[str, Any]) -> None:
+def write_chat(root: Path, familiar: Familiar, made: Conversation) -> None:
     """Import the sessions as one chat; the second speaker is the familiar."""
-    own = sample["conversation"].get("speaker_b")
     lines = [
         {
-            "role": "assistant" if turn["speaker"] == own else "user",
-            "content": words(turn),
-            "at": turn["at"].isoformat(),
-            **({} if turn["speaker"] == own else {"name": turn["speaker"]}),
+            "role": "assistant" if turn.speaker == made.familiar else "user",
+            "content": turn.text,
+            "at": session.at.isoformat(),
+            **({} if turn.speaker == made.familiar else {"name": turn.speaker}),
         }
-        for turn in turns(sample)
+        for session in made.sessions
+        for turn in session.turns
     ]
     source = root / "chat.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     import_chats(familiar.history, source, ChatImportOptions(familiar.chat_reading(), "past"))
 
 
-def measure(sample: dict[str, Any], options: argparse.Namespace, tokens: int) -> list[Row]:
+def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> list[Row]:
     """Make a familiar of one conversation and ask it all questions."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory, "who")
         (root / "memory").mkdir(parents=True)
-        (root / "character.toml").write_text(settings(sample, options, tokens), encoding="utf-8")
+        (root / "character.toml").write_text(settings(made, options, tokens), encoding="utf-8")
         with Familiar.load_from_disk(Path(directory), "who") as familiar:
             if options.chat:
-                write_chat(root, familiar, sample)
+                write_chat(root, familiar, made)
             else:
-                write_files(root / "memory", conversation(sample, 0))
+                write(root / "memory", pages(made))
             build(familiar)
-            return [ask(Path(directory), question) for question in questions(sample)]
+            said = {turn.id: turn.text for session in made.sessions for turn in session.turns}
+            asked = [question for question in made.questions if question.category != ADVERSARIAL]
+            return [
+                ask(Path(directory), question.text, {said[turn] for turn in question.turns})
+                for question in asked
+            ]
 
 
-def settings(sample: dict[str, Any], options: argparse.Namespace, tokens: int) -> str:
+def settings(made: Conversation, options: argparse.Namespace, tokens: int) -> str:
     """Return the familiar's `character.toml`."""
     content = f"content = {tokens}\n" if tokens else ""
     return (
-        f"name = {json.dumps(sample['conversation'].get('speaker_b') or 'Familiar')}\n"
+        f"name = {json.dumps(made.familiar)}\n"
         f'[llm]\npreset = "custom"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "none"\n'
         f"context_tokens = {options.window}\nmax_tokens = {options.window // 8}\n"
         f"[budget]\n{content}"
@@ -153,14 +111,14 @@ def build(familiar: Familiar) -> None:
     familiar.embed_turns()
 
 
-def ask(home: Path, question: Asked) -> Row:
+def ask(home: Path, question: str, evidence: set[str]) -> Row:
     """Assemble the prompt for a question, and look for its evidence."""
     with Familiar.load_from_disk(home, "who") as familiar:
         start = time.perf_counter()
-        trace = _assembled(familiar, Said(question.text, ASKER, channel_id="new"))
+        trace = _assembled(familiar, Said(question, ASKER, channel_id="new"))
         elapsed_ms = (time.perf_counter() - start) * 1000
     said = "\n".join(message.content for message in trace.messages)
-    found = sum(evidence in said for evidence in question.evidence) / len(question.evidence)
+    found = sum(turn in said for turn in evidence) / len(evidence)
     tokens = sum(p.tokens for p in trace.contributions if p.kept and p.layer == Layer.content)
     return Row(found, tokens, elapsed_ms)
 
@@ -194,10 +152,10 @@ def main() -> None:
     opened = open_embedder(MODELS[options.model], cache_dir())
     if options.model != "lexical" and opened.embedder is None:
         sys.exit(f"{opened.reason}: run `{opened.hint}`.")
-    samples = json.loads(options.file.read_text(encoding="utf-8"))
+    conversations = read(options.file)
     found = {}
     for tokens in options.tokens or [0]:
-        rows = [row for sample in samples for row in measure(sample, options, tokens)]
+        rows = [row for made in conversations for row in measure(made, options, tokens)]
         found[tokens] = summary(rows)
     if options.json:
         rest = {"budgets": {str(n): made for n, made in found.items()}} if options.tokens else {}
