@@ -26,6 +26,7 @@ from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.grep import MAX_PATTERN_CHARS
 from familiar_cli.memory.store.types import Limits
+from familiar_cli.writer.contract import bounds_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,19 @@ def commands() -> str:
         for name in names:
             parts.extend(_pages(root.get_command(None, name), f"familiar {name}"))
     return "\n".join(parts)
+
+
+def writer_bounds() -> str:
+    """Return how long replies to the memory writer may be, for common sizes of a reply."""
+    rows = [
+        "| reply (tokens) | operations | lines of one | characters of a line | of a summary |",
+        "|---|---|---|---|---|",
+    ]
+    for reply_tokens in (384, 1024, 2048, 4096, 8192):
+        b = bounds_for(reply_tokens)
+        cells = (b.operations, b.lines, b.line_chars, b.summary_chars)
+        rows.append(" | ".join([f"| {reply_tokens:,}", *(f"{n:,}" for n in cells)]) + " |")
+    return "\n".join(rows)
 
 
 def _pages(command: Any, path: str) -> list[str]:  # noqa: ANN401  # Click's command, whoever vendors it

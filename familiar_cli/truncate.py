@@ -39,6 +39,14 @@ def cut_to(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
     return ""
 
 
+def whole_sentences(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
+    """Return the sentences with which `text` begins, as many as fit; see `cut_to` if none does."""
+    if count(text) <= limit_tokens:
+        return text
+    whole = text[: _sentence_end(text, _longest_fit(text, limit_tokens, count))].rstrip()
+    return whole if count(whole) >= USEFUL_TOKENS else cut_to(text, limit_tokens, count)
+
+
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the offset after each sentence of `text`."""
     for found in _ENDS.finditer(text):

@@ -127,6 +127,11 @@ def day_words(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
+def weekday_name(day: date) -> str:
+    """Return the name of a day's weekday: `Thursday`. Independent of the locale."""
+    return WEEKDAYS[day.weekday()].capitalize()
+
+
 def _absolute(words: str) -> When | None:
     """Return a time in the form of ISO 8601; the hour may have one digit."""
     text = words.upper()

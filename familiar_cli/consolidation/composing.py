@@ -13,6 +13,7 @@ from familiar_cli.consolidation.rails import judge, read_reply, within
 from familiar_cli.consolidation.replies import key_of
 from familiar_cli.consolidation.types import DraftedSummary, Item
 from familiar_cli.errors import ConfigError, UnusableReplyError
+from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.memory.pages.similarity import KnownTexts, scripts_in
 from familiar_cli.text import one_line
 
@@ -155,7 +156,9 @@ class Composer:
 
     @property
     def _voice(self) -> str:
-        return "" if self._is_simple else self.who.voice
+        if self._is_simple:
+            return ""
+        return voice_excerpt(self.who.voice, self.model.context_tokens, self.asker.count)
 
     @property
     def _most_points(self) -> int:

@@ -9,6 +9,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.types import Usage
 from familiar_cli.text import one_line
+from familiar_cli.truncate import whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ REPAIR: Final = """\
 Your last reply could not be used: {problem}. Reply again, shorter, with one whole JSON object \
 {shape} and nothing else."""
 _PROBLEM_CHARS: Final = 200
+_VOICE_SHARE: Final = 0.08
+_VOICE_TOKENS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,17 @@ class Asker:
             cost=_sum(spent.cost, used.cost),
             estimated_tokens=spent.estimated_tokens + tokens,
         )
+
+
+def voice_excerpt(voice: str, room_tokens: int, count: Callable[[str], int]) -> str:
+    """Return the beginning of what makes a familiar itself, in whole sentences where it has any.
+
+    Args:
+        voice: All of it.
+        room_tokens: What the question has room for; the voice gets a small share of it.
+        count: Counts tokens.
+    """
+    return whole_sentences(voice, min(_VOICE_TOKENS, int(room_tokens * _VOICE_SHARE)), count)
 
 
 def _check_whole(completion: Completion) -> None:

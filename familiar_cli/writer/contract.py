@@ -18,41 +18,52 @@ if TYPE_CHECKING:
 # What one operation costs beside its lines, and how many characters a token holds at the least:
 # measured on replies in English; a language with fewer gets a reply that is cut, and then repaired.
 _OPERATION_TOKENS: Final = 90
+_SIMPLE_OPERATION_TOKENS: Final = 60  # it names four turns at most
 _CHARS_PER_TOKEN: Final = 3
-_LINE_CHARS: Final = (80, 600)
+_LINES: Final = (4, 8)
+_LINE_CHARS: Final = (80, 240)
 _SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
 _SIMPLE_SECTIONS: Final = ("Facts", "Likes")
 _MOST_OPERATIONS: Final = 24
-_MOST_LINES: Final = 8
 _MOST_TURNS: Final = 12
 _SIMPLE_TURNS: Final = 4
+_SUMMARY: Final = "set_summary"
 _TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[a-z0-9-]{{3,40}}\\.md$"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long a reply may be.
+    """How long a reply may be. The prompt, the schema and the reference page all tell these.
 
     Args:
         operations: Most operations.
         lines: Most lines of one.
         line_chars: Most characters of one line.
+        summary_chars: Most characters of a summary, which is one line.
         simple: The model is small, so it is offered fewer ways to go wrong.
     """
 
     operations: int
     lines: int
     line_chars: int
+    summary_chars: int
     simple: bool = False
 
 
 def bounds_for(reply_tokens: int) -> Bounds:
-    """Return how much fits into a reply of so many tokens."""
-    operations = max(1, min(_MOST_OPERATIONS, reply_tokens // 160))
-    each = reply_tokens // operations - _OPERATION_TOKENS
-    lines = max(1, min(_MOST_LINES, each // 50))
-    chars = max(_LINE_CHARS[0], min(_LINE_CHARS[1], each * _CHARS_PER_TOKEN // lines))
-    return Bounds(operations, lines, chars, simple=reply_tokens < _SIMPLE_TOKENS)
+    """Return how much fits into a reply of so many tokens.
+
+    Every operation can be filled to its end: the longest reply that follows the schema fits.
+    """
+    simple = reply_tokens < _SIMPLE_TOKENS
+    beside = _SIMPLE_OPERATION_TOKENS if simple else _OPERATION_TOKENS
+    chars = _LINE_CHARS[0] if simple else min(_LINE_CHARS[0] + reply_tokens // 25, _LINE_CHARS[1])
+    lines = min(max(_LINES[0], 2 + reply_tokens // 1024), _LINES[1])
+    fits = (reply_tokens - beside) * _CHARS_PER_TOKEN // chars
+    lines = max(1, min(lines, fits))
+    operations = reply_tokens // (beside + lines * chars // _CHARS_PER_TOKEN)
+    operations = max(1, min(operations, _MOST_OPERATIONS))
+    return Bounds(operations, lines, chars, lines * chars, simple)
 
 
 def schema(
@@ -69,13 +80,24 @@ def schema(
     if bounds.simple and files:
         operation = _simple(bounds, files, turns)
     else:
-        listed: dict[str, Any] = {"enum": list(files)}
-        topic = {"type": "string", "pattern": _TOPIC_PATTERN}
-        file = {"anyOf": [*([listed] if files else []), *([topic] if topics else [])]}
-        section = {"type": "string", "maxLength": 40}
-        operation = _operation(bounds, turns, ops=OPS, file=file, section=section, kinds=KINDS)
+        operation = _full(bounds, files, turns, topics=topics)
     operations = {"type": "array", "items": operation, "maxItems": bounds.operations}
     return _object({"operations": operations})
+
+
+def _full(
+    bounds: Bounds, files: Sequence[str], turns: Sequence[int], *, topics: bool
+) -> dict[str, Any]:
+    """Return a schema with every choice: a summary, which is a paragraph, or any other change."""
+    topic = {"type": "string", "pattern": _TOPIC_PATTERN}
+    listed: dict[str, Any] = {"enum": list(files)}
+    file = {"anyOf": [*([listed] if files else []), *([topic] if topics else [])]}
+    section = {"type": "string", "maxLength": 40}
+    shapes = [
+        _operation(bounds, turns, ops=ops, file=file, section=section, kinds=KINDS)
+        for ops in ((_SUMMARY,), [op for op in OPS if op != _SUMMARY])
+    ]
+    return {"anyOf": shapes}
 
 
 def _simple(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[str, Any]:
@@ -92,7 +114,7 @@ def _simple(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[
             kinds=("said",),
         )
         for op, of, sections in (
-            ("set_summary", sessions, ("",)),
+            (_SUMMARY, sessions, ("",)),
             ("add_bullets", people, _SIMPLE_SECTIONS),
         )
         if of
@@ -109,7 +131,11 @@ def _operation(
     section: dict[str, Any],
     kinds: Sequence[str],
 ) -> dict[str, Any]:
-    line = {"type": "string", "minLength": 1, "maxLength": bounds.line_chars}
+    is_summary = _SUMMARY in ops
+    chars = bounds.summary_chars if is_summary else bounds.line_chars
+    line = {"type": "string", "minLength": 1, "maxLength": chars}
+    lines = {"type": "array", "items": line, "minItems": 1}
+    lines["maxItems"] = 1 if is_summary else bounds.lines
     most = _SIMPLE_TURNS if bounds.simple else _MOST_TURNS
     rests_on = {"type": "array", "items": {"enum": list(turns)}, "minItems": 1, "maxItems": most}
     return _object(
@@ -117,7 +143,7 @@ def _operation(
             "op": {"enum": list(ops)},
             "file": file,
             "section": section,
-            "lines": {"type": "array", "items": line, "minItems": 1, "maxItems": bounds.lines},
+            "lines": lines,
             "turns": rests_on,
             "kind": {"enum": list(kinds)},
         }

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError
+from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.memory.people.same_person import main_slug
-from familiar_cli.truncate import cut_to
 from familiar_cli.writer.batches import Caps
 from familiar_cli.writer.contract import bounds_for, schema
 from familiar_cli.writer.gather import gather, names_in
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.draft import Draft
+    from familiar_cli.writer.contract import Bounds
     from familiar_cli.writer.settings import WriterSettings
     from familiar_cli.writer.types import Batch
 
@@ -42,8 +43,6 @@ _LEAST_ROOM_TOKENS: Final = 200
 _LEAST_REPLY_TOKENS: Final = 128
 _FRAME_TOKENS: Final = 100  # headings and marks of a question, and the request to try again
 _LISTED_TOKENS: Final = 24  # a person, a session or a channel in a list
-_VOICE_SHARE: Final = 0.08
-_VOICE_TOKENS: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,26 +157,23 @@ class Questions:
             others=self.called,
             name=self.who.name,
             channel_label=(self.label(private) or private) if private is not None else "",
-            strict=bounds_for(self.settings.reply_tokens).simple,
+            strict=self._bounds.simple,
         )
         files = [*sessions, *(person.rel_path for person in roster.people)]
         form = schema(
-            bounds_for(self.settings.reply_tokens),
+            self._bounds,
             files=files,
             turns=[turn.id for turn in turns],
             topics=private is None,
         )
         return Question(self._system(private=private is not None), user, form, grounds, cut_turns)
 
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return bounds_for(self.settings.reply_tokens)
+
     def _system(self, *, private: bool) -> str:
-        bounds = bounds_for(self.settings.reply_tokens)
-        return instructions(
-            self.who.name,
-            private=private,
-            most_operations=bounds.operations,
-            most_lines=bounds.lines,
-            simple=bounds.simple,
-        )
+        return instructions(self.who.name, self._bounds, private=private)
 
     @cached_property
     def _room(self) -> int:
@@ -188,11 +184,9 @@ class Questions:
     @cached_property
     def _voice(self) -> str:
         """The beginning of what makes the familiar itself, in whole sentences where it has any."""
-        if bounds_for(self.settings.reply_tokens).simple:
+        if self._bounds.simple:
             return ""  # a small model takes it for what was said
-        most = min(_VOICE_TOKENS, int(self._room * _VOICE_SHARE))
-        voice = self.who.voice
-        return voice if self.count(voice) <= most else cut_to(voice, most, self.count)
+        return voice_excerpt(self.who.voice, self._room, self.count)
 
     def _labels(self, turns: Sequence[Turn]) -> dict[str, str]:
         """Return what the channels of some turns are called; unknown ones are left out."""

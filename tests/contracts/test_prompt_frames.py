@@ -29,6 +29,7 @@ from familiar_cli.context.types import Contribution, Layer, Modality, Place
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author, Labels
 from familiar_cli.writer import prompts as writer
+from familiar_cli.writer.contract import bounds_for
 from familiar_cli.writer.gather import Gathered
 from familiar_cli.writer.grounds import ShownFile
 from familiar_cli.writer.roster import roster_of
@@ -88,9 +89,8 @@ def prompts(name: str, words: str) -> dict[str, str]:
         gathered=Gathered({name: shown}, (name,), {}),
         transcript="\n".join(lines),
     )
-    rules = {"private": False, "most_operations": 3, "most_lines": 3}
     return {
-        "writer": f"{writer.instructions(name, **rules)}\n{question}",
+        "writer": f"{writer.instructions(name, bounds_for(2048), private=False)}\n{question}",
         "consolidation": consolidation.instructions(name, "Read.", 3, is_part=False)
         + consolidation.question([Item(name, words)], voice=words, kept=[words]),
         "filter": "\n".join(

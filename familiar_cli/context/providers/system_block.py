@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.when import weekday_name
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
@@ -17,7 +18,6 @@ OFF_RECORD: Final = (
     "Mode: off the record. Nothing of this conversation is written down, "
     "and no memory will be made of it."
 )
-_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class SystemBlockProvider:
@@ -65,7 +65,7 @@ def spoken(moment: datetime, zone: tzinfo | None) -> str:
     """
     local = moment.astimezone(zone)
     # `%A` and the like would speak the language of the machine.
-    day = f"{_DAYS[local.weekday()]}, {local.date().isoformat()}"
+    day = f"{weekday_name(local)}, {local.date().isoformat()}"
     name = local.tzname() or ""
     offset = f"UTC{local.isoformat()[-6:]}"
     # Many zones have no name but a number, such as `+03`.
