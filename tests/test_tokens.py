@@ -77,9 +77,9 @@ def test_counting_time_grows_with_the_length_only(unit, exact) -> None:
 def _best_s(counter, text: str) -> float:
     taken = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.thread_time()
         counter.count(text)
-        taken.append(time.perf_counter() - began)
+        taken.append(time.thread_time() - began)
     return min(taken)
 
 
