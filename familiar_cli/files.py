@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import time
+import unicodedata
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -107,6 +108,30 @@ def is_plain(path: str | Path) -> bool:
 def is_directory(path: str | Path) -> bool:
     """Tell whether a directory is seen at `path`; `Path.is_dir` raises where one may not look."""
     return os.path.isdir(path)
+
+
+def is_misspelled(path: str) -> bool:
+    """Tell whether what is seen at `path` has another name there.
+
+    It can where a file system takes names for one that differ only in case or in Unicode form. What
+    is not seen at all is not misspelled.
+    """
+    directory, name = os.path.split(path)
+    if not any(os.path.lexists(os.path.join(directory, twin)) for twin in _twins(name)):
+        return False  # names are told apart here, or nothing is there
+    try:
+        return name not in os.listdir(directory) and os.path.lexists(path)
+    except OSError:
+        return False
+
+
+def _twins(name: str) -> set[str]:
+    """Return other spellings of `name`, one for each way in which a file system may fold names."""
+    other_case = "".join(c.swapcase() if len(c.swapcase()) == 1 else c for c in name)
+    twins = {other_case}
+    if not name.isascii():
+        twins |= {unicodedata.normalize(form, name) for form in ("NFC", "NFD")}
+    return twins - {name}
 
 
 class Disk:

@@ -3,6 +3,13 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.folding_disk import FAKE, FOLDED, FoldingDisk
+
+
+@pytest.fixture(autouse=True)
+def _folded(request) -> None:
+    if FOLDED == FAKE:
+        FoldingDisk(request.getfixturevalue("tmp_path"), request.getfixturevalue("monkeypatch"))
 
 
 @pytest.fixture

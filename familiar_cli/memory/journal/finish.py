@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UnsafePathError
-from familiar_cli.files import TEMP_PREFIX, read_plain
+from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
@@ -90,6 +90,8 @@ def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
         for depth, part in enumerate(parts, 1):
             path = os.path.join(path, part)
             mode = os.lstat(path).st_mode
+            if is_misspelled(path):
+                return None
             if not (stat.S_ISREG(mode) if depth == len(parts) else stat.S_ISDIR(mode)):
                 return OTHER
         return read_plain(path)

@@ -90,7 +90,8 @@ class _Work:
 
     def carry_out(self) -> None:
         """Delete, then rename; in this order a name may change only in case."""
-        for move in sorted(self._moves, key=lambda m: m.new is not None):
+        self._moves.sort(key=lambda move: move.new is not None)
+        for move in self._moves:
             self.at = move.rel_path
             if signature(move.path) != move.seen:
                 raise ConflictError(

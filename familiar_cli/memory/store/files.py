@@ -8,10 +8,10 @@ import stat
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import BadInputError, FamiliarError, FileTooLargeError, NotFoundError
-from familiar_cli.files import read_plain
+from familiar_cli.files import is_misspelled, read_plain
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MemoryFile, MemoryHead
-from familiar_cli.text import sha256_of
+from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,11 +37,17 @@ class Tree:
 
     def is_file(self, rel_path: str) -> bool:
         """Tell whether a regular file is at `rel_path`."""
-        return os.path.isfile(paths.locate(self.real, paths.parse(rel_path)))
+        clean = paths.parse(rel_path)
+        return os.path.isfile(paths.locate(self.real, clean)) and self._is_spelled(clean)
 
     def is_dir(self, rel_path: str) -> bool:
         """Tell whether a directory is at `rel_path`."""
-        return os.path.isdir(paths.locate(self.real, paths.parse(rel_path)))
+        clean = paths.parse(rel_path)
+        return os.path.isdir(paths.locate(self.real, clean)) and self._is_spelled(clean)
+
+    def _is_spelled(self, rel_path: str) -> bool:
+        """Tell whether what is seen at `rel_path` has exactly that path."""
+        return not paths.is_misspelled(self.real, rel_path)
 
     def read_bytes(self, rel_path: str, most_bytes: int = -1) -> bytes:
         """Return the bytes of the file at `rel_path`, or its first `most_bytes`.
@@ -55,7 +61,7 @@ class Tree:
         path = paths.locate(self.real, clean)
         try:
             status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(status.st_mode) or not self._is_spelled(clean):
                 raise self._no_file(clean)
             if most_bytes < 0:
                 check_readable(clean, status)
@@ -86,18 +92,26 @@ class Tree:
 
     def not_found(self, rel_path: str, what: str = "file") -> NotFoundError:
         """Return the error for a path where nothing is, with the name probably meant."""
-        from familiar_cli.text import nearest
-
-        directory, _, name = rel_path.rpartition("/")
-        guess = nearest(name, self._names_in(directory))
-        meant = "/".join(part for part in (directory, guess) if part) if guess else None
+        meant = self._meant(rel_path)
         return NotFoundError(
             f"No memory {what} at {rel_path!r}",
             hint=f"Did you mean {meant!r}?" if meant else "Run `familiar memory ls`.",
         )
 
+    def _meant(self, rel_path: str) -> str | None:
+        """Return the path of something that is there and has nearly that name, or None."""
+        from familiar_cli.text import nearest
+
+        at = ""
+        *directories, last = rel_path.split("/")
+        for name in directories:
+            at += f"{_twin(name, self._names_in(at)) or name}/"
+        names = self._names_in(at)
+        meant = _twin(last, names) or nearest(last, names)
+        return at + meant if meant else None
+
     def _no_file(self, rel_path: str) -> NotFoundError:
-        if os.path.isdir(paths.locate(self.real, rel_path)):
+        if self.is_dir(rel_path):
             shown = rel_path or "."
             return NotFoundError(
                 f"{shown!r} is a directory, not a file", hint=f"Run `familiar memory ls {shown}`."
@@ -106,10 +120,15 @@ class Tree:
 
     def _names_in(self, directory: str) -> list[str]:
         try:
-            names = os.listdir(paths.locate(self.real, directory))
+            names = os.listdir(paths.locate(self.real, directory.rstrip("/")))
         except OSError:
             return []
         return [name for name in names if not name.startswith(".")]
+
+
+def _twin(name: str, names: list[str]) -> str | None:
+    """Return the one of `names` that only case or Unicode form tells from `name`, or None."""
+    return name if name in names else next((n for n in names if fold(n) == fold(name)), None)
 
 
 def check_readable(rel_path: str, status: os.stat_result) -> None:
@@ -141,5 +160,7 @@ def signature(path: str) -> Signature | None:
     try:
         status = os.lstat(path)
     except OSError:
+        return None
+    if is_misspelled(path):
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns

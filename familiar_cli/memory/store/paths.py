@@ -6,6 +6,7 @@ import os
 import re
 import unicodedata
 
+from familiar_cli import files
 from familiar_cli.errors import UnsafePathError
 from familiar_cli.files import TEMP_PREFIX
 from familiar_cli.memory.layout import INDEX_DIR
@@ -128,6 +129,16 @@ def locate(root: str, rel_path: str) -> str:
     if not inside(root, real):
         raise _refused(rel_path, "leads outside the memory directory through a link")
     return real
+
+
+def is_misspelled(root: str, rel_path: str) -> bool:
+    """Tell whether what is seen at `rel_path` below `root`, as `parse` returned it, is a twin's."""
+    path = root
+    for part in rel_path.split("/") if rel_path else ():
+        path = os.path.join(path, part)
+        if files.is_misspelled(path):
+            return True
+    return False
 
 
 def inside(root: str, real: str) -> bool:

@@ -16,7 +16,7 @@ from familiar_cli.errors import (
     RefusedError,
     UnsafePathError,
 )
-from familiar_cli.files import read_plain
+from familiar_cli.files import is_misspelled, read_plain
 from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import check_readable, signature
@@ -217,6 +217,8 @@ class StagedTree:
         self.seen[rel_path] = signature(real)
         try:
             status = os.lstat(real)
+            if is_misspelled(real):
+                return None
             if stat.S_ISREG(status.st_mode):
                 check_readable(rel_path, status)
                 return read_plain(real)
@@ -234,7 +236,10 @@ class StagedTree:
     def _real(self, rel_path: str) -> str:
         """Return where `rel_path` is; links are for reading only, so that none is ever replaced."""
         real = paths.locate(self._root, rel_path)
-        if real != os.path.join(self._root, *rel_path.split("/")).rstrip(os.sep):
+        plain = os.path.join(self._root, *rel_path.split("/")).rstrip(os.sep)
+        if real != plain:
+            if paths.is_misspelled(self._root, rel_path):  # Windows names the twin that is there
+                return plain
             target = os.path.relpath(real, self._root).replace(os.sep, "/")
             raise RefusedError(
                 f"{rel_path!r} is a link to {target!r}; nothing was changed",

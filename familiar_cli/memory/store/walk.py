@@ -36,9 +36,9 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
     """
     clean = paths.parse(rel_path)
     start = paths.locate(tree.real, clean)
-    if os.path.isfile(start):
+    if tree.is_file(clean):
         return [(clean, start)], []
-    if not os.path.isdir(start):
+    if not tree.is_dir(clean):
         if clean:
             raise tree.not_found(clean, "file or directory")
         return [], []
@@ -63,7 +63,7 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
     """Return what `MemoryStore.list_dir` promises."""
     clean = paths.parse(rel_path)
     start = paths.locate(tree.real, clean)
-    if not os.path.isdir(start):
+    if not tree.is_dir(clean):
         if clean:
             raise tree.not_found(clean, "directory")
         return []
