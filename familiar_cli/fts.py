@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Mapping
 
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
 
 MAX_WORDS: Final = 64
 """Most different words of one query; the first ones count."""
+
+_MOST: Final = 0.5  # of all rows; FTS5's BM25 gives nothing for what more of them hold
+_COMMON: Final = 0.25
+_FEW: Final = 200
 
 _STOP: Final = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -79,37 +85,103 @@ def match_any(text: str) -> str | None:
     return " OR ".join(list(terms)[:MAX_WORDS]) or None
 
 
-def choosing(
-    connection: sqlite3.Connection, table: str, match: str, most_rows: int
-) -> tuple[str, int]:
-    """Return which rows of a full-text table are worth ranking for `match`: query and least rowid.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which rows of a full-text table are worth ranking, and by which words.
 
-    The rarest words choose them, as long as they stand in at most `most_rows` rows together; the
-    others count for those rows only. Where every word is common, the newest rows are chosen.
+    Args:
+        match: The query whose words count.
+        rows: The query for the rows that are ranked; empty: none but the newest.
+        newest: From this rowid on, all that `match` finds is ranked as well; 0: nothing more is.
+        is_ranked: False: most rows hold every word, so the newest fit as well as any.
+    """
+
+    match: str
+    rows: str
+    newest: int = 0
+    is_ranked: bool = True
+
+
+def choose(
+    connection: sqlite3.Connection, table: str, match: str, most_rows: int, only: str = ""
+) -> Choice:
+    """Return how to rank about `most_rows` of the rows that `match` finds, where it finds more.
+
+    The rarest words choose them, as long as they stand in no more rows together; the others count
+    for those rows, and for the newest where the rare words leave room. What a quarter of all rows
+    hold chooses none where anything rarer is found, and what more than half of them hold does not
+    even count, as BM25 gives nothing for it.
 
     Args:
         connection: Where the table is.
         table: Its name.
         match: As `match_any` returned it.
-        most_rows: How many rows may be ranked.
+        most_rows: Each row counts once for each word.
+        only: What holds for rows that are wanted, as ` AND ...` in SQL; for almost all it does.
     """
-    count = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"  # noqa: S608
-    rows = {
-        term: int(connection.execute(count, (term, most_rows + 1)).fetchone()[0])
-        for term in match.split(" OR ")
-    }
+    asked = _Table(connection, table, most_rows, only)
+    rows = {term: asked.count(term) for term in match.split(" OR ")}
     if sum(rows.values()) <= most_rows:
-        return match, 0
-    chosen, total = [], 0
-    for term in sorted(filter(rows.__getitem__, rows), key=rows.__getitem__):
-        total += rows[term]
-        if total <= most_rows:
-            chosen.append(term)
-    if chosen:
-        return " OR ".join(chosen), 0
-    newest = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?"  # noqa: S608
-    oldest = connection.execute(newest, (match, most_rows)).fetchone()
-    return match, oldest[0] if oldest else 0
+        return Choice(match, match)
+    shares = asked.shares({term: count for term, count in rows.items() if count})
+    telling = [term for term, share in shares.items() if share <= _MOST]
+    if not telling:
+        return Choice(match, "", asked.newest(most_rows, match), is_ranked=False)
+    counted, room = " OR ".join(telling), most_rows
+    chosen: list[str] = []
+    for term in sorted(telling, key=rows.__getitem__):
+        if rows[term] > room:
+            is_enough = 2 * room < most_rows or (bool(chosen) and shares[term] > _COMMON)
+            newest = 0 if is_enough else asked.newest(room // len(telling), counted)
+            return Choice(counted, " OR ".join(chosen), newest)
+        chosen.append(term)
+        room -= rows[term]
+    return Choice(counted, counted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    connection: sqlite3.Connection
+    name: str
+    most_rows: int
+    only: str
+
+    def count(self, term: str) -> int:
+        """Return how many wanted rows hold a word; no more than too many."""
+        found = self._count(term)
+        return self._count(term, self.only) if self.only and 0 < found <= _FEW else found
+
+    def shares(self, rows: Mapping[str, int]) -> dict[str, float]:
+        """Return which share of all rows holds each word, going by the newest ones.
+
+        `rows` is how many rows hold it; no more than too many.
+        """
+        docsize = f"FROM {self.name}_docsize"  # FTS5's own, and quick to run through
+        last = f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {2 * self.most_rows - 1}"
+        oldest = self._number(last)
+        all_rows = self._number(f"SELECT count(*) {docsize} WHERE id >= ?", oldest)
+        since = f" AND rowid >= {oldest}"
+        held = {
+            term: self._count(term, since) if oldest and count > self.most_rows else count
+            for term, count in rows.items()
+        }
+        return {term: count / all_rows for term, count in held.items()}
+
+    def newest(self, count: int, match: str) -> int:
+        """Return the least rowid of the newest `count` rows that `match` finds."""
+        last = f"SELECT rowid {self._found} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+        return self._number(last, match, max(count, 1) - 1)
+
+    def _count(self, term: str, where: str = "") -> int:
+        some = f"SELECT 1 {self._found}{where} LIMIT {self.most_rows + 1}"
+        return self._number(f"SELECT count(*) FROM ({some})", term)  # noqa: S608
+
+    @property
+    def _found(self) -> str:
+        return f"FROM {self.name} WHERE {self.name} MATCH ?"
+
+    def _number(self, sql: str, *values: object) -> int:
+        return int((self.connection.execute(sql, values).fetchone() or (0,))[0])
 
 
 def is_unspaced(text: str) -> bool:

@@ -179,12 +179,13 @@ def _by_words(
     connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
 ) -> dict[int, float]:
     """Return the turns that hold the words best, with their scores."""
-    match, oldest = affordable(connection, wanted)
+    match, oldest, is_ranked = affordable(connection, wanted)
+    rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
     # Ranked before turns are read: a turn is a hundred times larger than its rank.
     sql = (
-        "SELECT found, score FROM (SELECT rowid AS found, -rank AS score FROM turns_fts"  # noqa: S608
-        " WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY rank LIMIT ?)"
+        f"SELECT found, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
+        f" WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?)"
         f" JOIN turns ON turns.id = found WHERE {where} ORDER BY score DESC LIMIT {DEPTH}"
     )
     depth = _FIRST_LOOK

@@ -14,8 +14,8 @@ Restricted = Literal["", "IN", "NOT IN"]
 DEPTH: Final = 200
 """How many files, passages and lines are looked at each, best first."""
 
-MOST_RANKED: Final = 5_000
-"""How many rows of each table are ranked; words that would make them more choose none."""
+MOST_RANKED: Final = 3_000
+"""How many rows of a table are ranked, about, in 1 to 3 ms; see `fts.choose`."""
 
 _FILES: Final = "(SELECT id FROM listed)"
 _PIECES: Final = "(SELECT c.id FROM chunks c JOIN listed l ON l.id = c.document_id)"
@@ -52,15 +52,20 @@ def ask(connection: sqlite3.Connection, query: str, restricted: Restricted = "")
 def _scores(
     connection: sqlite3.Connection, table: str, match: str, wanted: str
 ) -> dict[int, float]:
-    choosing, oldest = fts.choosing(connection, table, match, MOST_RANKED)
     # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
     # where `rank` might, which would be worked out also for rows that are not wanted.
     only = f" AND +rowid {wanted}" if wanted else ""
-    if choosing != match:
-        only += f" AND +rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH :choosing)"  # noqa: S608
+    choice = fts.Choice(match, match)
+    if not wanted.startswith("IN"):  # few rows are wanted then
+        choice = fts.choose(connection, table, match, MOST_RANKED, only)
+    score, order = (f"-bm25({table})", "score") if choice.is_ranked else ("1.0", "rowid")
+    rows = " AND rowid >= :newest"
+    if choice.rows:
+        newest = " OR +rowid >= :newest" if choice.newest else ""
+        rows = f" AND (+rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH :rows){newest})"  # noqa: S608
     statement = (
-        f"SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH :match"  # noqa: S608
-        f" AND rowid >= :oldest{only} ORDER BY score DESC LIMIT {DEPTH}"
+        f"SELECT rowid, {score} AS score FROM {table} WHERE {table} MATCH :match"  # noqa: S608
+        f"{only}{rows if choice.rows != match else ''} ORDER BY {order} DESC LIMIT {DEPTH}"
     )
-    given = {"match": match, "choosing": choosing, "oldest": oldest}
+    given = {"match": choice.match, "rows": choice.rows, "newest": choice.newest}
     return dict(connection.execute(statement, given))
