@@ -64,9 +64,12 @@ def steps(
 
 
 def by_privacy(turns: Sequence[Turn], is_private: Callable[[str], bool]) -> tuple[Batch, ...]:
-    """Return one batch of what was said in public, and one for each private channel."""
+    """Return one batch of what was said in public, and one for each private channel.
+
+    The turns of a batch are in the order of their time: an imported chat is older than its ids.
+    """
     found: dict[str | None, list[Turn]] = {}
-    for turn in turns:
+    for turn in sorted(turns, key=lambda turn: (turn.at, turn.id)):
         owner = turn.channel_id if is_private(turn.channel_id) else None
         found.setdefault(owner, []).append(turn)
     return tuple(Batch(tuple(of_one), owner) for owner, of_one in found.items())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from familiar_cli.clock import to_zone
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
 from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
@@ -13,6 +14,7 @@ from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from datetime import date, tzinfo
 
     from familiar_cli.history.types import Turn
     from familiar_cli.writer.roster import Roster
@@ -57,6 +59,7 @@ class Grounds:
         name: The familiar's name.
         channel_label: What the private channel is called; empty for public turns.
         strict: The model is small: what it says must be in words that were said.
+        zone: The familiar's timezone; None: the system's.
     """
 
     batch: Batch
@@ -68,6 +71,7 @@ class Grounds:
     name: str
     channel_label: str = ""
     strict: bool = False
+    zone: tzinfo | None = None
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -122,3 +126,12 @@ class Grounds:
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:
         """Return what was said in these turns."""
         return [self.turns[n].content for n in turn_ids if n in self.turns]
+
+    def day_of(self, words: str, turn_ids: Iterable[int]) -> date | None:
+        """Return the day on which `words` were said, such as "yesterday"; None: it is not sure.
+
+        That is the day of the cited turns that say them, or of the whole batch if it has only one.
+        """
+        said = [self.turns[n] for n in turn_ids if fold(words) in fold(self.turns[n].content)]
+        days = {to_zone(turn.at, self.zone).date() for turn in said or self.batch.turns}
+        return days.pop() if len(days) == 1 else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
 from familiar_cli.identity import NO_LABELS, Labels
+from familiar_cli.memory.pages.evidence import spans
 from familiar_cli.text import counted, framed, unfenced
 from familiar_cli.when import weekday_name
 
@@ -118,7 +119,7 @@ def question(
     parts = [
         _list("## Context", channels),
         _list("## People", [_person(p.rel_path, p.names) for p in roster.people]),
-        _list("## Sessions", [f"{path}: turns {_span(ids)}" for path, ids in sessions.items()]),
+        _list("## Sessions", [f"{path}: turns {spans(ids)}" for path, ids in sessions.items()]),
         f"## Voice of {framed(name)}\n\n<voice>\n{unfenced(voice)}\n</voice>" if voice else "",
         _memory(gathered),
         f"## Turns\n\n<turns>\n{transcript}\n</turns>",
@@ -178,7 +179,3 @@ def _person(rel_path: str, names: Sequence[str]) -> str:
 def _list(title: str, entries: Iterable[str]) -> str:
     lines = [f"- {framed(entry, _LINE_CHARS)}" for entry in entries]
     return "\n".join([title, "", *lines]) if lines else ""
-
-
-def _span(ids: Sequence[int]) -> str:
-    return f"{ids[0]}-{ids[-1]}" if len(ids) > 1 else f"{ids[0]}"

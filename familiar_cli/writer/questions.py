@@ -158,6 +158,7 @@ class Questions:
             name=self.who.name,
             channel_label=(self.label(private) or private) if private is not None else "",
             strict=self._bounds.simple,
+            zone=self.zone,
         )
         files = [*sessions, *(person.rel_path for person in roster.people)]
         form = schema(

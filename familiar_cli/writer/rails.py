@@ -16,6 +16,7 @@ from familiar_cli.memory.pages.as_line import as_line
 from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, one_line, slugify
 from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 
@@ -178,6 +179,7 @@ def _checked(
         return _alias(line, operation, grounds)
     for rule in _RULES:
         rule(line, operation, grounds)
+    line = _dated(line, operation, grounds)
     if operation.op not in REWRITES:
         _not_there_already(line, operation, grounds, before)
     return _attributed(line, operation, grounds)
@@ -189,6 +191,15 @@ def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
         why = "none of the turns it names is in this batch" if line.turns else "it names no turn"
         raise _RefusedError("evidence", why)
     return replace(line, turns=known)
+
+
+def _dated(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
+    """Return a line in which "yesterday" is a date; one that the file has already stays."""
+    if normal(line.text) in grounds.lines_of(operation.rel_path):
+        return line
+    return replace(
+        line, text=with_dates(line.text, lambda words: grounds.day_of(words, line.turns))
+    )
 
 
 def _not_blank(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from familiar_cli.history.types import Turn
-from familiar_cli.writer.batches import Caps, steps
+from familiar_cli.writer.batches import Caps, by_privacy, steps
 
 MORNING = datetime(2026, 4, 7, 8, 0, tzinfo=UTC)
 PAUSE_S = 3600.0
@@ -49,3 +49,8 @@ def test_a_quarter_of_the_tokens_is_enough_to_end_at_a_pause(cost, expected) -> 
 @pytest.mark.parametrize(("minutes", "expected"), [(59, [4]), (60, [2, 2])])
 def test_a_conversation_ends_with_a_pause_as_long_as_is_set(minutes, expected) -> None:
     assert sizes(said(0, 1, 1 + minutes, 2 + minutes), Caps(8, 1000, PAUSE_S)) == expected
+
+
+def test_a_batch_is_in_the_order_of_its_time() -> None:
+    (batch,) = by_privacy(said(30, 31, 0, 1), lambda _: False)
+    assert [turn.id for turn in batch.turns] == [3, 4, 1, 2]

@@ -102,6 +102,49 @@ def test_the_session_is_that_of_the_turns_not_of_the_pass(world):
     assert "sessions/2020-02-29-night.md: turns 1" in world.prompt
 
 
+def test_a_relative_date_is_written_as_the_date_that_it_means(world):
+    world.say("I moved to Oslo yesterday, and Tom comes tomorrow.")
+    lines = ["Anna moved to Oslo yesterday.", "Anna expects Tom tomorrow."]
+
+    world.write(
+        reply(op("set_summary", SESSION, ["Yesterday Anna moved to Oslo."]), op(lines=lines))
+    )
+
+    assert "\nOn 2026-04-06 Anna moved to Oslo. <!--" in world.read(SESSION)
+    assert "- Anna moved to Oslo on 2026-04-06. <!--" in world.read(ANNAS)
+    assert "- Anna expects Tom on 2026-04-08. <!--" in world.read(ANNAS)
+
+
+def test_it_is_the_day_of_the_turn_that_says_so(world):
+    world.say("I moved yesterday.")
+    world.say("It went well.", at=EVENING + timedelta(days=3))
+    world.say("The cat ran away.")
+
+    world.write(reply(op(lines=["Anna moved yesterday."], turns=[1, 2])))
+
+    assert "- Anna moved on 2026-04-06. <!--" in world.read(ANNAS)
+
+
+def test_where_two_days_may_be_meant_the_words_stay(world):
+    world.say("I moved yesterday.")
+    world.say("Yes, yesterday!", at=EVENING + timedelta(days=3))
+
+    world.write(reply(op(lines=["Anna moved yesterday."], turns=[1, 2])))
+
+    assert "- Anna moved yesterday. <!--" in world.read(ANNAS)
+
+
+def test_the_model_reads_each_turn_with_its_weekday_in_the_order_of_time(world):
+    world.say("Second.")
+    world.say("First.", at=EVENING - timedelta(hours=1))
+
+    world.write(NOTHING)
+
+    turns = world.prompt.partition("<turns>\n")[2]
+    assert turns.startswith("[2] Tue 2026-04-07 17:00 Anna: First.\n[1] Tue 2026-04-07 18:01 Anna")
+    assert f"{SESSION}: turns 1" in world.prompt
+
+
 def test_the_same_turns_are_never_read_twice(world):
     world.talk(3)
     world.write(reply(op()))

@@ -18,14 +18,19 @@ _MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the 
 
 def reference(turn_ids: Iterable[int]) -> str:
     """Return the comment that names `turn_ids`; an empty string for none."""
+    named = spans(turn_ids)
+    return f"<!-- turns {named} -->" if named else ""
+
+
+def spans(turn_ids: Iterable[int]) -> str:
+    """Return `turn_ids` as few numbers: `12-14, 20`."""
     ranges: list[list[int]] = []
     for turn_id in sorted(set(turn_ids)):
         if ranges and turn_id == ranges[-1][1] + 1:
             ranges[-1][1] = turn_id
         else:
             ranges.append([turn_id, turn_id])
-    named = ", ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in ranges)
-    return f"<!-- turns {named} -->" if named else ""
+    return ", ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in ranges)
 
 
 def turn_ids(line: str) -> tuple[int, ...]:

@@ -1,0 +1,90 @@
+"""A relative date is read from the day it was said, and written as a date."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.relative_dates import relative_dates, with_dates
+
+THURSDAY = date(2024, 3, 14)
+
+
+def dated(text: str, day: date = THURSDAY) -> str:
+    return with_dates(text, lambda _: day)
+
+
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [
+        ("Anna moved yesterday.", "Anna moved on 2024-03-13."),
+        ("Yesterday Anna moved.", "On 2024-03-13 Anna moved."),
+        ("Tomorrow is her birthday.", "2024-03-15 is her birthday."),
+        ("She has been ill since yesterday.", "She has been ill since 2024-03-13."),
+        ("Anna loved yesterday's concert.", "Anna loved the 2024-03-13 concert."),
+        ("He comes the day after tomorrow.", "He comes on 2024-03-16."),
+        ("He fell yesterday evening.", "He fell on the evening of 2024-03-13."),
+        ("They met last night.", "They met on the night of 2024-03-13."),
+        ("He sings tonight.", "He sings on the evening of 2024-03-14."),
+        ("The vet came last Friday.", "The vet came on 2024-03-08."),
+        ("They met last Thursday.", "They met on 2024-03-07."),
+        ("He quit last week.", "He quit in the week of 2024-03-04."),
+        ("She starts next month.", "She starts in April 2024."),
+        ("They married last year.", "They married in 2023."),
+        ("It broke three days ago.", "It broke on 2024-03-11."),
+        ("It broke a week ago.", "It broke around 2024-03-07."),
+        ("She left two months ago.", "She left in January 2024."),
+        ("Anna ist gestern umgezogen.", "Anna ist am 2024-03-13 umgezogen."),
+        ("アンナは昨日引っ越した。", "アンナは2024-03-13引っ越した。"),
+        ("Anna llega pasado mañana.", "Anna llega el 2024-03-16."),
+        ("It began yesterday and ends tomorrow.", "It began on 2024-03-13 and ends on 2024-03-15."),
+    ],
+)
+def test_a_relative_date_becomes_a_date(text, then) -> None:
+    assert dated(text) == then
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "They meet next Friday.",  # this week's or the next one's
+        "They meet on Monday.",
+        "Anna sings Yesterday by the Beatles.",
+        'Anna said "see you tomorrow".',
+        "Anna said good night until 2024-03-15, which is tomorrow.",
+        "Anna sagt jeden Tag guten Morgen.",
+        "Anna wohnt hier.",
+        "明日香は歌う。",
+        "It was one of those yesterdays.",
+    ],
+)
+def test_what_may_mean_another_day_or_is_a_name_stays(text) -> None:
+    assert dated(text) == text
+
+
+def test_words_whose_day_is_unknown_stay() -> None:
+    assert with_dates("Anna moved yesterday.", lambda _: None) == "Anna moved yesterday."
+
+
+def test_a_span_is_known_by_its_first_and_last_day() -> None:
+    (found,) = relative_dates("It rained all last month.", THURSDAY)
+    assert (found.first, found.last) == (date(2024, 2, 1), date(2024, 2, 29))
+
+
+@pytest.mark.parametrize("day", [date.min, date.max])
+def test_at_the_ends_of_the_calendar_it_stays(day) -> None:
+    text = "Anna moved last year, or next year."
+    assert list(relative_dates(text, day)) != []
+    assert dated("Anna came the day before yesterday.", date.min).endswith("yesterday.")
+
+
+@given(st.text(st.sampled_from("yesterdaomlwnihg '\".昨日今明天 3"), max_size=60), st.dates())
+def test_any_text_is_read_and_nothing_else_in_it_changes(text, day) -> None:
+    found = list(relative_dates(text, day))
+    assert all(a.end <= b.start for a, b in pairwise(found))
+    if not found:
+        assert dated(text, day) == text
