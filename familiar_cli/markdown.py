@@ -21,6 +21,11 @@ _BULLET: Final = re.compile(r"([ \t]*)([-*+]|[0-9]{1,9}[.)])(?:[ \t]+|(?=\r?\n|\
 _BOX: Final = re.compile(r"\[([ xX-])\](?:[ \t]+|(?=\r?\n|\r?\Z))")
 _RULE: Final = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*\r?$")
 _FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(.*?)\n)??---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_COMMENT_OPENS: Final = "<!--"
+_COMMENT_ENDS: Final = "-->"
+_INDENT: Final = re.compile(r"(?:\n|\A\ufeff?)[ \t]*\Z")
+_INDENT_CHARS: Final = 9
+_NESTED_CHARS: Final = 1000  # so far is looked for the end of a comment that holds others
 _BLOCK: Final = re.compile(r"#{1,6}(?=\s|$)|>|`{3}|~{3}|[-*_=]{3,}\s*$|\|")
 
 
@@ -157,6 +162,87 @@ def code_in(text: str) -> Iterator[str]:
         is_inside ^= line.is_fence
     if held:
         yield "".join(held)
+
+
+def comments(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each HTML comment of `text` begins and ends, in characters.
+
+    Those in fenced code count as well, and none goes on beyond its code, or from within a line
+    beyond its paragraph. One that holds others ends with the last of them. One that nothing closes
+    goes on to the end of `text` where it begins a line, else to the end of its line.
+    """
+    line = paragraph = closed = 0  # `closed` is how far comments within lines of it can reach
+    start = text.find(_COMMENT_OPENS)
+    while start >= 0:
+        code = _next_code(text, line, start)
+        if code:
+            yield from _comments_in_code(text, *code)
+            at = line = code[1]
+        else:
+            begins_line = _INDENT.search(text, max(start - _INDENT_CHARS, 0), start) is not None
+            if paragraph <= start and not begins_line:
+                paragraph = _paragraph_end(text, start)
+                closed = text.rfind(_COMMENT_ENDS, start, paragraph) + len(_COMMENT_ENDS)
+            limit = len(text) if begins_line else closed
+            at = _comment_end(text, start, limit) or (
+                len(text) if begins_line else _line_end(text, start)
+            )
+            line = text.find("\n", at) + 1 or len(text)
+            yield start, at
+        start = text.find(_COMMENT_OPENS, at) if start < at else start
+
+
+def _next_code(text: str, at: int, until: int) -> tuple[int, int] | None:
+    """Return where the first code block begins and ends that opens from a line on to a place."""
+    fence, opened = "", 0
+    while at < len(text) and (fence or at <= until):
+        end = text.find("\n", at) + 1 or len(text)
+        was, fence = fence, _fence_after(text[at:end], fence)
+        if was and not fence:
+            return opened, end
+        opened = opened if was else at
+        at = end
+    return (opened, len(text)) if fence else None
+
+
+def _comments_in_code(text: str, at: int, limit: int) -> Iterator[tuple[int, int]]:
+    while (start := text.find(_COMMENT_OPENS, at, limit)) >= 0:
+        close = text.find(_COMMENT_ENDS, start + 2, limit)
+        at = close + len(_COMMENT_ENDS) if close >= 0 else _line_end(text, start)
+        yield start, at
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return _INDENT.search(text, max(at - _INDENT_CHARS, 0), at) is not None
+
+
+def _comment_end(text: str, start: int, limit: int) -> int:
+    """Return where a comment ends before a place; 0: nothing closes it."""
+    close = text.find(_COMMENT_ENDS, start + 2, limit)  # `<!-->` is a whole one
+    if close < 0:
+        return 0
+    end = close + len(_COMMENT_ENDS)
+    for _ in range(text.count(_COMMENT_OPENS, start + len(_COMMENT_OPENS), close)):
+        more = text.find(_COMMENT_ENDS, end, min(limit, close + _NESTED_CHARS))
+        if more < 0 or text.find(_COMMENT_OPENS, end, more) >= 0:
+            break
+        end = more + len(_COMMENT_ENDS)
+    return end
+
+
+def _paragraph_end(text: str, at: int) -> int:
+    """Return where the first line below a place begins that goes on with no paragraph."""
+    while at := text.find("\n", at) + 1:
+        line = text[at : text.find("\n", at) + 1 or len(text)]
+        if not line.strip() or _BULLET.match(line) or _BLOCK.match(line):
+            return at
+    return len(text)
+
+
+def _line_end(text: str, at: int) -> int:
+    """Return where the line ends that holds the character at `at`, without its line break."""
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end - (text[end - 1] == "\r")
 
 
 def sections(text: str, deepest: int = 6) -> Iterator[Section]:

@@ -49,6 +49,11 @@ def last_turn(line: str) -> int | None:
     return max(map(int, re.findall(r"[0-9]+", named)), default=None)
 
 
+def is_reference(comment: str) -> bool:
+    """Return whether a comment names turns."""
+    return _REFERENCE.fullmatch(comment) is not None
+
+
 def without_references(text: str) -> str:
     """Return `text` as a reader sees it: without the comments that name turns."""
     return _REFERENCE.sub("", text)
