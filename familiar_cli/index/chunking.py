@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.index.dates import day_in, instance_in
 from familiar_cli.index.markdown import parse, plain
+from familiar_cli.memory.pages.machine_text import readable
 from familiar_cli.tokens import heuristic, reach
 from familiar_cli.when import day_words
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.markdown import Block
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 """Changes with every rule below, so that an index made by other rules is made again."""
 
 WHOLE_FILE_WORDS: Final = 300
@@ -106,8 +107,8 @@ def label(title: str, heading: str, day: date | None) -> str:
 
 
 def embedding_text(above: str, text: str) -> str:
-    """Return what the encoder reads for a piece: its label, then its words without marks."""
-    return f"{above}\n{plain(text).strip()}"
+    """Return what the encoder reads for a piece: its label, then what a reader sees of it."""
+    return f"{above}\n{plain(readable(text)).strip()}"
 
 
 def _name(rel_path: str) -> str:

@@ -17,6 +17,7 @@ from familiar_cli.index.excerpt import Place, choose, first_word, line_number
 from familiar_cli.index.hits import age_days, coverage, local_day
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.machine_text import blanked
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
 
+_STEM_CHARS: Final = 5
 _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
 
 
@@ -65,6 +67,12 @@ def share_of(folded: str, words: list[str]) -> float:
     return sum(word in folded for word in words) / len(words) if words else 0.0
 
 
+def holds_any(text: str, query: str) -> bool:
+    """Return whether `text` holds the beginning of a word that is looked for."""
+    folded = fold(text)
+    return any(word[:_STEM_CHARS] in folded for word in wanted_words(query))
+
+
 def wanted_words(query: str) -> list[str]:
     """Return the words that are looked for; of unspaced scripts pairs of characters."""
     found = []
@@ -102,7 +110,7 @@ def _files(store: MemoryStore, words: list[str]) -> Iterator[_File]:
             text = store.read_file(entry.rel_path)
         except FamiliarError:
             continue
-        folded = _folded(text)
+        folded = _folded(blanked(text))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
@@ -121,7 +129,7 @@ class _Cutter:
     options: SearchOptions
 
     def hits(self, words: list[str]) -> list[Hit]:
-        text = self.file.text
+        text = blanked(self.file.text)
         scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:

@@ -11,6 +11,7 @@ from familiar_cli.index import chunking
 from familiar_cli.index.names import names_of
 from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
 from familiar_cli.memory.pages.links import targets
+from familiar_cli.memory.pages.machine_text import blanked
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -169,16 +170,20 @@ class _Chunks:
             for n, span in enumerate(made.lines)
         ]
         connection.executemany(_INSERT, self._with_vectors(rows))
-        title = fts.indexable(chunking.label(made.title, "", made.day))
+        title, read = fts.indexable(chunking.label(made.title, "", made.day)), blanked(self.text)
         connection.execute(
             "INSERT INTO documents_fts (rowid, title, body) VALUES (?, ?, ?)",
-            (self.document, title, fts.indexable(self.text)),
+            (self.document, title, fts.indexable(read)),
         )
         for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
             connection.executemany(
                 f"INSERT INTO {table} (rowid, title, body) VALUES (?, ?, ?)",  # noqa: S608
                 [
-                    (row[0], fts.indexable(self._above(row[3])), fts.indexable(row[7]))
+                    (
+                        row[0],
+                        fts.indexable(self._above(row[3])),
+                        fts.indexable(read[row[4] : row[5]]),
+                    )
                     for row in rows
                     if row[2] == level
                 ],

@@ -14,6 +14,7 @@ from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.names import named_in
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
+from familiar_cli.index.shown import ShownHits
 from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.sqlite import rows_among
 
@@ -77,12 +78,14 @@ def search(
             hint='Search for what you remember, e.g. `familiar search "the cat\'s name"`.',
         )
     _check_within(index, options.within)
+    shown = None if options.judge else ShownHits()
+    options = replace(options, judge=shown.counts) if shown else options
     found = _find(index, query, options, opened, progress)
     elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
     return SearchResult(
         found.method,
         query,
-        found.hits,
+        tuple(map(shown.of, found.hits)) if shown else found.hits,
         elapsed_ms,
         found.model,
         found.waiting,

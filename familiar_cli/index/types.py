@@ -100,7 +100,10 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing found. `text` is the file's `[char_start:char_end]`, to the character.
+    """One thing found. `text` is what a reader sees of the file's `[char_start:char_end]`.
+
+    Where nothing in there is only for the program (`memory.pages.machine_text`), it is that to the
+    character.
 
     Args:
         rel_path: Where, below the memory root.
@@ -115,6 +118,7 @@ class Hit:
         score: What hits are sorted by; see docs/reference/ranking.md.
         text: The text.
         signals: What the score was made of.
+        best: The best line as it stands in the text.
     """
 
     rel_path: str
@@ -129,6 +133,7 @@ class Hit:
     score: float
     text: str
     signals: Signals
+    best: str = ""
 
 
 @dataclass(frozen=True, slots=True)

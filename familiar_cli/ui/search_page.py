@@ -69,8 +69,8 @@ def _words(hit: Hit | PastHit) -> RenderableType:
     """Return the text, indented, with the best line of it standing out."""
     if not isinstance(hit, Hit):
         return indented(plain(harmless(hit.text)))
-    start = max(hit.best_start - hit.char_start, 0)
-    end = max(min(hit.best_end, hit.char_end) - hit.char_start, start)
+    start = max(hit.text.find(hit.best), 0)
+    end = start + len(hit.best)
     parts = ((hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], ""))
     text = plain("")
     for words, style in parts:

@@ -47,6 +47,23 @@ def test_the_keys_of_json_are_a_contract(memory) -> None:
     assert hit["text"] == ALICE[hit["char_start"] : hit["char_end"]]
 
 
+def test_what_a_file_holds_for_the_program_is_not_shown(memory) -> None:
+    (memory / "week.md").write_text(
+        "---\nmade_by: familiar\nsources: {}\nblocks: 1a2b3c4d\n---\n# Week\n\n"
+        "- A zither came. [chat:cli] [via:laptop] <!-- turns 3 -->\n\n<!-- a hurdy-gurdy -->\n",
+        "utf-8",
+    )
+    (hit,) = data("search", "zither")["hits"]
+    assert (hit["text"], hit["best"]) == (
+        "# Week\n\n- A zither came.",
+        "# Week\n\n- A zither came.",
+    )
+    assert run("search", "zither", "--lines").stdout == "week.md:6:# Week - A zither came.\n"
+    assert data("search", "blocks familiar")["hits"] == []
+    assert data("search", "gurdy")["hits"] == []
+    assert data("search", "laptop", "--method", "grep")["hits"] == []
+
+
 def test_explain_shows_every_signal(memory) -> None:
     shown = run("search", "tea", "--explain").stdout
     for name in (
