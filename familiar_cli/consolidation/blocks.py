@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.markdown import bullet, scan, without_marker
 from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.memory.pages.machine_text import TAG
 from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 Kind = Literal["heading", "item", "paragraph", "code"]
 _INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
 _MARK_CHARS: Final = 8
-_TAG: Final = re.compile(r"(?<!\\)\[(?:chat|via):[^\[\]\s]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Block:
 
 def key_of(text: str) -> str:
     """Return `text` so that two that say the same compare equal; no word is left out."""
-    shown = _TAG.sub("", without_references(text))
+    shown = TAG.sub("", without_references(text))
     return " ".join(fold(shown).split()).strip(" .")
 
 

@@ -14,12 +14,12 @@ from urllib.parse import quote
 from familiar_cli.consolidation.blocks import blocks, key_of
 from familiar_cli.markdown import without_marker
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.machine_text import TAG
 from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-_TAG: Final = re.compile(r"[ \t]*(?<!\\)\[(chat|via):([^\[\]\s]+)\]")
 _FALSE_TAG: Final = re.compile(r"\[(?=(?:chat|via):)")
 _SESSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _INDENT: Final = "  "
@@ -121,10 +121,10 @@ def merged(days: Iterable[Iterable[Bullet]]) -> tuple[Bullet, ...]:
 
 def _tagged(text: str) -> Bullet:
     turns = turn_ids(text)
-    tags = _TAG.findall(text)
+    tags = TAG.findall(text)
     chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
     via = next((value for name, value in tags if name == "via"), "")
-    return Bullet(_words(_TAG.sub("", text)), chats, via, turns)
+    return Bullet(_words(TAG.sub("", text)), chats, via, turns)
 
 
 def _words(text: str) -> str:

@@ -17,7 +17,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.markdown import newline_of, split_front_matter, split_lines
+from familiar_cli.markdown import comments, newline_of, split_front_matter, split_lines
+from familiar_cli.memory.pages.machine_text import shown_between
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.text import sha256_of
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 MADE_BY: Final = "made_by: familiar"
 _OURS: Final = re.compile(r"(made_by|made_at|sources|blocks)[ \t]*:[ \t]*(.*?)[ \t\r]*")
-_COMMENT: Final = re.compile(r"[ \t]*<!--.*?(?:-->|\Z)", re.DOTALL)
 _MARKS: Final = re.compile(r"(?:[0-9a-f]{8}(?: |\Z))*")
 _DIGEST_CHARS: Final = 16
 
@@ -80,7 +80,8 @@ def digest_of(body: str) -> str:
 
 def readable(text: str) -> str:
     """Return a file as a model may read it: no record, no comments, nothing private."""
-    return _COMMENT.sub("", visible_in(read_page(text).body, None)).strip()
+    body = visible_in(read_page(text).body, None)
+    return shown_between(body, 0, len(body), comments(body))
 
 
 def below_title(text: str) -> str:

@@ -309,6 +309,46 @@ class TestWhatIsLeftOut:
         assert "people/discord-9.md" in world.found("which ships did mark paint?")
 
 
+class TestMachineText:
+    RECORD = (
+        "---\nmade_by: familiar\n"
+        'sources: {"daily/2026-04-07_laptop.md": "0123456789abcdef"}\nblocks: 1a2b3c4d\n---\n'
+    )
+
+    def test_a_record_is_not_shown_and_does_not_count_as_cut(self, world) -> None:
+        world.put("weekly/2026-W15.md", f"{self.RECORD}\n# Week 15\n\n- A zither was tuned.\n")
+        (piece,) = [p for p in world.offers("Who tuned the zither?") if p.source == RAG and p.text]
+        assert piece.text.endswith("]\n- A zither was tuned.")
+        assert (piece.whole_tokens, piece.shortened) == (0, "")
+
+    def test_lists_of_links_stay_out_of_a_page_that_is_whole_all_the_same(self, world) -> None:
+        links = "## Sessions\n\n- [Night](../sessions/2026-01-02-night.md)\n" * 9
+        world.put("topics/z.md", f"# Zither\n\nIt has forty strings.\n\n{links}")
+        (piece,) = [p for p in world.offers("the zither?") if p.source == RAG and p.text]
+        assert piece.text == "[From memory: Zither]\nIt has forty strings."
+        assert (piece.whole_tokens, piece.shortened) == (0, "")
+
+    @pytest.mark.parametrize("asked", ["laptop", "Which zither?"])
+    def test_what_only_a_comment_or_a_record_says_is_not_found(self, world, asked) -> None:
+        world.put("weekly/w.md", f"{self.RECORD}\nBells.\n\n<!-- a zither -->\n\nMore bells.\n")
+        assert world.found(asked) == {}
+
+    def test_a_comment_that_begins_before_the_best_line_hides_it(self, world) -> None:
+        world.put("topics/z.md", "# Z\n\nBells.\n\n<!-- a\n\n- A zither.\n\n-->\n\nMore bells.")
+        assert "zither" not in "".join(world.found("zither bells").values())
+
+    def test_a_day_and_its_session_say_a_thing_once_from_the_session(self, world) -> None:
+        world.put("sessions/2026-01-02-night.md", "# Night\n\n- A zither came. <!-- turns 90 -->\n")
+        world.put(
+            "daily/2026-01-02_x.md",
+            "# Day\n\n- A zither came. [chat:cli] [via:x] <!-- turns 90 -->\n"
+            "- The zither was blue. [chat:cli] [via:x] <!-- turns 91 -->\n",
+        )
+        found = world.found("zither")
+        assert found["sessions/2026-01-02-night.md"].endswith("\n- A zither came.")
+        assert found["daily/2026-01-02_x.md"].endswith("]\n- The zither was blue.")
+
+
 class TestLore:
     def page(self, world, body, *, keys=("zither",), enabled=True) -> None:
         page = LorePage("The zither", keys, enabled, "0123456789abcdef", body)

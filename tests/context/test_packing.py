@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.providers.content_search.packing import Piece, PieceSource, fill
+from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource, fill
 from familiar_cli.memory.pages.similarity import normal
 
 COUNTER = tokens.heuristic()
@@ -106,6 +106,56 @@ def test_a_fact_of_other_turns_is_another_fact() -> None:
     week = piece("weekly/w.md", 0, "- Robin moved.", 0.9, turns=frozenset({4, 9}), vague=2)
     session = piece("sessions/s.md", 0, "- Moved: Bergen", 0.5, turns=frozenset({4}))
     assert len(filled([week, session]).passages) == 2
+
+
+def short_day(*facts: Fact) -> PieceSource:
+    text = "\n".join(fact.said for fact in facts)
+    return PieceSource("daily/a.md", "Day", whole=text, facts=facts)
+
+
+def test_a_short_day_does_not_bring_along_what_its_session_says() -> None:
+    moved, baked = Fact("robin moved to bergen"), Fact("ada baked rye bread")
+    sources = {
+        "daily/a.md": short_day(moved, baked),
+        "sessions/a.md": PieceSource("sessions/a.md", "Night"),
+    }
+    pieces = [
+        piece("daily/a.md", 9, "Ada baked rye bread.", 0.9, vague=1),
+        piece("sessions/a.md", 0, "Robin moved to Bergen.", 0.5),
+    ]
+    assert texts(filled(pieces, sources=sources)) == [
+        "Ada baked rye bread.",
+        "Robin moved to Bergen.",
+    ]
+
+
+def test_what_a_short_file_said_whole_is_not_said_again() -> None:
+    moved, baked = Fact("robin moved to bergen"), Fact("ada baked rye bread")
+    sources = {"daily/a.md": short_day(moved, baked), "b": PieceSource("b", "B")}
+    pieces = [
+        piece("daily/a.md", 9, "Ada baked rye bread.", 0.9, vague=1),
+        piece("b", 0, "Robin moved to Bergen.", 0.5, vague=1),
+    ]
+    assert texts(filled(pieces, sources=sources)) == [sources["daily/a.md"].whole]
+
+
+def test_what_a_line_of_memory_says_of_a_turn_or_two_is_not_quoted_as_well() -> None:
+    line = piece("sessions/a.md", 0, "- Moved: Bergen", 0.9, turns=frozenset({4, 5}))
+    turn = piece("past:cli", 4, "Robin: I moved.", 0.5, turns=frozenset({4}), is_turn=True)
+    assert texts(filled([line, turn])) == ["- Moved: Bergen"]
+
+
+def test_turns_that_are_quoted_need_no_line_of_memory_about_them() -> None:
+    line = piece("sessions/a.md", 0, "- Moved: Bergen", 0.5, turns=frozenset({4}))
+    turn = piece("past:cli", 4, "Robin: I moved.", 0.9, turns=frozenset({4}), is_turn=True)
+    assert texts(filled([line, turn])) == ["Robin: I moved."]
+
+
+def test_a_line_about_a_long_talk_does_not_stand_for_its_turns() -> None:
+    long = frozenset(range(4, 30))
+    line = piece("sessions/a.md", 0, "- Moved: Bergen", 0.9, turns=long)
+    turn = piece("past:cli", 4, "Robin: I moved.", 0.5, turns=frozenset({4}), is_turn=True)
+    assert len(filled([line, turn]).passages) == 2
 
 
 def test_several_lines_of_one_file_stand_in_its_order_with_a_mark_between() -> None:

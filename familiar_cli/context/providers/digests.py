@@ -6,7 +6,6 @@ turn to turn. Of the latest sessions the oldest go first when there is too littl
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,7 +17,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory.layout import DIGEST_DIR
-from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.truncate import cut_to
 
@@ -36,8 +35,6 @@ SHARES: Final = {LONG: 0.2, MID: 0.3, SHORT: 0.5}
 """What of the layer each digest has for itself; what one leaves is there for the others."""
 
 _BEYOND: Final = 3  # so much lower is the priority of what goes beyond a digest's share
-
-_COMMENT: Final = re.compile(r"[ \t]*<!--.*?-->", re.DOTALL)
 
 
 class DigestsProvider:
@@ -142,12 +139,8 @@ def _shown(
     head: MemoryHead, start: int, end: int, hidden: list[tuple[int, int]]
 ) -> Contribution | None:
     """Return a part of a file as a reader sees it; None when that is nothing."""
-    inside = [(max(a, start), min(b, end)) for a, b in hidden if a < end and b > start]
-    text, at = "", start
-    for a, b in inside:
-        text, at = text + head.text[at:a], b
-    text += head.text[at:end]
-    text = _COMMENT.sub("", without_references(text)).removeprefix("\ufeff").strip()
+    inside = any(a < end and b > start for a, b in hidden)
+    text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
     if not text or (text.startswith("# ") and "\n" not in text and head.rel_path == SHORT):
         return None  # a title with nothing below it
     first = 1 + head.text.count("\n", 0, start)

@@ -30,12 +30,27 @@ WHOLE_TOKENS: Final = 120
 WHOLE_SHARE: Final = 0.5
 """Most of the room that one whole source may take while others wait."""
 
+_EXCHANGE: Final = 2  # a line that rests on no more turns says what they say
+
 _SHORT_BONUS: Final = 0.02
 _USUAL_TOKENS: Final = 30
 _GAP: Final = "…"
 _FEW_WORDS: Final = 4  # a piece with fewer is not understood without the one before it
 _JOIN_TOKENS: Final = 1
 _LETTER: Final = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What one line of a source says.
+
+    Args:
+        said: Its words, as `similarity.normal` returns them.
+        turns: The turns that it rests on.
+    """
+
+    said: str
+    turns: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,7 @@ class PieceSource:
         whole: All that may be shown of it, where it is short enough to be shown whole.
         is_entry: It was written to be shown whole.
         size_tokens: About what all of it would cost.
+        facts: The lines of `whole`, where some of them may be said elsewhere as well.
     """
 
     key: str
@@ -57,6 +73,7 @@ class PieceSource:
     whole: str = ""
     is_entry: bool = False
     size_tokens: int = 0
+    facts: tuple[Fact, ...] = ()
 
     @property
     def heading(self) -> str:
@@ -81,6 +98,7 @@ class Piece:
         vague: 0 for what was said itself or a session, more for what was made of it.
         before: The piece right before it, for one that says little alone.
         named: What was said names its source.
+        is_turn: It is one of its turns itself.
     """
 
     source: str
@@ -93,6 +111,12 @@ class Piece:
     vague: int = 0
     before: Piece | None = None
     named: bool = False
+    is_turn: bool = False
+
+    @property
+    def fact(self) -> Fact:
+        """What it says."""
+        return Fact(normal(self.text), self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +179,11 @@ def fill(
         line_tokens: Most tokens of a piece; a longer one ends at a sentence.
         known: What the prompt says anyhow, as `similarity.normal` returns it.
     """
-    filler = _Filler(sources, room, counter, most_sources, line_tokens, set(known))
+    precision = _Precision.of(pieces)
+    filler = _Filler(sources, room, counter, most_sources, line_tokens, precision, set(known))
     floor = WEAK * max((piece.score for piece in pieces if not piece.named), default=0.0)
-    for piece in sorted(_precise(pieces), key=_rank):
+    precise = (piece for piece in pieces if not precision.exceeds(piece.fact, piece.vague))
+    for piece in sorted(precise, key=_rank):
         if piece.score < floor and not piece.named:
             filler.leave(piece, "it scored far lower than the other results")
         else:
@@ -173,22 +199,28 @@ def _rank(piece: Piece) -> tuple[bool, float, str, int]:
     return (True, -(piece.score - _SHORT_BONUS * length), piece.source, piece.start)
 
 
-def _precise(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return `pieces` without those that a more precise one among them stands for."""
-    best: dict[str, int] = {}
-    turns: dict[int, int] = {}
-    every = list(pieces)
-    for piece in every:
-        said = normal(piece.text)
-        best[said] = min(best.get(said, piece.vague), piece.vague)
-        for turn in piece.turns:
-            turns[turn] = min(turns.get(turn, piece.vague), piece.vague)
-    return [
-        piece
-        for piece in every
-        if best[normal(piece.text)] == piece.vague
-        and not (piece.turns and all(turns[turn] < piece.vague for turn in piece.turns))
-    ]
+@dataclass(frozen=True, slots=True)
+class _Precision:
+    """From where each fact among some pieces is most precise: the least `vague` that it has."""
+
+    said: dict[str, int]
+    turns: dict[int, int]
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> _Precision:
+        said: dict[str, int] = {}
+        turns: dict[int, int] = {}
+        for piece in pieces:
+            fact = piece.fact
+            said[fact.said] = min(said.get(fact.said, piece.vague), piece.vague)
+            for turn in fact.turns:
+                turns[turn] = min(turns.get(turn, piece.vague), piece.vague)
+        return cls(said, turns)
+
+    def exceeds(self, fact: Fact, vague: int) -> bool:
+        """Return whether one of the pieces says a fact more precisely."""
+        by_turns = bool(fact.turns) and all(self.turns.get(t, vague) < vague for t in fact.turns)
+        return by_turns or self.said.get(fact.said, vague) < vague
 
 
 @dataclass(slots=True)
@@ -198,8 +230,11 @@ class _Filler:
     counter: TokenCounter
     most_sources: int
     line_tokens: int
+    precision: _Precision
     said: set[str]
     turns: set[int] = field(default_factory=set)
+    spoken: set[int] = field(default_factory=set)  # turns that are there themselves
+    told: set[int] = field(default_factory=set)  # turns whose words a line of memory says
     open: dict[str, _Open] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     all_room: int = 0
@@ -253,10 +288,13 @@ class _Filler:
         """Take all of a source that is short or meant to be read whole; tell whether it was."""
         if not source.whole:
             return False
+        if any(self._is_told(fact, piece.vague) for fact in source.facts):
+            return False
         cost = frame + self.counter.count(source.whole)
         is_first = not self.open
         if cost <= self.room and (is_first or cost <= WHOLE_SHARE * self.all_room):
             self._pay(piece, cost).whole = source.whole
+            self._note(source.facts)
             return True
         if not source.is_entry or self.room < frame + USEFUL_TOKENS:
             return False
@@ -285,8 +323,7 @@ class _Filler:
 
     def _pay(self, piece: Piece, cost: int) -> _Open:
         self.room -= cost
-        self.said.add(normal(piece.text))
-        self.turns |= piece.turns
+        self._note([piece.fact], is_turn=piece.is_turn)
         taken = self.open.setdefault(piece.source, _Open())
         taken.pieces.append(piece)
         return taken
@@ -295,11 +332,28 @@ class _Filler:
         taken = self.open.get(piece.source)
         return taken is not None and any(p.start == piece.start for p in taken.pieces)
 
+    def _note(self, facts: Iterable[Fact], *, is_turn: bool = False) -> None:
+        for fact in facts:
+            self.said.add(fact.said)
+            self.turns |= fact.turns
+            if is_turn:
+                self.spoken |= fact.turns
+            elif len(fact.turns) <= _EXCHANGE:
+                self.told |= fact.turns
+
     def _is_said(self, piece: Piece) -> bool:
-        said = normal(piece.text)
-        if said and said in self.said:
+        if piece.is_turn and self.told.issuperset(piece.turns):
             return True
-        return bool(piece.turns) and self.turns.issuperset(piece.turns) and piece.vague > 0
+        return self._is_told(piece.fact, piece.vague)
+
+    def _is_told(self, fact: Fact, vague: int) -> bool:
+        """Return whether a fact is there, or is to come from where it is more precise."""
+        if (fact.said and fact.said in self.said) or self.precision.exceeds(fact, vague):
+            return True
+        if vague == 0 and len(fact.turns) > _EXCHANGE:
+            return False
+        known = self.turns if vague else self.spoken
+        return bool(fact.turns) and known.issuperset(fact.turns)
 
 
 def _needed(piece: Piece) -> Piece | None:

@@ -1,31 +1,32 @@
 """A passage of memory as a model may read it, and what of a file no model is shown.
 
 Left out are: what was said in private elsewhere, what rests on turns that the prompt shows anyhow,
-keys and marks of lore entries, and the comments that name turns. Lore is written like a card, so
-its macros are expanded; anything else in memory is data.
+keys and marks of lore entries, and all that is there for the program (`machine_text`). Lore is
+written like a card, so its macros are expanded; anything else in memory is data.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
-from familiar_cli.index.grep import wanted_words
+from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource
+from familiar_cli.index.grep import holds_any
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
 from familiar_cli.memory.pages.privacy import private_spans
-from familiar_cli.text import fold, one_line, sha256_of
+from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.text import one_line, sha256_of
 from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from familiar_cli.context.macros import Macros
     from familiar_cli.context.providers.content_search.packing import Packed
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
 
 LABEL_CHARS: Final = 80
 _SHORT_CHARS: Final = 1200
+_CHARS_A_TOKEN: Final = 4  # about
 _VAGUE: Final = {"daily": 1, "weekly": 2, "monthly": 3, "yearly": 4, "digest": 5}
-_STEM_CHARS: Final = 5
-_COMMENT: Final = re.compile(r"[ \t]{0,9}<!--.*?(?:-->|\Z)", re.DOTALL)
-_GAP: Final = re.compile(r"\n{3,}")
 
 PRIVATE: Final = "it was said in private elsewhere"
 SHOWN: Final = "it is based on turns that are already included"
@@ -90,13 +89,18 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One file, and what of it no model is shown: from … to, and why.
+    """One file, and what of it no model is shown.
 
-    `why_not` is a reason against all of it.
+    Args:
+        text: The file.
+        hidden: What is hidden: from … to, and why; sorted.
+        machine: What in it is there for the program; sorted.
+        why_not: A reason against all of it.
     """
 
     text: str
     hidden: tuple[tuple[int, int, str], ...] = ()
+    machine: tuple[tuple[int, int], ...] = ()
     why_not: str = ""
 
     def reason_at(self, place: int) -> str:
@@ -104,15 +108,14 @@ class Seen:
         return next((why for start, end, why in self.hidden if start <= place < end), "")
 
     def between(self, start: int, end: int) -> str:
-        """Return what is not hidden there, without comments."""
-        shown, at = [], start
-        for begin, stop, _ in self.hidden:
-            if begin < end and stop > at:
-                shown.append(self.text[at : max(begin, at)])
-                at = stop
-        shown.append(self.text[at:end] if at < end else "")
-        bare = _COMMENT.sub("", "".join(shown))
-        return _GAP.sub("\n\n", bare.replace("\r\n", "\n")).strip().removeprefix("\ufeff")
+        """Return what is shown of it there."""
+        hidden = ((begin, stop) for begin, stop, _ in self.hidden)
+        return shown_between(self.text, start, end, sorted((*hidden, *self.machine)))
+
+    @property
+    def shown(self) -> str:
+        """All that is shown of it."""
+        return self.between(0, len(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Sight:
             hidden += [(*span, PRIVATE) for span in private_spans(text, self.channel_id)]
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in lore_page.aside_spans(text)]
-        return Seen(text, tuple(sorted(hidden)))
+        return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)))
 
     def words(self, rel_path: str, text: str) -> str:
         """Return the words of a file as they are shown: macros mean something in lore alone."""
@@ -223,8 +226,7 @@ class Gatherer:
                 continue  # people's files have a provider of their own
             text = read(rel_path)
             seen = self.sight.of(rel_path, text)
-            shown = seen.between(0, len(text))
-            title = title_of(text)
+            title, shown = title_of(text), seen.shown
             below = _below_title(shown, title)
             if seen.why_not or not any(c.isalnum() for c in below):
                 self.refused.setdefault(rel_path, seen.why_not or _EMPTY)
@@ -238,7 +240,7 @@ class Gatherer:
                 label=known.label if known else label,
                 whole=words,
                 is_entry=True,
-                size_tokens=len(text) // 4,
+                size_tokens=len(shown) // _CHARS_A_TOKEN,
             )
             self.pieces.append(
                 Piece(rel_path, 0, len(text), words, 1 - number / 1000, 1.0, named=True)
@@ -259,7 +261,7 @@ class Gatherer:
             lines=lines or (file.line_at(packed.pieces[0].start), file.line_at(last.end)),
             sha256=file.sha256,
             is_cut=packed.is_cut,
-            whole_tokens=packed.source.size_tokens,
+            whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
         )
 
     def _hidden_alone(self, seen: Seen, shown: str) -> str:
@@ -267,9 +269,7 @@ class Gatherer:
         why = next((why for _, _, why in seen.hidden if why != _NOT_ITS_WORDS), "")
         if not why:
             return ""
-        folded = fold(shown)
-        stems = (word[:_STEM_CHARS] for word in wanted_words(self.query))
-        return "" if any(stem in folded for stem in stems) else why
+        return "" if holds_any(shown, self.query) else why
 
     def _is_there(self, hit: Hit, shown: str) -> str:
         if all(not line.text.strip() or line.level for line in scan(shown)):
@@ -301,20 +301,17 @@ class Gatherer:
         )
 
     def _source(self, hit: Hit, seen: Seen) -> PieceSource:
-        is_lore = hit.rel_path.startswith(LORE_DIR)
-        may_be_whole = hit.rel_path not in self.loaded and (
-            len(seen.text) <= _SHORT_CHARS or is_lore
-        )
-        whole = ""
-        if may_be_whole:
-            shown = _below_title(seen.between(0, len(seen.text)), hit.title)
-            whole = self.sight.words(hit.rel_path, shown)
+        is_lore, shown = hit.rel_path.startswith(LORE_DIR), seen.shown
+        may_be_whole = hit.rel_path not in self.loaded and (len(shown) <= _SHORT_CHARS or is_lore)
+        below = _below_title(shown, hit.title) if may_be_whole else ""
+        whole = self.sight.words(hit.rel_path, below)
         return PieceSource(
             key=hit.rel_path,
             label=label_of(hit, is_whole=bool(whole)),
             whole=whole,
             is_entry=is_lore,
-            size_tokens=len(seen.text) // 4,
+            size_tokens=len(shown) // _CHARS_A_TOKEN,
+            facts=tuple(_facts(seen)) if whole and not is_lore else (),
         )
 
 
@@ -338,6 +335,14 @@ def label_of(hit: Hit, *, is_whole: bool = False) -> str:
     shown = one_line(hit.title if is_whole else hit.heading or hit.title, LABEL_CHARS)
     day = day_words(date.fromisoformat(hit.day)) if hit.day else ""
     return shown if not day or day in shown or hit.day in shown else f"{shown}, {day}"
+
+
+def _facts(seen: Seen) -> Iterator[Fact]:
+    """Yield what the lines of a file say."""
+    for line in scan(seen.text):
+        said = normal(seen.between(line.start, line.end))
+        if said and not line.level:
+            yield Fact(said, frozenset(turn_ids(line.text)))
 
 
 def _below_title(text: str, title: str) -> str:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.providers.content_search.person_page import bare, parts
+from familiar_cli.context.providers.content_search.person_page import parts
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.identity import handle_of
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
+from familiar_cli.memory.pages.machine_text import readable
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.aliases import slug_in
 from familiar_cli.memory.people.same_person import same_as
@@ -225,7 +226,7 @@ class People:
         people = min(max(sharers, 1), _SHARERS)
         share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
         made = parts(seen, share, FILE_TOKENS, self._counter.count)
-        is_all = head.is_whole and not made.rest and made.first == bare(seen)
+        is_all = head.is_whole and not made.rest and made.first == readable(seen)
         kept_back = "" if seen == head.text else "without what was said in private elsewhere"
         first = Contribution(
             layer=Layer.content,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.markdown import sections
 from familiar_cli.memory.pages.evidence import last_turn, without_references
+from familiar_cli.memory.pages.machine_text import readable, with_references
 from familiar_cli.text import fold
 from familiar_cli.truncate import cut_to
 
@@ -44,17 +45,18 @@ def parts(
     """Divide the file of a person.
 
     Args:
-        text: What of the file may be shown, with the comments that name turns.
+        text: What of the file may be shown.
         first_tokens: Most tokens of the first part.
         all_tokens: Most tokens of both.
         count: Counts tokens.
     """
-    if len(text) <= _MOST_CHARS_A_TOKEN * first_tokens and count(bare(text)) <= first_tokens:
-        return PersonParts(bare(text))
+    if len(text) <= _MOST_CHARS_A_TOKEN * first_tokens and count(readable(text)) <= first_tokens:
+        return PersonParts(readable(text))
+    text = with_references(text)
     divided = list(sections(text, 2))
     head = [line for section in divided if _is_head(section) for line in section.lines]
     body = [line for section in divided if not _is_head(section) for line in section.lines]
-    shown = bare("".join(line.text for line in head))
+    shown = without_references("".join(line.text for line in head)).rstrip()
     most = int(first_tokens * (_HEAD_SHARE if body else 1))
     if len(shown) > _MOST_CHARS_A_TOKEN * most or count(shown) > most:
         shown = cut_to(shown, most, count)
@@ -81,7 +83,7 @@ def _taken(lines: Iterable[Line], room: int, count: Callable[[str], int]) -> set
     """Return where those of the first lines begin for which there is room."""
     taken: set[int] = set()
     for line in lines:
-        room -= count(bare(line.text)) + 1
+        room -= count(_words(line)) + 1
         if room < 0:
             break
         taken.add(line.start)
@@ -94,16 +96,15 @@ def _in_order(lines: Iterable[Line], taken: set[int]) -> str:
     heading = ""
     for line in lines:
         if line.level:
-            heading = bare(line.text)
+            heading = _words(line)
         elif line.start in taken:
             shown += [heading] if heading else []
-            shown.append(bare(line.text))
+            shown.append(_words(line))
             heading = ""
         elif line.text.strip() and shown and shown[-1] != GAP:
             shown.append(GAP)
     return "\n".join(shown).removesuffix(f"\n{GAP}")
 
 
-def bare(text: str) -> str:
-    """Return `text` as a prompt shows it, without the comments that name turns."""
-    return without_references(text).removeprefix("\ufeff").rstrip()
+def _words(line: Line) -> str:
+    return without_references(line.text).rstrip()

@@ -197,6 +197,7 @@ class _Pieces:
             score=WEIGHTS.relevance * score,
             strength=round(coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
+            is_turn=True,
         )
 
     def _speaker(self, turn: Turn) -> str:
