@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import fts
+from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.pages.evidence import reference
 from familiar_cli.text import slugify
 from familiar_cli.writer.slots import session_path, session_title, slot_of
@@ -193,7 +194,15 @@ def pages(made: Conversation, *, summaries: bool = False) -> Pages:
         text, places = (summary_file if summaries else turns_file)(session, title)
         found.files[rel_path], found.places[rel_path] = text, places
         found.path_of |= {turn.id: rel_path for turn in session.turns}
+    if summaries:
+        found.files |= people_files(made)
     return found
+
+
+def people_files(made: Conversation) -> dict[str, str]:
+    """Return the files of those who speak, by which their names are known."""
+    names = {turn.speaker for session in made.sessions for turn in session.turns}
+    return {people_path(slugify(name) or "somebody"): f"# {name}\n" for name in sorted(names)}
 
 
 def free_path(found: Pages, made: Conversation, at: datetime) -> str:

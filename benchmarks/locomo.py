@@ -10,9 +10,10 @@ to the shared index. `--summaries` keeps what a writer leaves of a session, inst
 recall@k is the share of a question's evidence sessions (or turns) among the first k hits, averaged
 over questions; a hit is one session (or one turn), so k hits name k of them. `any10` is the share
 of questions with one evidence turn or more among ten. With `--summaries` a bullet names the turns
-that it rests on, and turns that no bullet names cannot be found. MRR is 1 / the rank of the first
-right session within the first 50. Questions whose evidence names no turn of the conversation are
-left out. The intervals of the table are 95 % bootstrap intervals over questions.
+that it rests on, turns that no bullet names cannot be found, and everyone has a file with their
+name. MRR is 1 / the rank of the first right session within the first 50. Questions whose evidence
+names no turn of the conversation are left out. The intervals of the table are 95 % bootstrap
+intervals over questions.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def turns_hit(asking: Asking, question: Question, method: Wanted) -> list[tuple[
     lines = search(asking.index, question.text, options, asking.opened)
     named: dict[tuple[str, TurnId], None] = {}
     for hit in lines.hits:
-        for begin, end, turns in asking.places[hit.rel_path]:
+        for begin, end, turns in asking.places.get(hit.rel_path, ()):
             if begin < hit.best_end and hit.best_start < end:
                 named |= dict.fromkeys((hit.rel_path, turn) for turn in turns)
     return list(named)

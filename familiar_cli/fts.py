@@ -184,6 +184,12 @@ class _Table:
         return int((self.connection.execute(sql, values).fetchone() or (0,))[0])
 
 
+def match_all(text: str) -> str | None:
+    """Return the FTS5 query for rows that hold all words of `text`, or None without one."""
+    terms = [term for word in words(text)[:MAX_WORDS] for term in _terms(word)]
+    return f"({' AND '.join(terms)})" if terms else None
+
+
 def is_unspaced(text: str) -> bool:
     """Tell whether `text` holds a script that is written without spaces."""
     return not text.isascii() and bool(_RUN.search(text))

@@ -62,11 +62,15 @@ class TextSpan:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One file, cut. Lines and passages each cover all of its text, in order."""
+    """One file, cut. Lines and passages each cover all of its text, in order.
+
+    `speakers` are those of a conversation; any other file has none.
+    """
 
     title: str
     day: date | None
     instance: str
+    speakers: tuple[str, ...]
     passages: tuple[TextSpan, ...]
     lines: tuple[TextSpan, ...]
 
@@ -94,6 +98,7 @@ def cut(text: str, rel_path: str) -> Cut:
         title,
         day,
         instance,
+        _speakers(lines),
         tuple(_passage(lines, window) for window in windows),
         tuple(map(_placed, lines, _holders(len(lines), windows))),
     )
@@ -181,6 +186,12 @@ def _passages(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, int]]:
             yield start, end
         else:
             yield from _windows(lines, start, end)
+
+
+def _speakers(lines: Sequence[_Line]) -> tuple[str, ...]:
+    """Return who speaks in a conversation, each once."""
+    named = (line.speaker for line in lines if line.speaker)
+    return tuple(dict.fromkeys(named)) if _is_conversation(lines) else ()
 
 
 def _is_conversation(lines: Sequence[_Line]) -> bool:

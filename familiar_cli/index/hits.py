@@ -239,6 +239,7 @@ class _Writer:
             round(rank.recency(file.age_days), 4),
             ranked.linked,
             _same_instance(file, self._options),
+            people=round(scored.people, 4),
         )
         return Hit(
             file.rel_path,

@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _SETTING: Final = re.compile(r"^([A-Za-z_]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+# Signs that Python's `\w` leaves out and that stand within words: accents and points that are
+# written apart, the vowel signs of Indic scripts, Thai, Lao, Tibetan, Burmese, Khmer; joiners.
+_MARKS: Final = (
+    r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0980-\u0dff"
+    r"\u0e31-\u0e4e\u0eb1-\u0ecd\u0f18-\u0f87\u102b-\u103e\u17b4-\u17d3\u200c\u200d"
+)
 # `Ada:`, `**Ada:**`, `**Ada** (14:02):`, `- Ada:`, `[14:02] Ada:`. The colon ends the name.
 _SPEAKER: Final = re.compile(
     r"[ \t]*(?:[-*+>][ \t]+)*(?:\[[^\]\n]{1,40}\][ \t]*|\d{1,2}:\d{2}[ \t]+)?"
-    r"(?P<mark>\*\*|__|)(?P<name>[^\W\d_][\w'’.\-]{0,39}(?:[ \t][\w'’.\-]{1,40}){0,3})"
+    rf"(?P<mark>\*\*|__|)(?P<name>[^\W\d_][\w{_MARKS}'’.\-]{{0,39}}"
+    rf"(?:[ \t][\w{_MARKS}'’.\-]{{1,40}}){{0,3}})"
     r"(?:(?P=mark))?(?:[ \t]*\([^)\n]{1,40}\))?[ \t]*[:：](?:(?P=mark))?(?=\s|$)"
 )
 _LEAVES: Final = frozenset({"inline", "fence", "code_block", "html_block", "hr"})

@@ -29,6 +29,7 @@ class Weights:
         line: BM25 of the line, within the lexical score.
         dense: Share of meaning against words.
         speaker: Added to a line whose speaker the question names.
+        people: Added to a line in a file where all speak whom the question names.
         relevance: Share of words and meaning in the final score.
         recency: Share of how fresh the file is.
         links: Share of being, or being linked with, a person or topic that the question names.
@@ -40,6 +41,7 @@ class Weights:
     line: float = 0.5
     dense: float = 0.5
     speaker: float = 0.1
+    people: float = 0.4
     relevance: float = 0.8
     recency: float = 0.05
     links: float = 0.05
@@ -66,7 +68,8 @@ class Scored(NamedTuple):
         dense: 0 for unrelated, about 1 for a question and its answer; the same for any question.
         cosine: The larger of the cosines of the line and its passage.
         passage: The id of the passage that matches best.
-        relevance: Words and meaning together, and whether the speaker was named.
+        relevance: Words and meaning together, and who speaks.
+        people: The share of those whom the question names who speak in the file.
     """
 
     line: LineCandidate
@@ -76,6 +79,7 @@ class Scored(NamedTuple):
     speaker: bool
     passage: int
     relevance: float
+    people: float = 0.0
 
 
 def recency(age_days: float) -> float:
@@ -147,7 +151,25 @@ def score(
         relevance += weights.speaker * speaker
         cosine = None if dense is None else max(one.cosine, one.passage_cosine)
         found.append(Scored(line, words, dense, cosine, speaker, one.passage, relevance))
-    return sorted(found, key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
+    return _sorted(found)
+
+
+def favour(
+    scored: Iterable[Scored], people: Mapping[int, float], weights: Weights = WEIGHTS
+) -> list[Scored]:
+    """Return `scored` with what speaks for whole files added, best first.
+
+    Args:
+        scored: Lines, scored by words and meaning.
+        people: By document the share of those whom the question names who speak there.
+        weights: How much each signal counts.
+    """
+    found = []
+    for one in scored:
+        share = people.get(one.line.document_id, 0.0)
+        relevance = one.relevance + weights.people * share
+        found.append(one._replace(relevance=relevance, people=share))
+    return _sorted(found)
 
 
 def final(
@@ -165,6 +187,10 @@ def final(
         + weights.links * linked
         + weights.instance * same_instance
     )
+
+
+def _sorted(scored: Iterable[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
 
 
 class _Seen(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.index import chunking
 from familiar_cli.index.names import names_of
+from familiar_cli.index.people import put_people
 from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
 from familiar_cli.memory.pages.links import targets
 from familiar_cli.memory.pages.machine_text import blanked
@@ -50,11 +51,12 @@ def put(
             "INSERT OR IGNORE INTO names VALUES (?, ?)",
             [(name, document) for name in names_of(rel_path, made.title, text)],
         )
+        put_people(connection, document, rel_path=rel_path, text=text, speakers=made.speakers)
 
 
 def put_problem(connection: sqlite3.Connection, rel_path: str, seen: Stamp, problem: str) -> None:
     """Note that the file at `rel_path` cannot be read, and why."""
-    empty = chunking.Cut("", None, "", (), ())
+    empty = chunking.Cut("", None, "", (), (), ())
     with transaction(connection):
         _take_out(connection, rel_path)
         _Row(rel_path, "", seen, empty, 0, problem).insert(connection)

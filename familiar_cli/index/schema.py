@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "2"
+VERSION: Final = "3"
 BUSY_S: Final = 10.0
 PASSAGE: Final = 0
 LINE: Final = 1
@@ -69,6 +69,17 @@ CREATE TABLE names (
     PRIMARY KEY (name, document_id)
 ) WITHOUT ROWID;
 CREATE INDEX names_document ON names (document_id);
+CREATE TABLE people (               -- who speaks in a file, or whose file it is
+    name TEXT NOT NULL,             -- as it is looked up
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    head TEXT NOT NULL,             -- what the name begins with
+    words INTEGER NOT NULL,
+    chars INTEGER NOT NULL,
+    is_part INTEGER NOT NULL,       -- 1: one word of a name of several
+    PRIMARY KEY (name, document_id)
+) WITHOUT ROWID;
+CREATE INDEX people_head ON people (head, words, chars);
+CREATE INDEX people_document ON people (document_id);
 CREATE VIRTUAL TABLE documents_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
 CREATE VIRTUAL TABLE passages_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
 CREATE VIRTUAL TABLE lines_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");

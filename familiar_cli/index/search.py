@@ -13,6 +13,7 @@ from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.names import named_in
+from familiar_cli.index.people import people_named, shares
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.shown import ShownHits
 from familiar_cli.index.types import SearchOptions, SearchResult
@@ -173,14 +174,17 @@ class _Asked:
         scored = rank.score(
             candidates, by_words, cosines, query=self.query, spec=spec, weights=weights
         )
+        found = {s.line.document_id for s in scored}
+        people = shares(self.connection, people_named(self.connection, self.query), found)
+        scored = rank.favour(scored, people, weights)
         shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
-        found = hits.make(self.connection, self.index.store, self.query, self.options, shown)
+        hit = hits.make(self.connection, self.index.store, self.query, self.options, shown)
         method: Method = "lexical"
         if near is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
         model = embedder.model if embedder and near is not None else ""
         waiting = self._waiting()
-        return _Found(method, found, model, waiting, notes=tuple(self.notes), hint=self.hint)
+        return _Found(method, hit, model, waiting, notes=tuple(self.notes), hint=self.hint)
 
     def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
         """Return the model and how near everything is to the question; None by words alone."""

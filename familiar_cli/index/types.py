@@ -76,7 +76,7 @@ class Signals:
     """Why a hit stands where it stands; None where a signal was not known.
 
     Args:
-        relevance: Words and meaning together, and the speaker.
+        relevance: Words and meaning together, and who speaks.
         lexical: By words: 1 is the best match that this question has.
         dense: By meaning: 0 for unrelated, about 1 for an answer, whatever the question.
         cosine: What `dense` was made of.
@@ -85,6 +85,8 @@ class Signals:
         recency: 1 for a file of today, a half after about 143 days.
         linked: It is, or is linked with, a person or topic that the question names.
         same_instance: The asking instance wrote it.
+        people: The share of those whom the question names who speak in the file, or of whom it
+            tells.
     """
 
     relevance: float
@@ -96,6 +98,7 @@ class Signals:
     recency: float
     linked: bool
     same_instance: bool
+    people: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ def _signals(signals: Signals) -> str:
         "cosine -" if signals.cosine is None else f"cosine {signals.cosine:.3f}",
         f"coverage {signals.coverage:.2f}",
         f"speaker {_yes(signals.speaker)}",
+        f"people {signals.people:.2f}",
         f"recency {signals.recency:.3f}",
         f"linked {_yes(signals.linked)}",
         f"instance {_yes(signals.same_instance)}",

@@ -75,9 +75,10 @@ def test_a_session_file_is_titled_as_the_writer_titles_it(data):
 
 def test_a_summary_has_bullets_that_name_their_turns(data):
     made = pages(read(data)[0], summaries=True)
-    told, chosen = made.files.values()
+    told, chosen, ada, ben = made.files.values()
     assert told.endswith("- Ada has a cat, Pluto. <!-- turns 1 -->\n")
     assert chosen.endswith("- I climbed a mountain in Peru (Ben) <!-- turns 3 -->\n")
+    assert (ada, ben) == ("# Ada\n", "# Ben\n")
     assert [turns for [(_, _, turns)] in made.places.values()] == [((1, 1),), ((2, 1),)]
 
 

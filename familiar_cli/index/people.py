@@ -1,0 +1,156 @@
+"""Whom a question names, and in which files they speak or are told of.
+
+A conversation is held by its speakers. Any other file tells of whoever its words name. Names are
+those of speakers, and the names and aliases of people's files; each word of a name of several
+stands for it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.memory.layout import PEOPLE_DIR
+from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.mentions import Head, find_mentions, head_of, key_of
+from familiar_cli.sqlite import rows_among
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable, Mapping
+
+_MOST_NAMES: Final = 100  # of one file
+_MIN_WORD_CHARS: Final = 2
+_MIN_NICKNAME_CHARS: Final = 3
+_MOST_NICKNAMES: Final = 20
+_LAST: Final = "\U0010ffff"
+_WORD: Final = re.compile(r"[^\W\d_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPeople:
+    """Whom a question names.
+
+    Args:
+        names: For each name in the question the keys of all names that it may stand for.
+    """
+
+    names: tuple[frozenset[str], ...] = ()
+
+    def is_named(self, label: str) -> bool:
+        """Tell whether a speaker is named, by a whole name or a part of it."""
+        if not self.names or not label:
+            return False
+        own = parts_of(label)
+        return any(not names.isdisjoint(own) for names in self.names)
+
+    def share(self, keys: Collection[str]) -> float:
+        """Return which share of the names in the question stand for somebody in `keys`."""
+        found = sum(not names.isdisjoint(keys) for names in self.names)
+        return found / len(self.names) if self.names else 0.0
+
+
+def parts_of(name: str) -> dict[str, bool]:
+    """Return the keys that may stand for a name, and whether each is only a part of it."""
+    whole = key_of(name)
+    if not whole:
+        return {}
+    parts = {key_of(word) for word in name.split()}
+    keys = {part: True for part in sorted(parts) if len(part) >= _MIN_WORD_CHARS}
+    return keys | {whole: False}
+
+
+def put_people(
+    connection: sqlite3.Connection,
+    document: int,
+    *,
+    rel_path: str,
+    text: str,
+    speakers: Iterable[str],
+) -> None:
+    """Note who speaks in a file, or whose file it is."""
+    named = list(dict.fromkeys(speakers))
+    if rel_path.startswith(f"{PEOPLE_DIR}/"):
+        named += names_of(text)
+    keys: dict[str, bool] = {}
+    for name in named[:_MOST_NAMES]:
+        for key, is_part in parts_of(name).items():
+            keys[key] = is_part and keys.get(key, True)
+    rows = []
+    for key, is_part in keys.items():
+        start, head = head_of(key)
+        rows.append((key, document, start, head.words, head.chars, is_part))
+    connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
+    """Return whom `query` names, of all who are known to the index."""
+
+    def heads(wanted: Collection[str]) -> Mapping[str, Head]:
+        select = "SELECT DISTINCT head, words, chars FROM people WHERE head IN"
+        found: dict[str, Head] = {}
+        for head, words, chars in rows_among(connection, select, wanted):
+            other = found.get(head, Head(0, 0))
+            found[head] = Head(max(other.words, words), max(other.chars, chars))
+        return found
+
+    def known(wanted: Collection[str]) -> Collection[str]:
+        select = "SELECT DISTINCT name FROM people WHERE name IN"
+        return {name for (name,) in rows_among(connection, select, wanted)}
+
+    found = {mention.key: {mention.key} for mention in find_mentions(query, heads, known)}
+    for short in sorted(_may_be_nicknames(query) - found.keys()):
+        if longer := _beginning_with(connection, short):
+            found[short] = longer
+    return NamedPeople(tuple(frozenset(_also_called(connection, keys)) for keys in found.values()))
+
+
+def shares(
+    connection: sqlite3.Connection, named: NamedPeople, documents: Collection[int]
+) -> dict[int, float]:
+    """Return for each of `documents` the share of those named who speak there or are told of."""
+    if not named.names:
+        return {}
+    select = "SELECT document_id, name FROM people WHERE document_id IN"
+    holding: dict[int, set[str]] = {}
+    for document, name in rows_among(connection, select, sorted(documents)):
+        holding.setdefault(document, set()).add(name)
+    found = {document: named.share(names) for document, names in holding.items()}
+    others = set(documents) - holding.keys()
+    for names in named.names if others else ():
+        for document in others & _telling_of(connection, names):
+            found[document] = found.get(document, 0.0) + 1 / len(named.names)
+    return found
+
+
+def _telling_of(connection: sqlite3.Connection, names: Iterable[str]) -> set[int]:
+    """Return the documents whose words hold one of `names`."""
+    wanted = " OR ".join(filter(None, map(fts.match_all, sorted(names))))
+    sql = "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?"
+    return {id_ for (id_,) in connection.execute(sql, (wanted,))} if wanted else set()
+
+
+def _also_called(connection: sqlite3.Connection, keys: set[str]) -> set[str]:
+    """Return `keys` and the other names of the people whose files have one of them as a name."""
+    own = (
+        "SELECT DISTINCT document_id FROM people JOIN documents d ON d.id = document_id"
+        " WHERE NOT is_part AND d.rel_path GLOB ? AND name IN"
+    )
+    files = {id_ for (id_,) in rows_among(connection, own, keys, [f"{PEOPLE_DIR}/*"])}
+    select = "SELECT name FROM people WHERE NOT is_part AND document_id IN"
+    return keys | {name for (name,) in rows_among(connection, select, files)}
+
+
+def _may_be_nicknames(query: str) -> set[str]:
+    """Return the words with a capital that say something, in lower case."""
+    capitals = [word for word in _WORD.findall(query) if word[0].isupper()]
+    short = {key_of(word) for word in capitals} - fts.STOP_WORDS
+    return {word for word in short if len(word) >= _MIN_NICKNAME_CHARS}
+
+
+def _beginning_with(connection: sqlite3.Connection, short: str) -> set[str]:
+    sql = "SELECT DISTINCT name FROM people WHERE name > ? AND name < ? LIMIT ?"
+    found = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
+    return {name for (name,) in found}

@@ -1,0 +1,109 @@
+"""Whom a question names, in every script, and which files are preferred for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.index.people import people_named, shares
+from familiar_cli.index.rank import WEIGHTS
+
+
+def talk(*speakers: str, about: str = "the garden") -> str:
+    lines = [f"**{speaker}:** We spoke of {about}." for speaker in speakers * 2]
+    return "# 2026-01-03, evening\n\n" + "\n\n".join(lines) + "\n"
+
+
+def named(world, query: str) -> dict[str, float]:
+    """Return the share of those named by path; files without any are left out."""
+    world.index.refresh()
+    paths = dict(world.rows("SELECT id, rel_path FROM documents"))
+    found = world.index.use(lambda c: shares(c, people_named(c, query), set(paths)))
+    return {paths[id_]: share for id_, share in found.items() if share}
+
+
+@pytest.fixture
+def two(world):
+    world.put("sessions/a.md", talk("Anna", "Bo"))
+    world.put("sessions/b.md", talk("Cleo", "Bo"))
+    return world
+
+
+def test_a_file_in_which_who_is_named_speaks_is_preferred(two) -> None:
+    assert two.paths("What did Cleo say of the garden?") == ["sessions/b.md", "sessions/a.md"]
+    assert two.paths("What did Anna say of the garden?") == ["sessions/a.md", "sessions/b.md"]
+
+
+def test_the_share_of_those_who_are_named_counts(two) -> None:
+    assert named(two, "Did Bo and Anna agree?") == {"sessions/a.md": 1, "sessions/b.md": 0.5}
+
+
+def test_the_share_is_shown_and_added_once(two) -> None:
+    best, other = two.ask("What did Cleo say of the garden?").hits
+    assert (best.signals.people, other.signals.people) == (1, 0)
+    gain = best.signals.relevance - other.signals.relevance
+    assert gain >= WEIGHTS.people
+
+
+@pytest.mark.parametrize("query", ["Who knows the garden?", "did she sing?", "?"])
+def test_a_question_that_names_nobody_prefers_no_file(two, query) -> None:
+    assert named(two, query) == {}
+
+
+@pytest.mark.parametrize(
+    ("label", "query"),
+    [
+        ("Zoë", "what does zoë like"),
+        ("Zoë Smith", "What does Zoë like?"),
+        ("Melanie", "What did Mel paint?"),
+        ("さくら", "さくらは何が好き？"),
+        ("田中", "昨日田中さんは何と言った？"),
+        ("지민", "지민은 뭘 좋아해?"),
+        ("سارة", "ماذا قالت سارة؟"),
+        ("Аня", "что сказала аня"),
+        ("अनिल", "अनिल ने क्या कहा"),
+    ],
+)
+def test_a_speaker_is_known_by_name_in_every_script(world, label, query) -> None:
+    world.put("sessions/a.md", talk(label, "Bo"))
+    world.put("sessions/b.md", talk("Cleo", "Bo"))
+    assert named(world, query) == {"sessions/a.md": 1}
+
+
+def test_an_alias_stands_for_whoever_speaks_under_another_name(two) -> None:
+    two.put("people/cli-anna.md", "# Anna\n\n## Aliases\n\n- Nani\n")
+    found = named(two, "What did Nani say?")
+    assert found == {"people/cli-anna.md": 1, "sessions/a.md": 1}
+
+
+def test_who_only_shares_a_word_of_a_name_is_another(world) -> None:
+    world.put("people/cli-anna.md", "# Anna Berg\n\n## Aliases\n\n- Nani\n")
+    world.put("sessions/b.md", talk("Cleo Berg", "Bo"))
+    assert named(world, "What did Nani say?") == {"people/cli-anna.md": 1}
+
+
+def test_a_word_that_is_also_a_name_needs_its_capital(world) -> None:
+    world.put("sessions/a.md", talk("Rose", "Bo"))
+    assert named(world, "the price of milk rose") == {}
+    assert named(world, "What does Rose like?") == {"sessions/a.md": 1}
+
+
+def test_what_is_no_conversation_tells_of_whom_it_names(world) -> None:
+    world.put("people/cli-anna.md", "# Anna\n")
+    world.put("people/cli-sakura.md", "# さくら\n")
+    world.put("sessions/a.md", "# 2026-01-03, evening\n\n- Anna keeps bees.\n")
+    world.put("sessions/b.md", "# 2026-01-04, evening\n\n- さくらはお茶が好き。\n")
+    world.put("sessions/c.md", "# 2026-01-05, evening\n\n- Likes: tea\n- Born: in Oslo\n")
+    assert named(world, "Where is Anna?") == {"people/cli-anna.md": 1, "sessions/a.md": 1}
+    assert named(world, "さくらは？") == {"people/cli-sakura.md": 1, "sessions/b.md": 1}
+    assert named(world, "Where was she born?") == {}
+
+
+def test_who_is_only_spoken_of_in_a_conversation_holds_none_of_it(two) -> None:
+    two.put("sessions/b.md", talk("Cleo", "Bo", about="Anna"))
+    assert named(two, "Where is Anna?") == {"sessions/a.md": 1}
+
+
+def test_who_spoke_in_a_file_that_is_gone_is_not_known_any_more(two) -> None:
+    two.index.refresh()
+    (two.root / "sessions/b.md").unlink()
+    assert named(two, "Where is Cleo?") == {}
