@@ -64,11 +64,12 @@ class Session:
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and the turns that contain its answer."""
+    """A question, its answer if the file tells it, and the turns that contain it."""
 
     text: str
     category: int
     turns: frozenset[TurnId]
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def of_sample(sample: dict[str, Any], number: int = 0) -> Conversation:
         evidence = known.intersection(ids(asked.get("evidence")))
         if evidence:
             category = int(asked.get("category", 4))
-            questions.append(Question(str(asked["question"]), category, frozenset(evidence)))
+            text, answer = str(asked["question"]), str(asked.get("answer", ""))
+            questions.append(Question(text, category, frozenset(evidence), answer))
     name = str(sample.get("sample_id") or f"conversation-{number}")
     familiar = str(said.get("speaker_b") or "Familiar")
     return Conversation(name, familiar, tuple(sessions), tuple(questions))
