@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
@@ -22,8 +22,9 @@ TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn
 MAX_WORDS: Final = 64
 """Most different words of one query; the first ones count."""
 
-_MOST: Final = 0.5  # of all rows; FTS5's BM25 gives nothing for what more of them hold
-_COMMON: Final = 0.25
+_COMMON: Final = 0.25  # of all rows
+_MOST: Final = 0.4  # of all rows; for what half of them hold, BM25 gives nothing
+_SAMPLE: Final = 1_000  # rows, the newest, tell how common a word is
 _FEW: Final = 200
 
 _STOP: Final = """
@@ -109,8 +110,8 @@ def choose(
 
     The rarest words choose them, as long as they stand in no more rows together; the others count
     for those rows, and for the newest where the rare words leave room. What a quarter of all rows
-    hold chooses none where anything rarer is found, and what more than half of them hold does not
-    even count, as BM25 gives nothing for it.
+    hold chooses none where anything rarer is found, and what almost half of them hold does not even
+    count, as BM25 gives next to nothing for it.
 
     Args:
         connection: Where the table is.
@@ -119,23 +120,25 @@ def choose(
         most_rows: Each row counts once for each word.
         only: What holds for rows that are wanted, as ` AND ...` in SQL; for almost all it does.
     """
-    asked = _Table(connection, table, most_rows, only)
-    rows = {term: asked.count(term) for term in match.split(" OR ")}
-    if sum(rows.values()) <= most_rows:
+    asked, terms = _Table(connection, table, most_rows, only), match.split(" OR ")
+    if asked.size() * len(terms) <= most_rows:
         return Choice(match, match)
-    shares = asked.shares({term: count for term, count in rows.items() if count})
-    telling = [term for term, share in shares.items() if share <= _MOST]
+    held = asked.held(terms)
+    if sum(count for count, _ in held.values()) <= most_rows:
+        return Choice(match, match)
+    telling = [term for term, (count, share) in held.items() if count and share <= _MOST]
     if not telling:
-        return Choice(match, "", asked.newest(most_rows, match), is_ranked=False)
+        return Choice(match, match, is_ranked=False)
     counted, room = " OR ".join(telling), most_rows
     chosen: list[str] = []
-    for term in sorted(telling, key=rows.__getitem__):
-        if rows[term] > room:
-            is_enough = 2 * room < most_rows or (bool(chosen) and shares[term] > _COMMON)
+    for term in sorted(telling, key=lambda term: held[term][0]):
+        count, share = held[term]
+        if count > room:
+            is_enough = 2 * room < most_rows or (bool(chosen) and share > _COMMON)
             newest = 0 if is_enough else asked.newest(room // len(telling), counted)
             return Choice(counted, " OR ".join(chosen), newest)
         chosen.append(term)
-        room -= rows[term]
+        room -= count
     return Choice(counted, counted)
 
 
@@ -146,31 +149,35 @@ class _Table:
     most_rows: int
     only: str
 
-    def count(self, term: str) -> int:
-        """Return how many wanted rows hold a word; no more than too many."""
-        found = self._count(term)
-        return self._count(term, self.only) if self.only and 0 < found <= _FEW else found
+    def size(self, most: int = 0) -> int:
+        """Return how many rows there are, or `most`."""
+        # The shadow table is FTS5's own, and quick to run through.
+        some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most or self.most_rows + 1}"  # noqa: S608
+        return self._number(f"SELECT count(*) FROM ({some})")  # noqa: S608
 
-    def shares(self, rows: Mapping[str, int]) -> dict[str, float]:
-        """Return which share of all rows holds each word, going by the newest ones.
+    def held(self, terms: Iterable[str]) -> dict[str, tuple[int, float]]:
+        """Return how many wanted rows hold each word, and which share of the newest ones does.
 
-        `rows` is how many rows hold it; no more than too many.
+        Of words that many rows hold it is only said that they are too many.
         """
-        docsize = f"FROM {self.name}_docsize"  # FTS5's own, and quick to run through
-        last = f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {2 * self.most_rows - 1}"
-        oldest = self._number(last)
-        all_rows = self._number(f"SELECT count(*) {docsize} WHERE id >= ?", oldest)
-        since = f" AND rowid >= {oldest}"
-        held = {
-            term: self._count(term, since) if oldest and count > self.most_rows else count
-            for term, count in rows.items()
-        }
-        return {term: count / all_rows for term, count in held.items()}
+        docsize = f"FROM {self.name}_docsize"
+        oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
+        since, sample = f" AND rowid >= {oldest}", self.size(_SAMPLE)
+        found = {}
+        for term in terms:
+            count = self._count(term, since)
+            share = count / sample
+            if oldest:
+                count = self._count(term) if share <= _COMMON else self.most_rows + 1
+            if self.only and 0 < count <= _FEW:
+                count = self._count(term, self.only)
+            found[term] = count, share
+        return found
 
     def newest(self, count: int, match: str) -> int:
         """Return the least rowid of the newest `count` rows that `match` finds."""
         last = f"SELECT rowid {self._found} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
-        return self._number(last, match, max(count, 1) - 1)
+        return self._number(last, match, count)
 
     def _count(self, term: str, where: str = "") -> int:
         some = f"SELECT 1 {self._found}{where} LIMIT {self.most_rows + 1}"

@@ -208,6 +208,7 @@ class EmbeddingIndex:
         """Do what `refresh` does by a connection that is open already."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.look(self.store.root, connection)
+        scan.note(connection, seen)
         rows.take_out(connection, seen.gone)
         changed, unread = [], 0
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):

@@ -78,6 +78,7 @@ def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp) -> None:
             " WHERE rel_path = ?",
             (*seen, rel_path),
         )
+        _count_change(connection)
 
 
 def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
@@ -87,6 +88,11 @@ def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
             _take_out(connection, rel_path)
 
 
+def changes(connection: sqlite3.Connection) -> str:
+    """Return what is another one after every change of what is held of files."""
+    return meta(connection, "changes")
+
+
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
     """Return the first of `count` fresh numbers for vectors. Call it inside a transaction."""
     first = int(meta(connection, "next_seq") or 1)
@@ -94,10 +100,15 @@ def next_seq(connection: sqlite3.Connection, count: int) -> int:
     return first
 
 
+def _count_change(connection: sqlite3.Connection) -> None:
+    set_meta(connection, changes=str(int(changes(connection) or 0) + 1))
+
+
 def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
     row = connection.execute("SELECT id FROM documents WHERE rel_path = ?", (rel_path,)).fetchone()
     if not row:
         return
+    _count_change(connection)
     of_document = "(SELECT id FROM chunks WHERE document_id = ? AND level = ?)"
     for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
         connection.execute(f"DELETE FROM {table} WHERE rowid IN {of_document}", (*row, level))  # noqa: S608
@@ -128,6 +139,7 @@ class _Row:
 
     def insert(self, connection: sqlite3.Connection) -> int:
         made = self.made
+        _count_change(connection)
         day = made.day.isoformat() if made.day else ""
         cursor = connection.execute(
             "INSERT INTO documents (rel_path, sha256, size_bytes, mtime_ns, ctime_ns, settled,"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.files import Stamp, stamp_of
+from familiar_cli.index import rows
+from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.memory.pages.links import SUFFIXES
-from familiar_cli.memory.store.files import Tree
-from familiar_cli.memory.store.walk import UNREADABLE, scan
+from familiar_cli.memory.store.listing import list_all
 
 if TYPE_CHECKING:
-    import sqlite3
     from pathlib import Path
 
+    from familiar_cli.memory.store.listing import Listing
     from familiar_cli.memory.store.types import Skipped
 
 
@@ -28,40 +31,61 @@ class Scan:
         gone: Files that the index holds and the directory does not.
         same: How many files look as they did.
         closed: Directories that may not be looked into, and why.
+        in_step: What `note` notes, once no file is suspect or gone; empty if it has been noted.
     """
 
     suspects: dict[str, Stamp]
     gone: tuple[str, ...]
     same: int
     closed: tuple[Skipped, ...] = ()
+    in_step: str = ""
 
 
 def look(root: Path, connection: sqlite3.Connection) -> Scan:
-    """Compare the memory directory at `root` with what the index holds."""
+    """Compare the memory directory at `root` with what the index holds.
+
+    Files are not compared one by one where everything looks as it did when the index was found to
+    hold all of it, and has held the same since.
+    """
+    listing = list_all(os.path.realpath(root))
+    digest, changes = listing.digest(), rows.changes(connection)
+    *known, count = (meta(connection, "listing") or "- - 0").split(" ")
+    if known == [digest, changes]:
+        return Scan({}, (), int(count), listing.closed)
+    found = _compared(listing, connection)
+    return replace(found, in_step=f"{digest} {changes} {found.same}")
+
+
+def note(connection: sqlite3.Connection, seen: Scan) -> None:
+    """Note that the index holds all that was seen, unless that would mean to wait."""
+    if not seen.in_step or seen.suspects or seen.gone:
+        return
+    waits = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute("PRAGMA busy_timeout = 0")
+    with suppress(sqlite3.OperationalError):
+        set_meta(connection, listing=seen.in_step)
+    connection.execute(f"PRAGMA busy_timeout = {int(*waits)}")
+
+
+def _compared(listing: Listing, connection: sqlite3.Connection) -> Scan:
     held = {
         path: Stamp(*stamp)
         for path, *stamp in connection.execute(
             "SELECT rel_path, size_bytes, mtime_ns, ctime_ns, settled FROM documents"
         )
     }
-    looked_ns = wall_ns()
     suspects: dict[str, Stamp] = {}
     same = 0
-    found, skipped = scan(Tree(root), "", hidden=False)
-    for rel_path, path in found:
+    for rel_path, status in listing.files():
         if not rel_path.lower().endswith(SUFFIXES):
             continue
-        try:
-            now = stamp_of(os.lstat(path), looked_ns)
-        except OSError:
-            continue
+        now = stamp_of(status, listing.looked_ns)
         seen = held.pop(rel_path, None)
         if seen and now.shows_no_change_since(seen):
             same += 1
         else:
             suspects[rel_path] = now
-    closed = tuple(one for one in skipped if one.reason.startswith(UNREADABLE))
-    return Scan(suspects, tuple(held), same, closed)
+    return Scan(suspects, tuple(held), same, listing.closed)
 
 
 def stamp(path: Path) -> Stamp | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from familiar_cli.index import schema
+from familiar_cli import files
+from familiar_cli.index import rows, scan, schema
 from familiar_cli.index.build import EmbeddingIndex
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 
@@ -60,6 +62,52 @@ def test_an_edit_within_the_same_second_and_of_the_same_size_is_seen(world) -> N
     assert world.index.refresh().changed == ("a.md",)
     assert world.paths("ale") == ["a.md"]
     assert world.paths("tea") == []
+
+
+@pytest.fixture
+def in_step(world, monkeypatch) -> None:
+    """An index that holds `a.md` and `b.md`, and has noted so."""
+    monkeypatch.setattr(files, "SETTLED_NS", -1)  # times are trusted at once
+    world.put("a.md", "green tea")
+    world.put("people/b.md", "black tea")
+    world.index.refresh()
+    world.index.refresh()
+    assert world.rows("SELECT 1 FROM meta WHERE key = 'listing' AND value != ''")
+
+
+@pytest.mark.usefixtures("in_step")
+class TestOfFilesThatWereAllInStep:
+    def test_none_is_compared_again(self, world, monkeypatch) -> None:
+        monkeypatch.setattr(scan, "_compared", None)
+        assert world.index.refresh().unchanged == 2
+
+    def test_an_edit_in_place_of_the_same_size_and_time_is_seen(self, world) -> None:
+        status = (world.root / "people/b.md").stat()
+        world.put("people/b.md", "white tea")
+        os.utime(world.root / "people/b.md", ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert world.index.refresh().changed == ("people/b.md",)
+
+    def test_a_new_a_renamed_and_a_vanished_one_are_seen(self, world) -> None:
+        world.put("people/c.md", "oolong")
+        (world.root / "a.md").rename(world.root / "d.md")
+        (world.root / "people/b.md").unlink()
+        refreshed = world.index.refresh()
+        assert refreshed.changed == ("d.md", "people/c.md")
+        assert sorted(refreshed.removed) == ["a.md", "people/b.md"]
+
+    def test_one_that_another_process_took_out_comes_back(self, world) -> None:
+        world.index.use(lambda connection: rows.take_out(connection, ["a.md"]))
+        assert world.index.refresh().changed == ("a.md",)
+
+    def test_that_is_noted_later_rather_than_waited_for(self, world) -> None:
+        world.index.use(lambda connection: rows.take_out(connection, ["a.md"]))
+        world.index.refresh()
+        held = sqlite3.connect(world.index.directory / schema.FILE, isolation_level=None)
+        held.execute("BEGIN IMMEDIATE")
+        begun_s = time.monotonic()
+        assert world.index.refresh().unchanged == 2
+        held.close()
+        assert time.monotonic() - begun_s < schema.BUSY_S / 2
 
 
 def test_vanished_files_are_purged(world) -> None:

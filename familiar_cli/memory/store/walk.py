@@ -55,7 +55,7 @@ def walk(tree: Tree, rel_path: str, *, hidden: bool) -> Walk:
         try:
             files.append(_entry(name, os.lstat(path), looked_ns, is_dir=False))
         except OSError as error:
-            skipped.append(Skipped(name, _reason(error)))
+            skipped.append(Skipped(name, reason_of(error)))
     return Walk(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
 
 
@@ -88,12 +88,13 @@ def _listdir(real: str, rel_path: str) -> list[str]:
     try:
         return sorted(os.listdir(real))
     except OSError as error:
-        raise _unreadable(rel_path, error) from error
+        raise unreadable(rel_path, error) from error
 
 
-def _unreadable(rel_path: str, error: OSError) -> FamiliarError:
+def unreadable(rel_path: str, error: OSError) -> FamiliarError:
+    """Return the error for a directory that is the whole of what was asked for."""
     what = f"The directory {rel_path!r}" if rel_path else "The memory directory"
-    return FamiliarError(f"{what} {_reason(error)}", hint="Check its permissions.")
+    return FamiliarError(f"{what} {reason_of(error)}", hint="Check its permissions.")
 
 
 class _Finder:
@@ -118,8 +119,8 @@ class _Finder:
                     ]
             except OSError as error:
                 if directory == start:  # nothing at all was seen: that is no empty directory
-                    raise _unreadable(prefix.rstrip("/"), error) from error
-                self._skip(prefix.rstrip("/"), _reason(error))
+                    raise unreadable(prefix.rstrip("/"), error) from error
+                self._skip(prefix.rstrip("/"), reason_of(error))
 
     def _visit(self, entry: os.DirEntry[str], prefix: str) -> bool:
         """Note one entry, and tell whether it is a directory to go into."""
@@ -127,7 +128,7 @@ class _Finder:
         problem = paths.unreadable(entry.name)
         if problem:
             self._skip(rel_path, problem)
-        elif _is_link(entry):
+        elif is_link(entry):
             self._skip(rel_path, self._where_to(entry.path))
         elif entry.is_file(follow_symlinks=False):
             self.files.append((rel_path, entry.path))
@@ -155,7 +156,8 @@ def _is_shown(name: str, *, hidden: bool) -> bool:
     return not paths.is_private(name) if hidden else not name.startswith(".")
 
 
-def _is_link(entry: os.DirEntry[str]) -> bool:
+def is_link(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry leads elsewhere."""
     if entry.is_symlink():
         return True
     if os.name != "nt":
@@ -170,5 +172,6 @@ def _entry(rel_path: str, status: os.stat_result, looked_ns: int, *, is_dir: boo
     return MemoryEntry(rel_path, is_dir, 0 if is_dir else stamp.size_bytes, modified, stamp)
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return why something was left out that the system does not show."""
     return f"{UNREADABLE}: {error.strerror or error}"
