@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError, NotFoundError
 from familiar_cli.files import is_directory, is_plain, locked, write_whole
-from familiar_cli.index import rows, scan, schema, vectors
+from familiar_cli.index import line_tokens, rows, scan, schema, vectors
 from familiar_cli.index.chunking import embedding_text, label
 from familiar_cli.index.dates import day_in
-from familiar_cli.index.embedder import BATCH
+from familiar_cli.index.embedder import BATCH, read_passages, token_version
 from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.sqlite import transaction
@@ -91,7 +91,7 @@ class IndexProblem:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How the index is."""
+    """How the index is; `token_vectors` is how many rows their file has, `waiting` counts lines."""
 
     exists: bool
     files: int = 0
@@ -103,6 +103,7 @@ class IndexStatus:
     model: str = ""
     size_bytes: int = 0
     problems: tuple[IndexProblem, ...] = ()
+    token_vectors: int = 0
 
 
 class EmbeddingIndex:
@@ -261,17 +262,18 @@ class EmbeddingIndex:
         at_most: int | None,
         progress: Progress | None,
     ) -> Embedded:
-        replaced = _agree_on_model(connection, embedder)
+        replaced = _agree_on_model(connection, embedder, self.directory)
         waiting = count_waiting(connection)
         total = waiting if at_most is None else min(waiting, at_most)
         done = 0
         for batch in _batches(connection, total):
-            done += _embed_batch(connection, embedder, batch)
+            done += _embed_batch(connection, embedder, batch, self.directory)
             if progress:
                 progress("vectors made", done, total)
         # A long run ends with all vectors in the file; a short one leaves a few outside.
         spare = vectors.DELTA_ROWS if at_most is not None else 0
         vectors.write_if_due(connection, self.directory, at_most_outside=spare)
+        line_tokens.shrink_if_due(connection, self.directory)
         return Embedded(done, count_waiting(connection), replaced)
 
     def _status(self, connection: sqlite3.Connection) -> IndexStatus:
@@ -297,6 +299,7 @@ class EmbeddingIndex:
                 *(IndexProblem(closed.rel_path, closed.reason) for closed in seen.closed),
                 *(IndexProblem(*row) for row in problems),
             ),
+            token_vectors=line_tokens.held(connection).rows,
         )
 
     def _really_stale(self, connection: sqlite3.Connection, suspects: Iterable[str]) -> list[str]:
@@ -312,39 +315,52 @@ class EmbeddingIndex:
 
 def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
     """Tell whether the index holds vectors that may be compared with those of `embedder`."""
-    same = _signature(connection) == (embedder.model, str(embedder.dimension))
+    same = _signature(connection) == _signature_of(embedder)
     return same and bool(
         connection.execute("SELECT 1 FROM chunks WHERE vector_seq > 0 LIMIT 1").fetchone()
     )
 
 
 def count_waiting(connection: sqlite3.Connection) -> int:
-    """Return how many pieces have no vector."""
-    found = connection.execute("SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL").fetchone()
+    """Return how many lines have no vector."""
+    found = connection.execute(
+        f"SELECT COUNT(*) FROM chunks WHERE vector_seq IS NULL AND level = {schema.LINE}"  # noqa: S608
+    ).fetchone()
     return int(found[0])
 
 
-def _signature(connection: sqlite3.Connection) -> tuple[str, str]:
-    return schema.meta(connection, "model"), schema.meta(connection, "dimension")
+def _signature(connection: sqlite3.Connection) -> tuple[str, str, str]:
+    return (
+        schema.meta(connection, "model"),
+        schema.meta(connection, "dimension"),
+        schema.meta(connection, "token_version"),
+    )
 
 
-def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder) -> str:
+def _signature_of(embedder: Embedder) -> tuple[str, str, str]:
+    return embedder.model, str(embedder.dimension), token_version(embedder)
+
+
+def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, directory: Path) -> str:
     """Make the index ready for vectors of `embedder`; return whose vectors had to go for that."""
-    held = _signature(connection)
-    if held == (embedder.model, str(embedder.dimension)):
+    held, wanted = _signature(connection), _signature_of(embedder)
+    if held == wanted and not line_tokens.are_lost(connection, directory):
         return ""
     with transaction(connection):
         connection.execute(
-            "UPDATE chunks SET vector = NULL, vector_seq = NULL WHERE vector_seq IS NOT NULL"
+            "UPDATE chunks SET vector = NULL, vector_seq = NULL, rows_from = NULL,"
+            " rows_count = NULL WHERE vector_seq IS NOT NULL"
         )
         schema.set_meta(
             connection,
-            model=embedder.model,
-            dimension=str(embedder.dimension),
+            model=wanted[0],
+            dimension=wanted[1],
+            token_version=wanted[2],
             matrix="",
             matrix_seq="0",
+            **line_tokens.NONE,
         )
-    return held[0]
+    return held[0] if held[0] != wanted[0] else ""
 
 
 def _batches(
@@ -356,8 +372,8 @@ def _batches(
         found = connection.execute(
             "SELECT c.id, embed_key, c.text, heading_path, title, day FROM chunks c"
             " JOIN documents d ON d.id = document_id"
-            " WHERE vector_seq IS NULL AND c.id > ? ORDER BY c.id LIMIT ?",
-            (last, min(total, _FETCH)),
+            " WHERE vector_seq IS NULL AND level = ? AND c.id > ? ORDER BY c.id LIMIT ?",
+            (schema.LINE, last, min(total, _FETCH)),
         ).fetchall()
         if not found:
             return
@@ -377,20 +393,25 @@ def _embed_batch(
     connection: sqlite3.Connection,
     embedder: Embedder,
     batch: dict[bytes, tuple[str, list[int]]],
+    directory: Path,
 ) -> int:
-    made = embedder.passages([text for text, _ in batch.values()])
-    pairs = [
-        (vectors.encode(row), id_)
-        for row, (_, ids) in zip(made, batch.values(), strict=True)
+    made = read_passages(embedder, [text for text, _ in batch.values()])
+    # The rows are on disk before anything says where they are, so a crash loses a batch at most.
+    extents = line_tokens.put(connection, directory, made)
+    found = [
+        (vectors.encode(row), *extent, id_)
+        for row, extent, (_, ids) in zip(made.pooled, extents, batch.values(), strict=True)
         for id_ in ids
     ]
     with transaction(connection):
-        first = rows.next_seq(connection, len(pairs))
+        first = rows.next_seq(connection, len(found))
         connection.executemany(
-            "UPDATE chunks SET vector = ?, vector_seq = ? WHERE id = ? AND vector_seq IS NULL",
-            [(vector, first + n, id_) for n, (vector, id_) in enumerate(pairs)],
+            "UPDATE chunks SET vector = ?, rows_from = ?, rows_count = ?, vector_seq = ?"
+            " WHERE id = ? AND vector_seq IS NULL",
+            [(*values, first + n, id_) for n, (*values, id_) in enumerate(found)],
         )
-    return len(pairs)
+        line_tokens.note(connection, extents)
+    return len(found)
 
 
 def _note_of_rebuild(connection: sqlite3.Connection) -> str:

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from familiar_cli.errors import FamiliarError
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from familiar_cli.index.onnx import Encoder
+    from familiar_cli.index.onnx import Encoder, ReadTexts
 
     Matrix = NDArray[np.float32]
 
 _PATIENCE_S: Final = 15.0  # with what is being done when the program ends
+
+_SURELY_READ: Final = 250  # a token has a character at least, and all models read 256 tokens
 
 BATCH: Final = 16
 """Texts per call of the model; 256 can take gigabytes."""
@@ -50,6 +52,56 @@ class Embedder(Protocol):
 
     def queries(self, texts: Sequence[str]) -> Matrix:
         """Return float32[n, d] of questions, in the form in which the model wants them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What a model says of some texts.
+
+    Args:
+        pooled: float32[n, d], one L2-normalised vector a text.
+        tokens: float32[t, w], an L2-normalised vector for each token that says something, text by
+            text; None: the model gives none.
+        counts: How many of `tokens` each text has.
+        words: The word that each of `tokens` is, or is part of.
+    """
+
+    pooled: Matrix
+    tokens: Matrix | None
+    counts: tuple[int, ...]
+    words: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """An embedder that gives vectors of tokens as well; those of one version may be compared."""
+
+    token_version: str
+
+    def read_passages(self, texts: Sequence[str]) -> Encoded:
+        """Return what `passages` returns, and the vectors of the tokens."""
+
+    def read_queries(self, texts: Sequence[str]) -> Encoded:
+        """Return what `queries` returns, and the vectors of the tokens."""
+
+
+def read_passages(embedder: Embedder, texts: Sequence[str]) -> Encoded:
+    """Return the vectors of texts, with those of their tokens where the model gives them."""
+    if isinstance(embedder, TokenEmbedder):
+        return embedder.read_passages(texts)
+    return Encoded(embedder.passages(texts), None, (0,) * len(texts))
+
+
+def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
+    """Return the vectors of questions, with those of their tokens where the model gives them."""
+    if isinstance(embedder, TokenEmbedder):
+        return embedder.read_queries(texts)
+    return Encoded(embedder.queries(texts), None, (0,) * len(texts))
+
+
+def token_version(embedder: Embedder) -> str:
+    """Return what changes whenever token vectors may not be compared; empty: there are none."""
+    return embedder.token_version if isinstance(embedder, TokenEmbedder) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,35 +210,70 @@ class OnnxEmbedder:
         with self._working(optimised=optimised):
             pass
 
+    @property
+    def token_version(self) -> str:
+        """What changes whenever vectors of tokens may not be compared any more."""
+        from familiar_cli.index import projection  # noqa: PLC0415
+
+        return projection.version(self.model)
+
     def passages(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a text; a text too long to read at once is read in parts."""
-        return self._rows(texts, optimised=True)
+        return self.read_passages(texts).pooled
+
+    def read_passages(self, texts: Sequence[str]) -> Encoded:
+        """Return the vectors of texts and of their tokens; a long text is read in parts."""
+        return self._encoded(texts, optimised=True)
 
     def queries(self, texts: Sequence[str]) -> Matrix:
         """Return one vector a question; what was asked just before costs nothing."""
+        return self.read_queries(texts).pooled
+
+    def read_queries(self, texts: Sequence[str]) -> Encoded:
+        """Return the vectors of questions and of their tokens, the form of asking left out."""
         return self._queries(tuple(texts))
 
-    def _query_rows(self, texts: tuple[str, ...]) -> Matrix:
-        asked = [self.spec.query_prefix + text for text in texts]
-        rows = self._rows(asked, optimised=False)
-        rows.flags.writeable = False
-        return rows
+    def _query_rows(self, texts: tuple[str, ...]) -> Encoded:
+        prefix = self.spec.query_prefix
+        asked = [prefix + text for text in texts]
+        found = self._encoded(asked, optimised=False, skip_chars=len(prefix))
+        found.pooled.flags.writeable = False
+        return found
 
-    def _rows(self, texts: Sequence[str], *, optimised: bool) -> Matrix:
+    def _encoded(self, texts: Sequence[str], *, optimised: bool, skip_chars: int = 0) -> Encoded:
         import numpy as np  # noqa: PLC0415  # 0.1 s
 
         with self._working(optimised=optimised) as encoder:
             parts = [_parts(encoder, text) for text in texts]
             flat = [part for of_text in parts for part in of_text]
-            batches = [flat[at : at + BATCH] for at in range(0, len(flat), BATCH)]
-            pooled = [encoder.pooled(batch) for batch in batches]
+            skips = [0 if n else skip_chars for of_text in parts for n in range(len(of_text))]
+            found = [
+                encoder.read(flat[at : at + BATCH], skips[at : at + BATCH])
+                for at in range(0, len(flat), BATCH)
+            ]
+        pooled = [one.pooled for one in found]
         rows = np.concatenate(pooled) if pooled else np.empty((0, self.dimension), np.float32)
         if rows.shape[1] != self.dimension or not np.isfinite(rows).all():
             raise self._failed(ValueError(f"its vectors have {rows.shape[1]} numbers"))
+        counts = [count for one in found for count in one.counts]
         if len(rows) != len(texts):
-            ends = np.cumsum([len(of_text) for of_text in parts])
-            rows = np.stack([g.mean(axis=0) for g in np.split(_normal(rows), ends[:-1])])
-        return _normal(rows)
+            firsts = np.cumsum([0, *(len(of_text) for of_text in parts)])[:-1]
+            rows = np.stack([g.mean(axis=0) for g in np.split(_normal(rows), firsts[1:])])
+            counts = [int(count) for count in np.add.reduceat(counts, firsts)]
+        words = tuple(word for one in found for word in one.words)
+        return Encoded(_normal(rows), self._tokens(found), tuple(counts), words)
+
+    def _tokens(self, found: Sequence[ReadTexts]) -> Matrix | None:
+        """Return the vectors of all tokens, made short; None: the model gives none."""
+        import numpy as np  # noqa: PLC0415
+
+        from familiar_cli.index import projection  # noqa: PLC0415
+
+        rows = [one.tokens for one in found if one.tokens is not None]
+        if len(rows) != len(found) or not rows:
+            return None
+        matrix = projection.load(self.model)
+        return _normal(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
 
     def _failed(self, error: Exception) -> EmbedderError:
         return EmbedderError(
@@ -241,6 +328,8 @@ def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
 
 def _parts(encoder: Encoder, text: str) -> list[str]:
     """Cut `text` between words into parts that the model reads whole."""
+    if len(text) < _SURELY_READ and text.isascii():
+        return [text]
     parts: list[str] = []
     while (cut := encoder.unread_from(text)) is not None:
         cut = max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut)) + 1 or max(cut, 1)

@@ -157,6 +157,10 @@ def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
         return now().date().isoformat()
 
 
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
 def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
     best: dict[int, Scored] = {}
     for one in scored:
@@ -232,14 +236,16 @@ class _Writer:
         signals = Signals(
             round(scored.relevance, 4),
             round(scored.lexical, 4),
-            None if scored.dense is None else round(scored.dense, 4),
-            None if scored.cosine is None else round(scored.cosine, 4),
+            _rounded(scored.dense),
+            _rounded(scored.cosine),
             round(coverage(text, self._query), 4),
             scored.speaker,
             round(rank.recency(file.age_days), 4),
             ranked.linked,
             _same_instance(file, self._options),
             people=round(scored.people, 4),
+            maxsim_line=_rounded(scored.maxsim.line if scored.maxsim else None),
+            maxsim_passage=_rounded(scored.maxsim.passage if scored.maxsim else None),
         )
         return Hit(
             file.rel_path,

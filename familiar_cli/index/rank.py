@@ -27,7 +27,9 @@ class Weights:
         file: BM25 of the whole file, within the lexical score.
         passage: BM25 of the passage, within the lexical score.
         line: BM25 of the line, within the lexical score.
-        dense: Share of meaning against words.
+        dense: Share of meaning against words, where only whole texts have vectors.
+        maxsim: Share of meaning against words, where tokens have vectors; half for the line, half
+            for its passage.
         speaker: Added to a line whose speaker the question names.
         people: Added to a line in a file where all speak whom the question names.
         relevance: Share of words and meaning in the final score.
@@ -40,6 +42,7 @@ class Weights:
     passage: float = 1.0
     line: float = 0.5
     dense: float = 0.5
+    maxsim: float = 0.625
     speaker: float = 0.1
     people: float = 0.4
     relevance: float = 0.8
@@ -60,6 +63,16 @@ class LineCandidate(NamedTuple):  # thousands are made for one question, and a t
     passages: tuple[int, int]
 
 
+class LineNearness(NamedTuple):
+    """How near a line and its passage are to a question by the vectors of tokens.
+
+    Both are scaled among all lines that the question found: the best has 1, most have 0.
+    """
+
+    line: float
+    passage: float
+
+
 class Scored(NamedTuple):
     """One line with its scores; `lexical`, `dense` and `cosine` are None where not known.
 
@@ -70,6 +83,7 @@ class Scored(NamedTuple):
         passage: The id of the passage that matches best.
         relevance: Words and meaning together, and who speaks.
         people: The share of those whom the question names who speak in the file.
+        maxsim: By the vectors of tokens; None where not known.
     """
 
     line: LineCandidate
@@ -80,6 +94,7 @@ class Scored(NamedTuple):
     passage: int
     relevance: float
     people: float = 0.0
+    maxsim: LineNearness | None = None
 
 
 def recency(age_days: float) -> float:
@@ -126,6 +141,7 @@ def score(
     query: str,
     spec: Spec | None = None,
     weights: Weights = WEIGHTS,
+    maxsim: Mapping[int, LineNearness] | None = None,
 ) -> list[Scored]:
     """Return `lines` scored, best first.
 
@@ -136,21 +152,25 @@ def score(
         query: What is asked.
         spec: The model that the cosines are of.
         weights: How much each signal counts.
+        maxsim: How near lines are by the vectors of their tokens, by id; the cosines then say only
+            how near a line is whatever the question.
     """
     candidates = list(lines)
     named = {speaker: is_named(speaker, query) for speaker in {c.speaker for c in candidates}}
     seen = [_seen(line, lexical.passages, cosines or {}) for line in candidates]
     by_words = _by_words(candidates, seen, lexical, weights)
-    share = weights.dense if lexical.passages else 1.0
+    near = maxsim or {}
     found = []
     for line, one, words in zip(candidates, seen, by_words, strict=True):
         dense = None if spec is None else _by_meaning(one, spec)
-        # Nothing is known against a line that waits for its vector, so it is not put last.
-        relevance = words if dense is None else (1 - share) * words + share * dense
+        by_tokens = near.get(line.id)
+        relevance = _relevance(words, dense, by_tokens, weights, alone=not lexical.passages)
         speaker = named[line.speaker]
         relevance += weights.speaker * speaker
         cosine = None if dense is None else max(one.cosine, one.passage_cosine)
-        found.append(Scored(line, words, dense, cosine, speaker, one.passage, relevance))
+        found.append(
+            Scored(line, words, dense, cosine, speaker, one.passage, relevance, maxsim=by_tokens)
+        )
     return _sorted(found)
 
 
@@ -170,6 +190,25 @@ def favour(
         relevance = one.relevance + weights.people * share
         found.append(one._replace(relevance=relevance, people=share))
     return _sorted(found)
+
+
+def _relevance(
+    words: float,
+    dense: float | None,
+    by_tokens: LineNearness | None,
+    weights: Weights,
+    *,
+    alone: bool,
+) -> float:
+    """Return words and meaning together; `alone`: words say nothing."""
+    if by_tokens is not None:
+        share, meaning = weights.maxsim, (by_tokens.line + by_tokens.passage) / 2
+    elif dense is not None:
+        share, meaning = weights.dense, dense
+    else:  # nothing is known against a line that waits for its vector, so it is not put last
+        return words
+    share = 1.0 if alone else share
+    return (1 - share) * words + share * meaning
 
 
 def final(

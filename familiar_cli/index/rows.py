@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from familiar_cli.files import Stamp
     from familiar_cli.index.chunking import Cut, TextSpan
 
+    # A line's vector, and where the vectors of its tokens are.
+    _Vectors = list[Any]
+
 KEY_BYTES: Final = 16
+_VECTORS: Final = "vector, rows_from, rows_count"
 _INSERT: Final = (
     "INSERT INTO chunks (id, document_id, level, heading_path, char_start, char_end, token_count,"
-    " text, speaker, part_first, part_last, embed_key, vector_seq, vector)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " text, speaker, part_first, part_last, embed_key, vector_seq, vector, rows_from, rows_count)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -116,14 +120,13 @@ def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
     connection.execute("DELETE FROM documents WHERE id = ?", row)
 
 
-def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, bytes]:
-    return dict(
-        connection.execute(
-            "SELECT embed_key, vector FROM chunks JOIN documents d ON d.id = document_id"
-            " WHERE rel_path = ? AND vector_seq IS NOT NULL",
-            (rel_path,),
-        )
+def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, _Vectors]:
+    found = connection.execute(
+        f"SELECT embed_key, {_VECTORS} FROM chunks JOIN documents d ON d.id = document_id"  # noqa: S608
+        " WHERE rel_path = ? AND vector_seq IS NOT NULL",
+        (rel_path,),
     )
+    return {key: vectors for key, *vectors in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ class _Chunks:
     document: int
     text: str
     made: Cut
-    vectors: dict[bytes, bytes]
+    vectors: dict[bytes, _Vectors]
 
     def write(self) -> None:
         made, connection = self.made, self.connection
@@ -208,8 +211,7 @@ class _Chunks:
 
     def _row(self, level: int, id_: int, span: TextSpan, parts_from: int) -> tuple[Any, ...]:
         text = self.text[span.start : span.end]
-        read = chunking.embedding_text(self._above(span.heading), text)
-        key = hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
+        key = self._key(span, text) if level == LINE else b""
         return (
             id_,
             self.document,
@@ -225,18 +227,22 @@ class _Chunks:
             key,
         )
 
+    def _key(self, span: TextSpan, text: str) -> bytes:
+        read = chunking.embedding_text(self._above(span.heading), text)
+        return hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
+
     def _with_vectors(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         kept = [self.vectors.get(row[11]) or self._elsewhere(row[11]) for row in rows]
         seq = next_seq(self.connection, len(rows)) if any(kept) else 0
         return [
-            (*row, seq + n if vector else None, vector)
-            for n, (row, vector) in enumerate(zip(rows, kept, strict=True))
+            (*row, seq + n if vectors else None, *(vectors or (None, None, None)))
+            for n, (row, vectors) in enumerate(zip(rows, kept, strict=True))
         ]
 
-    def _elsewhere(self, key: bytes) -> bytes | None:
-        """Return the vector of the same words in another file, such as one that was moved."""
+    def _elsewhere(self, key: bytes) -> _Vectors | None:
+        """Return the vectors of the same words in another file, such as one that was moved."""
         found = self.connection.execute(
-            "SELECT vector FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",
+            f"SELECT {_VECTORS} FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",  # noqa: S608
             (key,),
         ).fetchone()
-        return found[0] if found else None
+        return list(found) if found else None

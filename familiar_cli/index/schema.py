@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import TEMP_PREFIX, locked
 from familiar_cli.fts import TOKENIZER
-from familiar_cli.index import chunking
+from familiar_cli.index import chunking, token_vectors
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, is_useless, transaction
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "3"
+VERSION: Final = "4"
 BUSY_S: Final = 10.0
 PASSAGE: Final = 0
 LINE: Final = 1
@@ -50,9 +50,11 @@ CREATE TABLE chunks (
     speaker TEXT NOT NULL,
     part_first INTEGER NOT NULL,    -- a passage's lines, a line's passages: ids from … to
     part_last INTEGER NOT NULL,
-    embed_key BLOB NOT NULL,        -- hash of what the encoder reads
+    embed_key BLOB NOT NULL,        -- hash of what the encoder reads; empty for a passage
     vector_seq INTEGER,             -- the order in which vectors came; NULL while it waits for one
-    vector BLOB                     -- float32, little-endian, L2-normalised
+    vector BLOB,                    -- float32, little-endian, L2-normalised; only lines have one
+    rows_from INTEGER,              -- the first of its rows in the file of token vectors
+    rows_count INTEGER              -- how many; NULL where there are none
 );
 CREATE INDEX chunks_document ON chunks (document_id);
 CREATE INDEX chunks_key ON chunks (embed_key);
@@ -250,5 +252,5 @@ def _forget(directory: Path) -> None:
     if not directory.is_dir():
         return
     for path in directory.iterdir():
-        if path.name.startswith((FILE, "vectors-", TEMP_PREFIX)):
+        if path.name.startswith((FILE, "vectors-", token_vectors.PREFIX, TEMP_PREFIX)):
             path.unlink(missing_ok=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import grep, hits, lexical, rank
+from familiar_cli.index import grep, hits, lexical, line_tokens, rank
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
-from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.names import named_in
 from familiar_cli.index.people import people_named, shares
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
-    from familiar_cli.index.embedder import Embedder, Opened
+    from familiar_cli.index.embedder import Embedder, Encoded, Opened
     from familiar_cli.index.types import Hit, Method
     from familiar_cli.index.vectors import Cosines, Ids
 
 SENTENCES: Final = 5
 DENSE_DEPTH: Final = 200
-"""How many pieces that are near in meaning are looked at, besides those found by words."""
+"""How many lines that are near in meaning are looked at, besides those found by words."""
 DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
@@ -146,6 +146,21 @@ def _named(connection: sqlite3.Connection, options: SearchOptions) -> tuple[str,
     return tuple(rel_path for _, rel_path in sorted(paths))
 
 
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What a model says of a question.
+
+    Args:
+        embedder: The model.
+        asked: The question's vectors.
+        cosines: How near every line is.
+    """
+
+    embedder: Embedder
+    asked: Encoded
+    cosines: Cosines
+
+
 @dataclass(slots=True)
 class _Asked:
     """One question to the index."""
@@ -164,15 +179,30 @@ class _Asked:
         by_words = lexical.Lexical()
         if self.options.method != "dense":
             by_words = lexical.ask(self.connection, self.query, restricted)
-        embedder, near = self._ask_model()
-        candidates = self._candidates(by_words, near, restricted)
-        cosines, spec = None, None
-        if near is not None and embedder is not None:
-            spec = embedder.spec
-            cosines = near.of([i for c in candidates for i in (c.id, *range(*c.passages))])
+        meaning = self._ask_model()
+        candidates = self._candidates(by_words, meaning, restricted)
         weights = self.options.weights or rank.WEIGHTS
+        cosines, maxsim, spec = None, None, None
+        if meaning is not None:
+            spec, near = meaning.embedder.spec, meaning.cosines
+            spans = _spans(self.connection, candidates)
+            cosines = _with_passages(near, candidates, spans)
+            maxsim = line_tokens.nearness(
+                self.connection,
+                self.index.directory,
+                meaning.asked,
+                candidates,
+                spans,
+                count=len(near),
+            )
         scored = rank.score(
-            candidates, by_words, cosines, query=self.query, spec=spec, weights=weights
+            candidates,
+            by_words,
+            cosines,
+            query=self.query,
+            spec=spec,
+            weights=weights,
+            maxsim=maxsim,
         )
         found = {s.line.document_id for s in scored}
         people = shares(self.connection, people_named(self.connection, self.query), found)
@@ -180,33 +210,36 @@ class _Asked:
         shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
         hit = hits.make(self.connection, self.index.store, self.query, self.options, shown)
         method: Method = "lexical"
-        if near is not None:
+        if meaning is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
-        model = embedder.model if embedder and near is not None else ""
+        model = meaning.embedder.model if meaning else ""
         waiting = self._waiting()
         return _Found(method, hit, model, waiting, notes=tuple(self.notes), hint=self.hint)
 
-    def _ask_model(self) -> tuple[Embedder | None, Cosines | None]:
-        """Return the model and how near everything is to the question; None by words alone."""
+    def _ask_model(self) -> _Meaning | None:
+        """Return what the model says of the question; None by words alone."""
         if self.options.method == "lexical":
-            return None, None
+            return None
         needed = self.options.method in {"hybrid", "dense"}
         embedder = self.opened.embedder if self.opened else None
         if embedder is None:
-            return self._without_model(needed=needed)
+            self._without_model(needed=needed)
+            return None
         if not has_vectors_of(self.connection, embedder):
-            return self._unread(embedder, needed=needed)
+            self._unread(embedder, needed=needed)
+            return None
         try:
-            questions = embedder.queries(asked_apart(self.query))
+            asked = read_queries(embedder, asked_apart(self.query))
         except EmbedderError as error:
             if needed:
                 raise
             self.notes.append(f"{error} Searched by words only.")
             self.hint = error.hint or ""
-            return None, None
-        return embedder, self.index.vectors(self.connection).cosines(questions)
+            return None
+        cosines = self.index.vectors(self.connection).cosines(asked.pooled)
+        return _Meaning(embedder, asked, cosines)
 
-    def _without_model(self, *, needed: bool) -> tuple[None, None]:
+    def _without_model(self, *, needed: bool) -> None:
         reason = self.opened.reason if self.opened else "no model was given"
         self.hint = self.opened.hint if self.opened else ""
         if needed:
@@ -216,9 +249,8 @@ class _Asked:
             )
         if self.hint:
             self.notes.append(f"Searched by words only: {reason}")
-        return None, None
 
-    def _unread(self, embedder: Embedder, *, needed: bool) -> tuple[None, None]:
+    def _unread(self, embedder: Embedder, *, needed: bool) -> None:
         other = meta(self.connection, "model")
         held = (
             f"the index holds vectors of {other}, none of"
@@ -232,7 +264,6 @@ class _Asked:
             )
         self.notes.append(f"Searched by words only: {held} {embedder.model}")
         self.hint = "familiar index build"
-        return None, None
 
     def _restrict(self) -> lexical.Restricted:
         """List documents in the temporary table `listed`: those that count, or those that do not.
@@ -266,12 +297,13 @@ class _Asked:
         return "IN"
 
     def _candidates(
-        self, by_words: lexical.Lexical, near: Cosines | None, restricted: lexical.Restricted
+        self, by_words: lexical.Lexical, meaning: _Meaning | None, restricted: lexical.Restricted
     ) -> list[rank.LineCandidate]:
         """Return every line that may be a hit: found by itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}
-        if near is not None:
+        if meaning is not None:
             listed = self._listed() if restricted else None
+            near = meaning.cosines
             ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
         rows = _chunks(self.connection, ids)
         of_passages = {i for r in rows if r[0] == PASSAGE for i in range(r[4], r[5])}
@@ -292,12 +324,36 @@ class _Asked:
         if model is None or self.options.method == "lexical":
             return 0
         if not has_vectors_of(self.connection, model):
-            return int(self.connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+            counted = f"SELECT COUNT(*) FROM chunks WHERE level = {LINE}"  # noqa: S608
+            return int(self.connection.execute(counted).fetchone()[0])
         waiting = count_waiting(self.connection)
         if waiting:
             self.notes.append(f"{waiting} pieces without a vector were searched by words only")
             self.hint = self.hint or "familiar index build"
         return waiting
+
+
+def _spans(
+    connection: sqlite3.Connection, lines: Iterable[rank.LineCandidate]
+) -> dict[int, tuple[int, int]]:
+    """Return which lines each passage that holds some of `lines` is made of: from … to."""
+    passages = {passage for line in lines for passage in range(*line.passages)}
+    select = "SELECT id, part_first, part_last FROM chunks WHERE id IN"
+    found = rows_among(connection, select, sorted(passages))
+    return {id_: (first, last) for id_, first, last in found}
+
+
+def _with_passages(
+    near: Cosines, lines: Iterable[rank.LineCandidate], spans: dict[int, tuple[int, int]]
+) -> dict[int, float]:
+    """Return the cosines of lines and passages; a passage is as near as its nearest line."""
+    parts = {id_ for span in spans.values() for id_ in range(*span)}
+    cosines = near.of(sorted(parts.union(line.id for line in lines)))
+    for passage, span in spans.items():
+        held = [cosines[id_] for id_ in range(*span) if id_ in cosines]
+        if held:
+            cosines[passage] = max(held)
+    return cosines
 
 
 def asked_apart(query: str) -> list[str]:

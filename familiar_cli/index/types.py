@@ -87,6 +87,8 @@ class Signals:
         same_instance: The asking instance wrote it.
         people: The share of those whom the question names who speak in the file, or of whom it
             tells.
+        maxsim_line: By the vectors of its tokens: 1 is the best line that this question has.
+        maxsim_passage: The same of the lines around it.
     """
 
     relevance: float
@@ -99,6 +101,8 @@ class Signals:
     linked: bool
     same_instance: bool
     people: float = 0.0
+    maxsim_line: float | None = None
+    maxsim_passage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,9 @@ class Cosines:
     ids: Ids
     values: Matrix
 
+    def __len__(self) -> int:
+        return len(self.ids)
+
     def top(self, count: int, listed: Ids | None = None, *, but: bool = False) -> list[int]:
         """Return the ids of the `count` nearest chunks (of those listed, or all `but` those)."""
         import numpy as np  # noqa: PLC0415
@@ -169,7 +172,7 @@ def _write(connection: sqlite3.Connection, directory: Path, dimension: int) -> N
     """Write all vectors into a new file, then let meta name it, then drop the old ones."""
     with transaction(connection):
         through = int(meta(connection, "next_seq") or 1) - 1
-        name = f"vectors-{through}-{os.getpid()}.f32"
+        name = f"vectors-{os.urandom(8).hex()}.f32"  # never again, so no mapped file changes
         write_whole(directory / name, _content(connection, dimension))
         set_meta(connection, matrix=name, matrix_seq=str(through))
     for path in directory.glob("vectors-*"):

@@ -54,6 +54,8 @@ def _lines(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> Iterator[
         waiting = f", {status.waiting} waiting: `familiar index build`" if status.waiting else ""
         of_model = f" of {status.model}" if status.model else ""
         yield "vectors", f"{status.vectors}{of_model}{waiting}"
+        if status.vectors:
+            yield "token vectors", f"{status.token_vectors}" if status.token_vectors else "none"
         yield "size", f"{status.size_bytes / 1e6:.1f} MB"
     if turns.turns:
         unread = f", {turns.unread} not read yet" if turns.unread else ""

@@ -78,11 +78,20 @@ def _words(hit: Hit | PastHit) -> RenderableType:
     return indented(text)
 
 
+def _maxsim(signals: Signals) -> tuple[str, ...]:
+    if signals.maxsim_line is None or signals.maxsim_passage is None:
+        return ()
+    return (
+        f"tokens {signals.maxsim_line:.3f} in the line, {signals.maxsim_passage:.3f} around it",
+    )
+
+
 def _signals(signals: Signals) -> str:
     shown = [
         f"relevance {signals.relevance:.3f}",
         f"words {signals.lexical:.3f}",
         "meaning -" if signals.dense is None else f"meaning {signals.dense:.3f}",
+        *_maxsim(signals),
         "cosine -" if signals.cosine is None else f"cosine {signals.cosine:.3f}",
         f"coverage {signals.coverage:.2f}",
         f"speaker {_yes(signals.speaker)}",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.familiar import Familiar
-from tests.support.embedders import Opened, WordEmbedder
+from tests.support.embedders import Opened, TokenWordEmbedder, WordEmbedder
 from tests.support.world import data, live, run
 
 
@@ -21,7 +21,7 @@ def test_build_says_what_it_did_and_what_is_missing(memory) -> None:
     result = run("index", "build")
     assert (result.exit_code, result.stdout) == (
         0,
-        "files: 2 read, 0 removed, 0 unchanged\nvectors: 0 made, 4 waiting\n",
+        "files: 2 read, 0 removed, 0 unchanged\nvectors: 0 made, 2 waiting\n",
     )
     assert "familiar model pull minilm-l6-v2" in result.stderr
 
@@ -37,9 +37,18 @@ def test_status_before_and_after(memory) -> None:
     (memory / "bad.md").write_bytes(b"\xff")
     run("index", "build")
     status = data("index", "status")["status"]
-    assert (status["exists"], status["files"], status["waiting"]) == (True, 2, 4)
+    assert (status["exists"], status["files"], status["waiting"]) == (True, 2, 2)
     assert status["problems"][0]["rel_path"] == "bad.md"
     assert "left out" in run("index", "status").stdout
+
+
+def test_status_counts_vectors_of_tokens(memory, monkeypatch) -> None:
+    monkeypatch.setattr(Familiar, "embedder", Opened(TokenWordEmbedder()))
+    run("index", "build")
+    assert data("index", "status")["status"]["token_vectors"] > 2
+    assert "token vectors" in run("index", "status").stdout
+    shown = run("search", "tea", "--explain").stdout
+    assert "tokens 1.000 in the line, 1.000 around it" in shown
 
 
 def test_clear_deletes_the_index_and_nothing_else(memory) -> None:

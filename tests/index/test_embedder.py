@@ -121,7 +121,7 @@ def test_the_first_token_is_the_vector_of_models_that_pool_so(minilm) -> None:
 
 def test_a_question_asked_again_is_not_read_again(minilm, monkeypatch) -> None:
     (first,) = minilm.queries(["which tea?"])
-    monkeypatch.setattr(minilm, "_rows", None)
+    monkeypatch.setattr(minilm, "_encoded", None)
     (again,) = minilm.queries(["which tea?"])
     assert (first == again).all()
 
@@ -158,7 +158,8 @@ def test_parts_lose_nothing_and_fit_whatever_the_script(encoder, text) -> None:
 def test_bge_asks_in_its_query_form(monkeypatch) -> None:
     asked: list[str] = []
     bge = OnnxEmbedder(SPECS["bge-small-en-v1.5"], Path())
-    monkeypatch.setattr(bge, "_rows", lambda texts, **_: asked.extend(texts) or np.zeros((1, 384)))
+    nothing = embedder.Encoded(np.zeros((1, 384), np.float32), None, (0,))
+    monkeypatch.setattr(bge, "_encoded", lambda texts, **_: asked.extend(texts) or nothing)
     bge.queries(["tea?"])
     assert asked == ["Represent this sentence for searching relevant passages: tea?"]
 

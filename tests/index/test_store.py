@@ -57,7 +57,7 @@ def test_a_refused_write_is_refused_as_before(store) -> None:
 def test_vectors_wait_for_the_next_who_has_a_model(world, store) -> None:
     world.index.build_if_stale(WordEmbedder())
     store.write_file("a.md", "tea")
-    assert world.index.status().waiting == 2
+    assert world.index.status().waiting == 1
 
 
 def test_an_index_that_cannot_be_written_fails_no_write(world, store) -> None:

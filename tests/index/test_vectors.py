@@ -24,8 +24,8 @@ def matrix(world):
 
 def test_a_finished_build_puts_every_vector_into_the_file(filled) -> None:
     parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
-    assert [len(ids) for ids, _ in parts] == [60]
-    assert matrix(filled).stat().st_size == 24 + 60 * (8 + 1024 * 4)
+    assert [len(ids) for ids, _ in parts] == [30]
+    assert matrix(filled).stat().st_size == 24 + 30 * (8 + 1024 * 4)
 
 
 def test_new_vectors_are_found_before_the_file_is_written_again(filled) -> None:
@@ -33,7 +33,7 @@ def test_new_vectors_are_found_before_the_file_is_written_again(filled) -> None:
     filled.index.refresh()
     filled.index.embed_waiting(WordEmbedder(), at_most=16)
     parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
-    assert [len(ids) for ids, _ in parts] == [60, 2]
+    assert [len(ids) for ids, _ in parts] == [30, 1]
     assert filled.paths("marmalade", WordEmbedder(), method="dense")[0] == "new.md"
 
 

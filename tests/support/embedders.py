@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from familiar_cli import fts
-from familiar_cli.index.embedder import EmbedderError, Opened, Spec
+from familiar_cli.index.embedder import EmbedderError, Encoded, Opened, Spec
 
 
 class WordEmbedder:
@@ -43,6 +43,33 @@ class WordEmbedder:
                 digest = hashlib.blake2b(same.encode(), digest_size=4).digest()
                 row[int.from_bytes(digest, "little") % self.dimension] += 1
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class TokenWordEmbedder(WordEmbedder):
+    """The same, with a vector for each content word."""
+
+    def __init__(self, *args, width: int = 32, token_version: str = "words-1", **named) -> None:
+        super().__init__(*args, **named)
+        self.width = width
+        self.token_version = token_version
+
+    def read_passages(self, texts):
+        return self._encoded(texts, self.passages(texts))
+
+    def read_queries(self, texts):
+        return self._encoded(texts, self.queries(texts))
+
+    def token(self, word: str) -> np.ndarray:
+        digest = hashlib.blake2b(self._same.get(word, word).encode(), digest_size=4).digest()
+        row = np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(self.width)
+        return (row / np.linalg.norm(row)).astype(np.float32)
+
+    def _encoded(self, texts, pooled):
+        words = [fts.content_words(text) for text in texts]
+        said = tuple(word for of_text in words for word in of_text)
+        rows = np.array([self.token(word) for word in said], np.float32)
+        counts = tuple(map(len, words))
+        return Encoded(pooled, rows.reshape(len(said), self.width), counts, said)
 
 
 class BrokenEmbedder(WordEmbedder):

@@ -1,0 +1,149 @@
+"""Vectors of single tokens: a file of them that only grows, and how near texts are by them.
+
+A text is near to a question when each token of the question is near to some token of the text
+(*late interaction*, MaxSim). The file holds int8 rows, 127 times an L2-normalised vector; who it
+belongs to knows where the rows of a text begin, how many they are, and how far the file is valid.
+What a crash leaves behind that is overwritten. A file is never cut and its name never used again,
+so whoever has it mapped keeps reading what he read before.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from familiar_cli.files import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
+    Rows = NDArray[np.int8]
+    Places = NDArray[np.int64]
+
+PREFIX: Final = "tokens-"
+SCALE: Final = 127
+_MAGIC: Final = b"FAMTOK1\n"
+_HEADER: Final = struct.Struct("<8sq")
+_BLOCK: Final = 65_536  # rows that are compared at once: 16 MB of 64 numbers each
+_LOW_PERCENT: Final = 25
+
+
+class Extents(NamedTuple):
+    """Where the rows of some texts are: the first one, and how many, int64[n] each."""
+
+    starts: Places
+    counts: Places
+
+
+def create(directory: Path, width: int) -> str:
+    """Make an empty file for vectors of `width` numbers in `directory`, and return its name."""
+    name = f"{PREFIX}{os.urandom(8).hex()}.i8"
+    write_whole(directory / name, _HEADER.pack(_MAGIC, width))
+    return name
+
+
+def append(path: Path, at: int, rows: Rows) -> None:
+    """Write `rows` after the first `at`, durably, over what a crash may have left there.
+
+    Raises:
+        OSError: There is no such file, or it cannot be written.
+    """
+    with path.open("r+b") as file:
+        file.seek(_HEADER.size + at * rows.shape[1])
+        file.write(rows.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def mapped(path: Path, width: int, count: int) -> Rows | None:
+    """Return the first `count` rows, mapped; None if the file is missing, short, or another's."""
+    import numpy as np  # noqa: PLC0415  # 0.1 s
+
+    try:
+        with path.open("rb") as file:
+            if _HEADER.unpack(file.read(_HEADER.size)) != (_MAGIC, width):
+                return None
+        if not count:
+            return np.empty((0, width), np.int8)
+        return np.asarray(np.memmap(path, np.int8, "r", _HEADER.size, (count, width)))
+    except (OSError, struct.error, ValueError):
+        return None
+
+
+def quantised(vectors: Matrix) -> Rows:
+    """Return L2-normalised vectors as the file holds them."""
+    import numpy as np  # noqa: PLC0415
+
+    return np.rint(vectors * SCALE).astype(np.int8)
+
+
+def maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
+    """Return how near each text comes to each token of a question, float32[n, q], 0 at least.
+
+    Args:
+        rows: int8[t, w], of all texts.
+        extents: Which of them belong to the texts that are asked about.
+        question: float32[q, w], each L2-normalised.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    found = np.zeros((len(extents.counts), len(question)), np.float32)
+    columns = question.T / np.float32(SCALE)
+    (filled,) = np.nonzero(extents.counts)
+    ends = np.cumsum(extents.counts[filled])
+    first = 0
+    while first < len(filled):
+        done = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK, side="right")))
+        some = filled[first:last]
+        starts, counts = extents.starts[some], extents.counts[some]
+        begins = ends[first:last] - counts - done
+        places = np.repeat(starts - begins, counts) + np.arange(int(ends[last - 1]) - done)
+        near = rows[places].astype(np.float32) @ columns
+        found[some] = np.maximum.reduceat(near, begins, axis=0)
+        first = last
+    return np.maximum(found, 0.0, out=found)
+
+
+def largest(found: Matrix, firsts: Places, ends: Places) -> Matrix:
+    """Return the largest `maxima` of some texts that follow on each other, float32[g, q].
+
+    Args:
+        found: What `maxima` returned.
+        firsts: The number of the first text of each group.
+        ends: The number after its last; no group is empty.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    sizes = ends - firsts
+    begins = np.cumsum(sizes) - sizes
+    members = np.repeat(firsts - begins, sizes) + np.arange(int(sizes.sum()))
+    best: Matrix = np.maximum.reduceat(found[members], begins, axis=0)
+    return best
+
+
+def weights_of(frequencies: Places, count: int) -> Matrix:
+    """Return how much tokens count, given how many of `count` texts hold their words; sum 1.
+
+    It is the square root of the inverse document frequency.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    held = np.minimum(frequencies, count)
+    rare = np.sqrt(np.log1p((count - held + 0.5) / (held + 0.5)))
+    shares: Matrix = (rare / rare.sum()).astype(np.float32)
+    return shares
+
+
+def scaled(values: Matrix) -> Matrix:
+    """Return `values` so that the best is 1, and what is not above their first quartile is 0."""
+    import numpy as np  # noqa: PLC0415
+
+    low, high = np.percentile(values, _LOW_PERCENT), values.max()
+    shares: Matrix = np.clip((values - low) / max(high - low, 1e-6), 0.0, 1.0)
+    return shares

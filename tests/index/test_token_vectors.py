@@ -1,0 +1,120 @@
+"""Vectors of tokens: near is what plain numpy says, and a file of them only grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.index import projection, token_vectors
+from familiar_cli.index.embedder import SPECS
+from familiar_cli.index.token_vectors import Extents
+
+
+def unit(chance, count, width=8) -> np.ndarray:
+    rows = chance.standard_normal((count, width)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def extents(counts, chance) -> tuple[Extents, int]:
+    """Return where texts of so many rows are, in another order than they are asked for."""
+    starts, end = np.zeros(len(counts), np.int64), 0
+    for number in chance.permutation(len(counts)):
+        starts[number] = end
+        end += counts[number]
+    return Extents(starts, np.array(counts, np.int64)), end
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 7), min_size=1, max_size=20),
+    st.integers(1, 5),
+    st.integers(1, 30),
+    st.integers(0, 2**32 - 1),
+)
+def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
+    chance = np.random.default_rng(seed)
+    where, total = extents(counts, chance)
+    rows, question = token_vectors.quantised(unit(chance, total)), unit(chance, asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_vectors, "_BLOCK", block)
+        found = token_vectors.maxima(rows, where, question)
+    for text, start, count in zip(found, *where, strict=True):
+        for token, value in zip(question, text, strict=True):
+            cosines = [float(row @ token) / 127 for row in rows[start : start + count].astype("f4")]
+            assert value == pytest.approx(max([0.0, *cosines]), abs=1e-5)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 96))
+def test_a_cosine_moves_by_less_than_its_bound_when_rows_become_bytes(seed, width) -> None:
+    chance = np.random.default_rng(seed)
+    rows, question = unit(chance, 20, width), unit(chance, 3, width)
+    kept = token_vectors.quantised(rows).astype(np.float32) / 127
+    assert np.abs(kept @ question.T - rows @ question.T).max() <= width**0.5 * 0.5 / 127 + 1e-6
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1, max_size=8))
+def test_a_group_is_as_near_as_its_nearest_text(groups) -> None:
+    found = np.random.default_rng(0).random((14, 3), np.float32)
+    firsts = np.array([first for first, _ in groups])
+    ends = firsts + [size for _, size in groups]
+    best = token_vectors.largest(found, firsts, ends)
+    wanted = [found[a:b].max(axis=0) for a, b in zip(firsts, ends, strict=True)]
+    assert best == pytest.approx(np.array(wanted))
+
+
+def test_rare_words_count_more_and_all_weights_make_one() -> None:
+    weights = token_vectors.weights_of(np.array([1, 50, 1000, 0]), 1000)
+    assert weights.sum() == pytest.approx(1)
+    assert weights[3] > weights[0] > weights[1] > weights[2] > 0
+
+
+def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
+    assert token_vectors.scaled(np.array([0.1, 0.2, 0.3, 0.4, 0.5], np.float32)) == pytest.approx(
+        [0, 0, 1 / 3, 2 / 3, 1]
+    )
+    assert token_vectors.scaled(np.array([0.5], np.float32)).tolist() == [0]
+
+
+def test_rows_are_written_one_after_the_other_over_what_a_crash_left(tmp_path) -> None:
+    rows = np.arange(24, dtype=np.int8).reshape(6, 4)
+    path = tmp_path / token_vectors.create(tmp_path, 4)
+    token_vectors.append(path, 0, rows[:2])
+    token_vectors.append(path, 2, -rows)
+    token_vectors.append(path, 2, rows[2:])
+    assert token_vectors.mapped(path, 4, 6).tolist() == rows.tolist()
+    assert token_vectors.mapped(path, 4, 2).tolist() == rows[:2].tolist()
+
+
+def test_no_two_files_have_one_name(tmp_path) -> None:
+    assert len({token_vectors.create(tmp_path, 4) for _ in range(20)}) == 20
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "foreign", "empty"])
+def test_a_damaged_file_has_no_rows(tmp_path, damage) -> None:
+    path = tmp_path / token_vectors.create(tmp_path, 4)
+    token_vectors.append(path, 0, np.ones((3, 4), np.int8))
+    content = {
+        "short": path.read_bytes()[:-1],
+        "foreign": b"x" * path.stat().st_size,
+        "empty": b"",
+    }
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[damage])
+    assert token_vectors.mapped(path, 4, 3) is None
+    assert token_vectors.mapped(path, 8, 1) is None
+
+
+def test_a_matrix_is_of_one_model_and_keeps_lengths_comparable() -> None:
+    matrix = projection.load("minilm-l6-v2")
+    assert (matrix.shape, matrix.dtype) == ((384, 64), np.float32)
+    assert matrix.T @ matrix == pytest.approx(np.eye(64), abs=1e-5)
+    assert projection.load("bge-small-en-v1.5") is None
+
+
+def test_versions_tell_models_with_a_matrix_from_those_without() -> None:
+    versions = {name: projection.version(name) for name in SPECS}
+    assert versions["minilm-l6-v2"] != versions["bge-small-en-v1.5"]
+    assert versions["bge-small-en-v1.5"].endswith("whole")
