@@ -46,7 +46,9 @@ def heuristic() -> TokenCounter:
 
 
 def load(encoding_file: Path | None) -> TokenCounter:
-    """Return a counter that uses the ranks in `encoding_file`; `heuristic()` when there is none.
+    """Return a counter that uses the ranks in `encoding_file`.
+
+    Without that file, or where tiktoken is not installed, it is `heuristic()`.
 
     Raises:
         ConfigError: The file is there but is no list of ranks.
@@ -60,8 +62,10 @@ def load(encoding_file: Path | None) -> TokenCounter:
 @cache
 def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
     del size_bytes, mtime_ns  # they make a replaced file another key of the cache
-    import tiktoken  # noqa: PLC0415  # 0.1 s
-
+    try:
+        import tiktoken  # noqa: PLC0415  # 0.1 s
+    except ImportError:  # no wheel for this machine
+        return heuristic()
     try:
         ranks = _read_ranks(path.read_bytes())
         return _Exact(

@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from familiar_cli.errors import FamiliarError
@@ -28,6 +29,8 @@ _SURELY_READ: Final = 250  # a token has a character at least, and all models re
 
 BATCH: Final = 16
 """Texts per call of the model; 256 can take gigabytes."""
+
+_RUNTIME: Final = ("onnxruntime", "tokenizers")  # not on every machine: some have no wheels
 
 AUTO: Final = ("bge-small-en-v1.5", "minilm-l6-v2")
 """What `auto` takes, the first one whose files are on disk."""
@@ -301,6 +304,11 @@ def open_embedder(setting: str, cache_dir: Path) -> Opened:
     """
     if setting == "none":
         return Opened(None, "search by meaning is turned off in [embedding]")
+    lacking = [name for name in _RUNTIME if find_spec(name) is None]
+    if lacking:
+        what = " and ".join(lacking)
+        reason = f"{what} {'is' if len(lacking) == 1 else 'are'} not installed"
+        return Opened(None, reason, f"pip install {' '.join(lacking)}")
     wanted = AUTO if setting == "auto" else (setting,)
     for name in wanted:
         directory = _directory_of(name, cache_dir)

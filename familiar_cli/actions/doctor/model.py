@@ -26,6 +26,9 @@ def tokenizer(patient: Patient) -> Iterator[Result]:
     if found is None:
         detail = "tokens are estimated, to within 25%"
         yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
+    elif counter.name == tokens.heuristic().name:
+        detail = "tiktoken is not installed; tokens are estimated, to within 25%"
+        yield warn(detail, "`pip install tiktoken`, where there is a wheel for this machine")
     else:
         yield ok(f"{counter.name} in {found}")
 

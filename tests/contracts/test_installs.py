@@ -1,0 +1,98 @@
+"""Where the program can be installed, and what it does where some libraries cannot."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from familiar_cli import tokens
+from tests.support.world import run
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NOT_EVERYWHERE = ("onnxruntime", "tokenizers", "tiktoken")
+UV = shutil.which("uv")
+SLIM = (
+    "import sys; sys.modules.update(dict.fromkeys(('onnxruntime', 'tokenizers', 'tiktoken', "
+    "'xllamacpp'))); from familiar_cli.__main__ import main; main()"
+)
+
+
+def name_of(requirement: str) -> str:
+    return re.match(r"[\w-]+", requirement)[0]
+
+
+def test_the_slim_requirements_are_the_others_without_what_has_no_wheels() -> None:
+    lines = (ROOT / "requirements-slim.txt").read_text(encoding="utf-8").splitlines()
+    slim = [line for line in lines if not line.startswith("#")]
+    assert slim == [r for r in PROJECT["dependencies"] if name_of(r) not in NOT_EVERYWHERE]
+
+
+@pytest.mark.skipif(not UV, reason="uv is not installed")
+@pytest.mark.skipif(os.environ.get("FAMILIAR_TEST_OFFLINE") == "1", reason="no package index")
+@pytest.mark.parametrize(
+    ("platform", "python", "what"),
+    [
+        ("x86_64-apple-darwin", "3.11", ["pyproject.toml", "--extra", "local"]),
+        ("x86_64-apple-darwin", "3.14", ["pyproject.toml", "--extra", "local"]),
+        ("aarch64-pc-windows-msvc", "3.11", ["pyproject.toml", "--extra", "local"]),
+        ("x86_64-unknown-linux-musl", "3.12", ["requirements-slim.txt", "--only-binary", ":all:"]),
+    ],
+)
+def test_the_pinned_versions_can_be_installed_there(platform, python, what, tmp_path) -> None:
+    file, *options = what
+    machine = ["--python-platform", platform, "--python-version", python]
+    argv = [UV, "pip", "compile", "-q", *machine, "-c", "constraints.txt", file, *options]
+    done = subprocess.run(
+        [*argv, "-o", str(tmp_path / "pins.txt")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if re.search(r"[Ff]ailed to fetch|error sending request|network|connect", done.stderr):
+        pytest.skip("no package index")
+    assert done.returncode == 0, done.stderr
+    assert "rich==" in (tmp_path / "pins.txt").read_text(encoding="utf-8")
+
+
+def slim(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run `familiar` in a process that cannot import what is not everywhere."""
+    return subprocess.run(
+        [sys.executable, "-c", SLIM, *argv], capture_output=True, text=True, check=False
+    )
+
+
+def test_without_them_all_else_works_and_names_what_is_missing(tmp_path, monkeypatch) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("FAMILIAR_CACHE", str(cache))
+    assert slim("init", "ada", "--template", "companion").returncode == 0
+    assert slim("memory", "write", "notes.md", "Bob plays ska.").returncode == 0
+    found = slim("search", "ska")
+    assert "notes.md" in found.stdout
+    assert "onnxruntime and tokenizers are not installed" in found.stderr
+    assert "pip install onnxruntime tokenizers" in found.stderr
+    prompt = slim("ask", "Do you know Bob?", "--dry-run")
+    assert "Bob plays ska." in prompt.stdout
+    assert slim("index", "build").returncode == 0
+    reply = slim("ask", "Do you know Bob?")
+    assert reply.returncode == 6
+    assert "error: " in reply.stderr
+    assert "Traceback" not in reply.stderr + found.stderr + prompt.stderr
+
+
+def test_without_tiktoken_tokens_are_estimated_and_doctor_says_so(tmp_path, monkeypatch) -> None:
+    ranks = tmp_path / "cl100k_base.tiktoken"
+    ranks.write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    monkeypatch.setattr("familiar_cli.models.store.encoding_path", lambda _: ranks)
+    assert tokens.load(ranks).name == "estimate"
+    assert "tiktoken is not installed" in run("doctor").stdout
