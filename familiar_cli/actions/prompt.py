@@ -13,6 +13,7 @@ from familiar_cli.context.providers.digests import DigestsProvider
 from familiar_cli.context.providers.from_tier import FromTier
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.notes import NotesProvider
+from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
 from familiar_cli.context.providers.remembered import RememberedProvider
 from familiar_cli.context.providers.system_block import SystemBlockProvider
 from familiar_cli.context.tiers import STANDARD
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_search.filter import Filter
     from familiar_cli.context.providers.content_search.recall import Recaller
     from familiar_cli.context.providers.content_search.retrieval import Retrieval
-    from familiar_cli.context.types import Spoken
+    from familiar_cli.context.types import ContextRequest, Spoken
     from familiar_cli.familiar import Familiar
 
 FILTER_SLOT: Final = "content_filter"
+_REFRESH_SHARE: Final = 0.25  # of the deadline, for reading files that changed
+_FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +127,11 @@ def _providers(
         familiar.channel_label,
         set_to.history.elsewhere_channels,
     )
+    pinned = pinned_memory(familiar, setup)
     return [
         *([block] if at_start else ()),
         character,
+        PinsProvider(pinned, deadline_s=deadline_s),
         DigestsProvider(
             memory,
             familiar.counter.count,
@@ -146,21 +151,52 @@ def _providers(
             deadline_s=deadline_s,
             beyond=beyond,
         ),
-        FromTier(_content_search(familiar, setup, dry=dry), STANDARD),
+        FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, share_private=share_private, deadline_s=deadline_s),
         *([RememberedProvider(remembered)] if remembered else ()),
     ]
 
 
-def _content_search(familiar: Familiar, setup: TurnSetup, *, dry: bool) -> ContentSearchProvider:
+def pinned_memory(familiar: Familiar, setup: TurnSetup, *, in_time: bool = True) -> PinnedMemory:
+    """Return what looks up the pins of a turn.
+
+    Args:
+        familiar: Whose turn.
+        setup: What holds for it.
+        in_time: Within the time that a provider has; otherwise all files are looked at.
+    """
+    from familiar_cli.context.providers.content_search.passages import Sight
+    from familiar_cli.index.pins import find_pins
+
+    deadline_s = familiar.config.context.provider_deadline_s
+    share_private = familiar.config.memory_writer.dm == "share"
+
+    def sight(request: ContextRequest) -> Sight:
+        # What rests on turns that the prompt shows stays, so that a pin is the same in each prompt.
+        macros = setup.character.macros_of(request)
+        return Sight(request.channel_id, frozenset, macros, share_private)
+
+    refresh_s, within_s = _REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s
+    limits = {"refresh_s": refresh_s, "within_s": within_s} if in_time else {}
+    return PinnedMemory(
+        lambda: find_pins(familiar.index, **limits),
+        familiar.memory,
+        familiar.counter,
+        sight,
+    )
+
+
+def _content_search(
+    familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, *, dry: bool
+) -> ContentSearchProvider:
     set_to = familiar.config
     return ContentSearchProvider(
         familiar.memory,
         familiar.history,
         familiar.names,
         familiar.counter,
-        retrieval=lambda refresh_s: _retrieval(familiar, setup, refresh_s),
+        retrieval=lambda refresh_s: _retrieval(familiar, setup, pinned, refresh_s),
         content_filter=_filter(familiar, setup.char) if filters(familiar) and not dry else None,
         on_behind=familiar.note_index_behind,
         share_private=set_to.memory_writer.dm == "share",
@@ -168,7 +204,9 @@ def _content_search(familiar: Familiar, setup: TurnSetup, *, dry: bool) -> Conte
     )
 
 
-def _retrieval(familiar: Familiar, setup: TurnSetup, refresh_s: float) -> Retrieval:
+def _retrieval(
+    familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, refresh_s: float
+) -> Retrieval:
     from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
 
     set_to = familiar.config
@@ -180,6 +218,7 @@ def _retrieval(familiar: Familiar, setup: TurnSetup, refresh_s: float) -> Retrie
         setup.character.macros_of,
         setup.channel.recent_turns,
         _recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == "on" else None,
+        pinned.of,
     )
     return Retrieval(
         memory,

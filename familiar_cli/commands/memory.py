@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands import _memory_past
+from familiar_cli.commands import _memory_past, _memory_pins
 from familiar_cli.commands._base import familiar_of, group, output, text_or_stdin
+from familiar_cli.commands._memory_pins import MemoryPath, answer_applied
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 app = group("Read and change the memory directory, and see and restore its past.")
 
-File = Annotated[str, typer.Argument(metavar="PATH", help="File, e.g. people/alice.md.")]
 Text = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
 Below = Annotated[str, typer.Argument(metavar="[DIR]", help="Only files below this directory.")]
 All = Annotated[bool, typer.Option("--all", "-a", help="Include names that begin with a dot.")]
@@ -57,7 +57,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
 
 
 @app.command()
-def cat(ctx: typer.Context, path: File) -> None:
+def cat(ctx: typer.Context, path: MemoryPath) -> None:
     """Print one file, byte for byte in a pipe; --json adds its hash, for --expect.
 
     \b
@@ -148,7 +148,7 @@ def glob(
 @app.command()
 def write(
     ctx: typer.Context,
-    path: File,
+    path: MemoryPath,
     text: Text,
     *,
     expect: Expect = None,
@@ -165,7 +165,7 @@ def write(
 
 
 @app.command()
-def append(ctx: typer.Context, path: File, text: Text, *, dry_run: DryRun = False) -> None:
+def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun = False) -> None:
     """Append text to a file, on a line of its own.
 
     \b
@@ -214,7 +214,7 @@ def mv(
 @app.command()
 def links(
     ctx: typer.Context,
-    path: File,
+    path: MemoryPath,
     *,
     depth: Annotated[
         int, typer.Option(min=1, metavar="N", help="Maximum number of links away.")
@@ -244,23 +244,16 @@ def links(
     out.answer(data, lambda: print_page(page.links_page(steps)) if steps else None)
 
 
+_memory_pins.add_to(app)
 _memory_past.add_to(app)
 
 
 def _change(
     ctx: typer.Context, message: str, stage: Callable[[Transaction], None], dry_run: bool
 ) -> None:
-    from dataclasses import asdict
-
-    from familiar_cli.ui.memory_page import applied_text
-
-    out = output(ctx)
     with familiar_of(ctx).memory.transaction("human", message, dry_run=dry_run) as tx:
         stage(tx)
-    data = {**asdict(tx.result), "dry_run": dry_run}
-    out.answer(data, applied_text(tx.result, dry_run=dry_run))
-    if dry_run:
-        out.note("Nothing was changed (--dry-run).")
+    answer_applied(ctx, tx.result, dry_run=dry_run)
 
 
 def _data(walk: Walk) -> dict[str, object]:

@@ -83,6 +83,7 @@ class BudgetSettings:
     depth_inject: int = setting(0, "Maximum tokens inserted between turns", minimum=0)
     digest: int = setting(0, "Maximum tokens of the memory digests", minimum=0)
     desk: int = setting(0, "Maximum tokens of reminders, tasks and the scratchpad", minimum=0)
+    pinned: int = setting(0, "Maximum tokens of pinned files", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)

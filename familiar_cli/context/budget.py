@@ -30,7 +30,7 @@ JOINT_TOKENS: Final = 1  # the line break between pieces of one message
 EXAMPLE_MARK: Final = "[Example Chat]"
 _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 _VOLATILE: Final = (Layer.content, Layer.author_note, Layer.depth_inject)
-_EARLY: Final = (Layer.core, Layer.character, Layer.digest)
+_EARLY: Final = (Layer.core, Layer.character, Layer.pinned, Layer.digest)
 _STEPS: Final = 16  # of the whole prompt, in which room is given to what lacks more than there is
 _EARLY_STEPS: Final = 4  # where all that follows would change
 START_MARK: Final = "[Start a new Chat]"
@@ -127,7 +127,7 @@ class Budgeter:
         return PROMPT_TOKENS + start + MESSAGE_TOKENS * len(shared)
 
     def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
-        out = offered.problem or offered.remark
+        out = offered.problem or offered.remark or room.repeats(offered)
         if out or not (offered.text.strip() or offered.dialogue):
             return Fragment(offered, "", 0, 0, kept=False, reason=out or "it is empty")
         free = room.free(offered)
@@ -160,6 +160,7 @@ class _Room:
     run_ended: bool = False
     held: int = 0
     queues_ended: set[tuple[Layer, int]] = field(default_factory=set)
+    pinned: set[str] = field(default_factory=set)
 
     def free(self, offered: Contribution) -> int:
         """Return how many tokens `offered` may have."""
@@ -185,6 +186,9 @@ class _Room:
         """
         offered = fragment.offered
         self.used[offered.layer] += fragment.tokens
+        is_whole = fragment.kept and not fragment.reason
+        if is_whole and offered.layer is Layer.pinned and offered.rel_path:
+            self.pinned.add(offered.rel_path)
         full = False
         if fragment.offered_tokens > fragment.tokens:
             # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
@@ -201,6 +205,11 @@ class _Room:
             self.run_ended = self.run_ended or full
         self.has_run = self.has_run or (offered.fit is Fit.run and fragment.kept)
         return full
+
+    def repeats(self, offered: Contribution) -> str:
+        """Return why a piece says nothing new: a pin holds all of its file; empty when it may."""
+        is_there = offered.layer is not Layer.pinned and offered.rel_path in self.pinned
+        return "its file is pinned, and already included" if is_there else ""
 
     def give_back(self, fragment: Fragment) -> None:
         """Take a fragment out again."""

@@ -17,7 +17,7 @@ LOCAL_TOKENS: Final = 1500
 """Most tokens for the model inside the program: two cores read about 200 of them in a second."""
 
 PERCENT: Final = {
-    Layer.core: 15,
+    Layer.core: 10,
     Layer.character: 40,
     Layer.content: 15,
     Layer.history_summary: 10,
@@ -25,7 +25,8 @@ PERCENT: Final = {
     Layer.author_note: 5,
     Layer.depth_inject: 5,
     Layer.digest: 30,
-    Layer.desk: 10,
+    Layer.desk: 5,
+    Layer.pinned: 10,
 }
 """Most of a prompt that each layer may take. Together they are more than the whole, so that what
 one leaves is there for another; with all others full, a tenth is left for the newest turns."""

@@ -82,6 +82,11 @@ def is_loaded(rel_path: str, tier: int) -> bool:
     return tier >= (lowest_tier(rel_path) or IDENTITY)
 
 
+def loaded_whole(tier: int) -> frozenset[str]:
+    """Return the files with a place of their own that a prompt of that tier holds whole."""
+    return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, tier))
+
+
 def withheld(rel_path: str, tier: int) -> str:
     """Return why a prompt of that tier does not hold a file, in words; empty when it may."""
     lowest = lowest_tier(rel_path)

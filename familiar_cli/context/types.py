@@ -37,6 +37,7 @@ class Layer(StrEnum):
     depth_inject = "depth_inject"
     digest = "digest"
     desk = "desk"
+    pinned = "pinned"
 
 
 class Place(StrEnum):

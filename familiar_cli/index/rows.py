@@ -13,6 +13,7 @@ from familiar_cli.index.people import put_people
 from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
 from familiar_cli.memory.pages.links import targets
 from familiar_cli.memory.pages.machine_text import blanked
+from familiar_cli.memory.pages.pins import is_pinned
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def put(
             return  # another process was quicker
         vectors = _vectors_of(connection, rel_path)
         _take_out(connection, rel_path)
-        row = _Row(rel_path, sha256, seen, made, len(text))
+        row = _Row(rel_path, sha256, seen, made, len(text), pinned=is_pinned(text))
         document = row.insert(connection)
         _Chunks(connection, document, text, made, vectors).write()
         connection.executemany(
@@ -139,6 +140,7 @@ class _Row:
     made: Cut
     char_count: int
     problem: str = ""
+    pinned: bool | None = None
 
     def insert(self, connection: sqlite3.Connection) -> int:
         made = self.made
@@ -146,7 +148,8 @@ class _Row:
         day = made.day.isoformat() if made.day else ""
         cursor = connection.execute(
             "INSERT INTO documents (rel_path, sha256, size_bytes, mtime_ns, ctime_ns, settled,"
-            " title, day, instance, char_count, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " title, day, instance, char_count, problem, pinned)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.rel_path,
                 self.sha256,
@@ -156,6 +159,7 @@ class _Row:
                 made.instance,
                 self.char_count,
                 self.problem,
+                self.pinned,
             ),
         )
         return int(cursor.lastrowid or 0)

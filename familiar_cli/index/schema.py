@@ -36,8 +36,10 @@ CREATE TABLE documents (
     day TEXT NOT NULL,
     instance TEXT NOT NULL,
     char_count INTEGER NOT NULL,
+    pinned INTEGER,                 -- 1: it is in every prompt; NULL: not looked at
     problem TEXT NOT NULL           -- why the file could not be read, else empty
 );
+CREATE INDEX documents_pinned ON documents (rel_path) WHERE pinned IS NOT 0;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,

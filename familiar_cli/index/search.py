@@ -128,10 +128,14 @@ def _answer(
     fresh = Refreshed()
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s)
-    notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
-    notes += [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
-    answer = _Asked(index, connection, query, options, opened, notes).answer()
+    answer = _Asked(index, connection, query, options, opened, notes_on(fresh)).answer()
     return replace(answer, unread=fresh.unread, named=_named(connection, options))
+
+
+def notes_on(fresh: Refreshed) -> list[str]:
+    """Return what a person should know of a look at the files."""
+    notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
+    return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
 
 
 def _named(connection: sqlite3.Connection, options: SearchOptions) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from familiar_cli.actions.pins import PinnedFiles
     from familiar_cli.memory.pages.links import LinkStep
     from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
 
@@ -37,6 +38,20 @@ def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> RenderableTy
         size = plain(size_text(entry.size_bytes), "dim")
         rows.append([plain("  " * len(directories) + name), size, plain(time, "dim")])
     return columns(rows, right=(1,))
+
+
+def pins_page(found: PinnedFiles) -> RenderableType:
+    """Return the pinned files with what they cost, and what prompts have for them."""
+    rows = [
+        [
+            plain(pin.rel_path, "bold"),
+            plain(f"{pin.tokens:,} tokens"),
+            plain(pin.note, "yellow" if pin.note else "dim"),
+        ]
+        for pin in found.pins
+    ]
+    total = f"{found.tokens:,} tokens of the {found.budget_tokens:,} that prompts guarantee to pins"
+    return Group(columns(rows, right=(1,)), plain(total, "dim"))
 
 
 def hits_page(hits: Iterable[GrepHit]) -> RenderableType:

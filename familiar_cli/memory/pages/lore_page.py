@@ -1,18 +1,19 @@
 """The Markdown form of one entry of a lorebook.
 
-An H1 with the title, a bullet for each key, `- **Disabled**` when it is switched off, a comment
-with the id of its settings, a blank line, then the text as it is.
+Front matter when it is pinned, an H1 with the title, a bullet for each key, `- **Disabled**` when
+it is switched off, a comment with the id of its settings, a blank line, then the text as it is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
-from familiar_cli.markdown import bullet, split_lines, without_marker
+from familiar_cli.markdown import body_start, bullet, split_lines, without_marker
+from familiar_cli.memory.pages.pins import PIN, is_pinned
 
 # What no bullet shows as it is: controls, line separators, marks that reorder text, surrogates.
 _HIDDEN: Final = re.compile(
@@ -34,6 +35,7 @@ class LorePage:
         enabled: False when it is marked as disabled.
         entry_id: The id of its settings, or None in a file that a person began.
         body: The text below. A written file always ends in a newline, so one may be the file's own.
+        pinned: It is in every prompt.
     """
 
     title: str | None
@@ -41,6 +43,7 @@ class LorePage:
     enabled: bool = True
     entry_id: str | None = None
     body: str = ""
+    pinned: bool = False
 
 
 def render(page: LorePage) -> str:
@@ -51,12 +54,21 @@ def render(page: LorePage) -> str:
     mark = f"<!-- lorebook entry {page.entry_id} -->\n" if page.entry_id else ""
     ending = "" if not page.body or page.body.endswith("\n") else "\n"
     parts = (f"# {page.title or ''}".rstrip() + "\n", "".join(bullets), mark, page.body + ending)
-    return "\n".join(part for part in parts if part)
+    return (PIN if page.pinned else "") + "\n".join(part for part in parts if part)
 
 
 def parse(text: str) -> LorePage:
     """Return what a file says, however a person left it."""
-    lines = split_lines(text.removeprefix("\ufeff"))
+    page = _parsed(split_lines(text[_start(text) :]))
+    return replace(page, pinned=True) if is_pinned(text) else page
+
+
+def _start(text: str) -> int:
+    """Return where the entry begins, below any front matter."""
+    return body_start(text) or len(text) - len(text.removeprefix("\ufeff"))
+
+
+def _parsed(lines: list[str]) -> LorePage:
     top = _skip_blank(lines, 0)
     heading = _H1.fullmatch(_bare(lines[top])) if top < len(lines) else None
     title = (heading[1] or "").strip() if heading else None
@@ -72,7 +84,7 @@ def parse(text: str) -> LorePage:
 
 def aside_spans(text: str) -> list[tuple[int, int]]:
     """Return which parts of a file are not the entry's own words: the keys, and the mark."""
-    page, skipped = parse(text), len(text) - len(text.removeprefix("\ufeff"))
+    page, skipped = parse(text), _start(text)
     lines = split_lines(text[skipped:])
     starts = [*accumulate(map(len, lines), initial=skipped)]
     spans = [

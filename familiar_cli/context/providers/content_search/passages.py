@@ -15,7 +15,7 @@ from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource
 from familiar_cli.index.grep import holds_any
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
-from familiar_cli.markdown import bullet, scan, title_of
+from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
 from familiar_cli.memory.pages.evidence import turn_ids
@@ -119,6 +119,23 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """All of a file that may be shown.
+
+    Args:
+        label: What it is called in one line.
+        text: Its words, without the title.
+        why_not: Why nothing of it may be shown; empty when something may.
+        is_part: Some of its words are kept back.
+    """
+
+    label: str
+    text: str
+    why_not: str = ""
+    is_part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sight:
     """Decides what a model may see of memory in one turn.
 
@@ -145,6 +162,17 @@ class Sight:
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in lore_page.aside_spans(text)]
         return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)))
+
+    def whole(self, rel_path: str, text: str) -> Whole:
+        """Return all of a file that may be shown."""
+        seen, title = self.of(rel_path, text), title_of(text[body_start(text) :])
+        below = _below_title(seen.shown, title)
+        return Whole(
+            one_line(title, LABEL_CHARS) or rel_path.rpartition("/")[2],
+            self.words(rel_path, below),
+            seen.why_not or ("" if any(map(str.isalnum, below)) else _EMPTY),
+            any(why != _NOT_ITS_WORDS for _, _, why in seen.hidden),
+        )
 
     def words(self, rel_path: str, text: str) -> str:
         """Return the words of a file as they are shown: macros mean something in lore alone."""
@@ -225,25 +253,21 @@ class Gatherer:
             if rel_path in self.loaded or rel_path.startswith(f"{PEOPLE_DIR}/"):
                 continue  # people's files have a provider of their own
             text = read(rel_path)
-            seen = self.sight.of(rel_path, text)
-            title, shown = title_of(text), seen.shown
-            below = _below_title(shown, title)
-            if seen.why_not or not any(c.isalnum() for c in below):
-                self.refused.setdefault(rel_path, seen.why_not or _EMPTY)
+            whole = self.sight.whole(rel_path, text)
+            if whole.why_not:
+                self.refused.setdefault(rel_path, whole.why_not)
                 continue
-            self._files.setdefault(rel_path, _File(text, seen))
-            words = self.sight.words(rel_path, below)
-            label = one_line(title, LABEL_CHARS) or rel_path.rpartition("/")[2]
+            self._files.setdefault(rel_path, _File(text, self.sight.of(rel_path, text)))
             known = self.sources.get(rel_path)
             self.sources[rel_path] = PieceSource(
                 key=rel_path,
-                label=known.label if known else label,
-                whole=words,
+                label=known.label if known else whole.label,
+                whole=whole.text,
                 is_entry=True,
-                size_tokens=len(shown) // _CHARS_A_TOKEN,
+                size_tokens=len(whole.text) // _CHARS_A_TOKEN,
             )
             self.pieces.append(
-                Piece(rel_path, 0, len(text), words, 1 - number / 1000, 1.0, named=True)
+                Piece(rel_path, 0, len(text), whole.text, 1 - number / 1000, 1.0, named=True)
             )
 
     def passage(self, packed: Packed) -> Passage:

@@ -7,19 +7,20 @@ vectors, is for later. Words come first, so that a model that loads slowly costs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import fill
 from familiar_cli.context.providers.content_search.passages import Gatherer, Passage, Sight
 from familiar_cli.context.providers.content_search.recall import Recall
-from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded
+from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
+from familiar_cli.index.build import Refreshed
 from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
-from familiar_cli.memory.layout import SCRATCH
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.memory.pages.similarity import normal
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.macros import Macros
     from familiar_cli.context.providers.content_search.packing import Filling
+    from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.embedder import Opened
@@ -66,6 +68,7 @@ class Memory:
         recent_turns: Most turns that a prompt shows.
         recall: Searches the past, given what a prompt is wanted for, the question, the turns that
             the prompt shows, and whether by meaning, too; None: nobody looks there.
+        pinned: Gives what pins give to a prompt; None: nothing is pinned.
     """
 
     store: MemoryStore
@@ -75,6 +78,7 @@ class Memory:
     macros: Callable[[ContextRequest], Macros]
     recent_turns: int = 0
     recall: Callable[[ContextRequest, str, frozenset[int], bool], Recall] | None = None
+    pinned: Callable[[ContextRequest], Pinned] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +151,16 @@ class Retrieval:
         """
         query = question(request)
         ways = self._ways(query)
+        pinned = self._memory.pinned(request) if self._memory.pinned else None
+        if pinned:
+            loaded = {**loaded, **pinned.shown}
         if not ways:
             tell(Candidates(remarks=("it has no words to search for",)))
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
-            options = self._options(gatherer, method, request, first=not number)
+            # Who looked for pins has looked for changed files.
+            refresh = not number and not pinned
+            options = self._options(gatherer, method, request, refresh=refresh)
             try:
                 result = self._memory.search(query, options)
             except EmbedderError as error:
@@ -162,7 +171,8 @@ class Retrieval:
             gatherer.add_named(result.named, self._memory.store.read_file)
             past = self._past(request, query, method)
             is_last = number + 1 == len(ways)
-            tell(self._found(result, gatherer, past, room, is_last=is_last))
+            fresh = pinned.found.fresh if pinned else Refreshed()
+            tell(self._found(_with(fresh, result), gatherer, past, room, is_last=is_last))
 
     def why_not(
         self,
@@ -182,6 +192,8 @@ class Retrieval:
             return None
         if not self.k:
             return "nothing is searched for: search.k is 0"
+        if self._memory.pinned:
+            loaded = {**loaded, **self._memory.pinned(request).shown}
         try:
             self._memory.store.read_file(rel_path)
             return self._place_of(rel_path, request, loaded, room)
@@ -207,7 +219,7 @@ class Retrieval:
             self.sight(request),
             loaded,
             question(request),
-            _elsewhere(request),
+            loaded_whole(request.tier),
             most_chars=max(_CHARS_A_TOKEN * room, _LEAST_CHARS),
         )
 
@@ -229,7 +241,7 @@ class Retrieval:
         return ("auto",) if embedder.ready else ("lexical", "auto")
 
     def _options(
-        self, gatherer: Gatherer, method: Wanted, request: ContextRequest, *, first: bool
+        self, gatherer: Gatherer, method: Wanted, request: ContextRequest, *, refresh: bool
     ) -> SearchOptions:
         whole = {path for path, piece in gatherer.loaded.items() if not piece.shortened}
         return SearchOptions(
@@ -237,7 +249,7 @@ class Retrieval:
             method=method,
             lines=True,
             exclude=_SELF | gatherer.elsewhere | whole,
-            refresh=first,
+            refresh=refresh,
             refresh_s=self._refresh_s,
             judge=gatherer,
             naming=self._naming(request),
@@ -322,7 +334,8 @@ class Retrieval:
         if rel_path in gatherer.elsewhere:
             return "it is not searched, because another provider includes it at this tier"
         gatherer.most_chars = _FOR_WHY_CHARS
-        result = self._memory.search(query, self._options(gatherer, ways[-1], request, first=True))
+        options = self._options(gatherer, ways[-1], request, refresh=True)
+        result = self._memory.search(query, options)
         gatherer.add_named(result.named, self._memory.store.read_file)
         if rel_path in gatherer.sources:
             filling = self._filling(gatherer, self._past(request, query, ways[-1]), room)
@@ -385,9 +398,10 @@ def question(request: ContextRequest) -> str:
     return "\n".join(parts)
 
 
-def _elsewhere(request: ContextRequest) -> frozenset[str]:
-    """Return the files that others put into a prompt of this tier whole."""
-    return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, request.tier))
+def _with(fresh: Refreshed, result: SearchResult) -> SearchResult:
+    """Return a result that also tells how the index was found."""
+    notes = (*notes_on(fresh), *result.notes)
+    return replace(result, unread=result.unread + fresh.unread, notes=notes)
 
 
 def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:

@@ -1,0 +1,142 @@
+"""Pin files, unpin them, and tell which are pinned and whether prompts have room for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import RefusedError
+from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.pins import with_pin, without_pin
+from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.memory.store import paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.context.providers.pins import Pinned
+    from familiar_cli.context.types import Contribution
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.store.types import Applied
+
+_CHANNEL: Final = "cli"
+_SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
+_NO_ROOM: Final = "no room beside the other pins; prompts show what fits in the room left free"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFile:
+    """A pinned file.
+
+    Args:
+        rel_path: Its path.
+        tokens: What it costs in a prompt; 0: nothing of it is shown.
+        fits: It is in every prompt, whole.
+        note: Why it is not, or not all of it; empty: it is.
+    """
+
+    rel_path: str
+    tokens: int
+    fits: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFiles:
+    """All pinned files.
+
+    Args:
+        pins: The files, sorted by path.
+        tokens: What all of them cost together.
+        budget_tokens: What prompts guarantee to pins.
+        problems: What could not be read.
+    """
+
+    pins: tuple[PinnedFile, ...]
+    tokens: int
+    budget_tokens: int
+    problems: tuple[str, ...] = ()
+
+
+def set_pins(
+    familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False
+) -> Applied:
+    """Pin files, or unpin them: all of them, or none if one cannot be changed.
+
+    Raises:
+        NotFoundError: There is no such file.
+        RefusedError: It is no file for pins.
+        BadInputError: It is not text, or its front matter cannot take the key.
+    """
+    memory = familiar.memory
+    clean = list(dict.fromkeys(map(paths.parse, rel_paths)))
+    message = f"{'pin' if pinned else 'unpin'} {' '.join(clean)}"
+    with memory.transaction("human", message, dry_run=dry_run) as tx:
+        for rel_path in clean:
+            file = memory.read(rel_path)
+            if pinned:
+                _check(rel_path)
+            text = with_pin(file.text, rel_path) if pinned else without_pin(file.text)
+            tx.write(rel_path, text, expect=file.sha256)
+    return tx.result
+
+
+def list_pins(familiar: Familiar) -> PinnedFiles:
+    """Return the pinned files as the prompts of a direct conversation have them."""
+    from familiar_cli.actions.prompt import pinned_memory, turn_setup
+    from familiar_cli.clock import now
+    from familiar_cli.context.types import ContextRequest, Layer, Modality
+
+    setup = turn_setup(familiar, _CHANNEL)
+    request = ContextRequest(
+        familiar_id=familiar.paths.root.name,
+        channel_id=_CHANNEL,
+        author=None,
+        utterance="",
+        modality=Modality.text,
+        at=now(),
+        budget_tokens=setup.allowance.total,
+        layer_tokens=setup.allowance.layers,
+        tier=setup.channel.tier,
+    )
+    pinned = pinned_memory(familiar, setup, in_time=False).of(request)
+    pins = sorted(
+        (_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
+        key=lambda pin: pin.rel_path,
+    )
+    problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
+    budget = setup.allowance.layers[Layer.pinned]
+    return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
+
+
+def _file(familiar: Familiar, piece: Contribution, pinned: Pinned) -> PinnedFile:
+    from familiar_cli.context.budget import MESSAGE_TOKENS
+
+    assert piece.rel_path
+    if not piece.text:
+        return PinnedFile(piece.rel_path, 0, fits=False, note=piece.problem or piece.remark)
+    tokens = MESSAGE_TOKENS + familiar.counter.count(piece.text)
+    if piece.rel_path not in pinned.shown:
+        return PinnedFile(piece.rel_path, tokens, fits=False, note=_NO_ROOM)
+    return PinnedFile(piece.rel_path, tokens, not piece.shortened, piece.shortened)
+
+
+def _check(rel_path: str) -> None:
+    if rel_path in _SELF:
+        raise RefusedError(
+            f"{rel_path!r} is part of the character, which is already in every prompt;"
+            " nothing was changed",
+            hint="Pin a file of its own, e.g. `familiar memory write lore/rules.md TEXT`.",
+        )
+    if not rel_path.lower().endswith(SUFFIXES):
+        raise RefusedError(
+            f"{rel_path!r} cannot be pinned: only {', '.join(SUFFIXES)} files can;"
+            " nothing was changed",
+            hint="Copy its text to a Markdown file, and pin that.",
+        )
+    if any(part.startswith(".") for part in rel_path.split("/")):
+        raise RefusedError(
+            f"{rel_path!r} cannot be pinned: prompts never include hidden files;"
+            " nothing was changed",
+            hint="Move it to a name without a leading dot first.",
+        )

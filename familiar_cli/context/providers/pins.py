@@ -1,0 +1,181 @@
+"""`PinsProvider`: the files that a person pinned, in every prompt and at every tier.
+
+Each pin goes in whole while there is room in its layer; of the others the prompt holds what fits.
+Pins change only when somebody changes them, so they stand where the prompt stays the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.budget import MESSAGE_TOKENS
+from familiar_cli.context.tiers import loaded_whole
+from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.errors import FamiliarError
+from familiar_cli.index.pins import Pins
+from familiar_cli.jobs import in_thread
+from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.text import framed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.context.providers.content_search.passages import Sight
+    from familiar_cli.context.types import ContextRequest, Subject
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.tokens import TokenCounter
+
+SOURCE: Final = "memory.pinned"
+PRIORITY: Final = 91
+_WAITING_PRIORITY: Final = 90
+"""Of a pin that finds no room beside the others, which is served after them."""
+
+_LABEL_CHARS: Final = 160
+_SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
+_CUT_PRIVATE: Final = "without what was said in private elsewhere"
+_CUT_HEAD: Final = "only the beginning of the file is read: memory.max_file_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What pins give to one prompt.
+
+    Args:
+        pieces: What is offered, and why something is not.
+        shown: Those that are sure of their room, by file.
+        found: What is pinned, and how the index was found.
+    """
+
+    pieces: tuple[Contribution, ...] = ()
+    shown: dict[str, Contribution] = field(default_factory=dict)
+    found: Pins = field(default_factory=Pins)
+
+
+class PinnedMemory:
+    """The pins of one turn, looked up once, whoever asks.
+
+    Args:
+        find: Finds what is pinned.
+        store: The memory.
+        counter: What counts tokens.
+        sight: Says what of memory may be shown in a turn.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], Pins],
+        store: MemoryStore,
+        counter: TokenCounter,
+        sight: Callable[[ContextRequest], Sight],
+    ) -> None:
+        self._find = find
+        self._store = store
+        self._counter = counter
+        self._sight = sight
+        self._lock = Lock()
+        self._last: tuple[ContextRequest, Pinned] | None = None
+
+    def of(self, request: ContextRequest) -> Pinned:
+        """Return what pins give to the prompt for `request`."""
+        with self._lock:
+            if self._last is None or self._last[0] is not request:
+                self._last = (request, self._read(request))
+            return self._last[1]
+
+    def _read(self, request: ContextRequest) -> Pinned:
+        found = self._find()
+        sight = self._sight(request)
+        pieces = [self._piece(path, sight, request) for path in found.rel_paths]
+        pieces += [_remark(path, f"it may be pinned, but {why}") for path, why in found.problems]
+        if found.unread:
+            pieces.append(_problem(None, _unread(found.unread)))
+        return self._served(pieces, request, found)
+
+    def _served(self, pieces: list[Contribution], request: ContextRequest, found: Pins) -> Pinned:
+        """Return the pins, those that fit side by side before the others."""
+        room = request.layer_tokens.get(Layer.pinned, request.budget_tokens)
+        shown: dict[str, Contribution] = {}
+        waiting: list[Contribution] = []
+        for piece in pieces:
+            cost = MESSAGE_TOKENS + self._counter.count(piece.text)
+            if piece.text and piece.rel_path and cost <= room:
+                shown[piece.rel_path] = piece
+                room -= cost
+            else:
+                waiting.append(replace(piece, priority=_WAITING_PRIORITY) if piece.text else piece)
+        return Pinned((*shown.values(), *waiting), shown, found)
+
+    def _piece(self, rel_path: str, sight: Sight, request: ContextRequest) -> Contribution:
+        if rel_path in _SELF or rel_path in loaded_whole(request.tier):
+            return _remark(rel_path, "it is already included in a place of its own")
+        try:
+            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+        except FamiliarError as error:
+            return _problem(rel_path, f"it is pinned, but {error}")
+        whole = sight.whole(rel_path, head.text)
+        if whole.why_not:
+            return _remark(rel_path, f"it is pinned, but {whole.why_not}")
+        kept_back = _CUT_PRIVATE if whole.is_part else ""
+        return Contribution(
+            layer=Layer.pinned,
+            priority=PRIORITY,
+            text=f"[Pinned: {framed(whole.label, _LABEL_CHARS)}]\n{whole.text}",
+            source=SOURCE,
+            place=Place.world_before,
+            rel_path=rel_path,
+            fit=Fit.cut,
+            lines=(1, 1 + head.text.rstrip().count("\n")),
+            sha256=head.sha256,
+            cause="it is pinned",
+            shortened=kept_back if head.is_whole else _CUT_HEAD,
+        )
+
+
+class PinsProvider:
+    """Offers the pinned files.
+
+    Args:
+        pinned: What is pinned.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = "pins"
+    looks_at: Final = "files that are pinned (`familiar memory pins`)"
+
+    def __init__(self, pinned: PinnedMemory, *, deadline_s: float = 2.0) -> None:
+        self.deadline_s = deadline_s
+        self._pinned = pinned
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the pinned files, sorted by path."""
+        return list((await in_thread(partial(self._pinned.of, request))).pieces)
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why a pinned file is not in a prompt; see `protocols.Explains`."""
+        if subject.rel_path is None:
+            return None
+        pieces = self._pinned.of(request).pieces
+        reasons = [p.problem or p.remark for p in pieces if p.rel_path == subject.rel_path]
+        return reasons[0] if reasons else None
+
+
+def _problem(rel_path: str | None, why: str) -> Contribution:
+    return Contribution(
+        Layer.pinned, 0, "", SOURCE, Place.world_before, rel_path=rel_path, problem=why
+    )
+
+
+def _remark(rel_path: str, why: str) -> Contribution:
+    return Contribution(
+        Layer.pinned, PRIORITY, "", SOURCE, Place.world_before, rel_path=rel_path, remark=why
+    )
+
+
+def _unread(count: int) -> str:
+    return (
+        f"{count} files were not read in time, and pins among them are missing; "
+        "run `familiar index build`"
+    )
