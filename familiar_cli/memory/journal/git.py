@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal import pending as marks
-from familiar_cli.memory.journal.commits import HUMAN
-from familiar_cli.memory.journal.repository import Repository, translated
 from familiar_cli.memory.store.files import Tree
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.types import Change
 
 FOUND = "the memory as it was found"
@@ -56,14 +56,15 @@ class GitJournal:
         self.path = str(path)
         self._disk = disk or Disk()
         self._memory = Tree(root)
-        self._repository = Repository(path, self._disk)
         self._tell = tell
         self._given_up: object = None  # the mark of a change that cannot be finished
 
-    @property
+    @cached_property
     def repository(self) -> Repository:
-        """The repository, to read from."""
-        return self._repository
+        """The repository, to read from. Loaded late: who only reads memory never needs it."""
+        from familiar_cli.memory.journal.repository import Repository
+
+        return Repository(self.path, self._disk)
 
     def pending(self) -> bool:
         """Tell whether a change is decided but not all of it is on disk; costs one look."""
@@ -78,7 +79,7 @@ class GitJournal:
     def state(self) -> object:
         """Return a value that differs after every transaction; costs one look."""
         try:
-            status = os.stat(self._repository.branch_path)
+            status = os.stat(marks.branch_path(self.path))
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns
@@ -92,13 +93,13 @@ class GitJournal:
         Raises:
             FamiliarError: The journal is damaged or cannot be written.
         """
-        if not self._repository.exists:
+        if not self.repository.exists:
             return
         from familiar_cli.memory.journal.edits import due
 
         with self._open():
             edited = self._finish()
-            if look or edited or due(self._repository):
+            if look or edited or due(self.repository):
                 self._note_edits(loud=look)
 
     def prepare(
@@ -112,7 +113,7 @@ class GitJournal:
         from familiar_cli.memory.journal.draft import Draft
         from familiar_cli.memory.journal.edits import recordable
 
-        repository = self._repository
+        repository = self.repository
         with self._open():
             if not repository.exists:
                 repository.create()
@@ -141,7 +142,7 @@ class GitJournal:
     def applied(self, changes: Sequence[Change]) -> None:
         """Every change is on disk. A mark that cannot be taken away does no harm."""
         del changes
-        self._repository.objects.keep()
+        self.repository.objects.keep()
         with suppress(OSError):
             marks.clear(self.path, self._disk)
 
@@ -173,7 +174,7 @@ class GitJournal:
         try:
             self._keep_former()
             marks.write(self.path, mark, self._disk)
-            self._repository.set_head(mark.commit)
+            self.repository.set_head(mark.commit)
         except BaseException:
             self._take_back(mark)
             raise
@@ -184,20 +185,20 @@ class GitJournal:
         with suppress(OSError):
             os.unlink(former)
         with suppress(OSError):
-            os.link(self._repository.branch_path, former)
+            os.link(self.repository.branch_path, former)
 
     def _take_back(self, mark: marks.Pending) -> None:
         former = os.path.join(self.path, marks.FORMER)
         with self._open():
-            if self._repository.head() == mark.commit:
+            if self.repository.head() == mark.commit:
                 if mark.base is not None and os.path.exists(former):
-                    self._disk.replace(former, self._repository.branch_path)
-                    self._disk.sync_dir(os.path.dirname(self._repository.branch_path))
+                    self._disk.replace(former, self.repository.branch_path)
+                    self._disk.sync_dir(os.path.dirname(self.repository.branch_path))
                 else:
-                    self._repository.set_head(mark.base)
+                    self.repository.set_head(mark.base)
             marks.clear(self.path, self._disk)
             self._disk.sync_dir(self.path)
-            self._repository.objects.discard()
+            self.repository.objects.discard()
 
     def _finish(self) -> bool:
         """Carry out what is decided, and tell whether a person had changed something of it."""
@@ -206,14 +207,14 @@ class GitJournal:
             return False
         from familiar_cli.memory.journal.finish import finish
 
-        return finish(self._repository, self._memory, mark, self._tell)
+        return finish(self.repository, self._memory, mark, self._tell)
 
     def _note_touched(self, changes: Sequence[Change]) -> None:
         """Commit what people changed in the files that a transaction is about to change."""
         from familiar_cli.memory.journal import trees
         from familiar_cli.memory.journal.objects import object_id
 
-        repository = self._repository
+        repository = self.repository
         state = repository.tree_of(repository.head())
         self._commit_edits(
             (change.rel_path, change.before)
@@ -227,7 +228,7 @@ class GitJournal:
         from familiar_cli.memory.journal.edits import Edits, note_time
 
         begun_s = clock.stopwatch_s()
-        repository = self._repository
+        repository = self.repository
         head = repository.head()
         edits = Edits(self._memory, repository, head)
         self._commit_edits(edits, "" if head else FOUND)
@@ -239,21 +240,24 @@ class GitJournal:
     def _commit_edits(
         self, contents: Iterable[tuple[str, bytes | None]], message: str = ""
     ) -> None:
+        from familiar_cli.memory.journal.commits import HUMAN
         from familiar_cli.memory.journal.draft import Draft
 
-        draft = Draft(self._repository, self._repository.head())
+        draft = Draft(self.repository, self.repository.head())
         if draft.commit(HUMAN, message, contents, _now()):
             draft.save()
-            self._repository.set_head(draft.head)
-            self._repository.objects.keep()
+            self.repository.set_head(draft.head)
+            self.repository.objects.keep()
 
     @contextmanager
     def _open(self) -> Iterator[None]:
+        from familiar_cli.memory.journal.repository import translated
+
         try:
             with translated(self.path):
                 yield
         finally:
-            self._repository.close()
+            self.repository.close()
 
 
 def _now() -> datetime:

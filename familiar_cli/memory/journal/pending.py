@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.files import read_plain
-from familiar_cli.memory.journal.objects import damaged, is_id, unreadable
 
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
@@ -17,6 +15,8 @@ if TYPE_CHECKING:
 
 NAME = "familiar-pending"
 FORMER = "familiar-former"
+BRANCH = "refs/heads/main"
+"""The branch whose tip is the newest commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class Pending:
 
 def read(directory: str) -> Pending | None:
     """Return the mark, or None when every commit is on disk."""
+    import json
+
+    from familiar_cli.memory.journal.objects import is_id, unreadable
+
     try:
         found = json.loads(read_plain(os.path.join(directory, NAME)))
         mark = Pending(found["base"], found["commit"])
@@ -50,6 +54,8 @@ def read(directory: str) -> Pending | None:
 
 def senseless(why: str) -> FamiliarError:
     """Return the error for a mark that no change of ours has left."""
+    from familiar_cli.memory.journal.objects import damaged
+
     error = damaged(f"{NAME!r} {why}")
     error.hint = (
         f"Delete {NAME!r} in journal.git: the memory stays as it is, and what differs from the"
@@ -60,6 +66,8 @@ def senseless(why: str) -> FamiliarError:
 
 def write(directory: str, mark: Pending, disk: Disk) -> None:
     """Decide a change, durably. May raise OSError."""
+    import json
+
     disk.put(os.path.join(directory, NAME), (json.dumps(asdict(mark)) + "\n").encode())
 
 
@@ -67,6 +75,11 @@ def clear(directory: str, disk: Disk) -> None:
     """Take the mark away. Should a power failure bring it back, finishing again changes nothing."""
     with suppress(FileNotFoundError):
         disk.unlink(os.path.join(directory, NAME))
+
+
+def branch_path(directory: str) -> str:
+    """Return the file that names the newest commit."""
+    return os.path.join(directory, *BRANCH.split("/"))
 
 
 def seen(directory: str) -> object:

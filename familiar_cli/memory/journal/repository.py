@@ -11,6 +11,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.files import TEMP_PREFIX, Disk, read_plain
 from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.objects import Objects, damaged, is_id, unreadable
+from familiar_cli.memory.journal.pending import BRANCH, branch_path
 from familiar_cli.memory.layout import INDEX_DIR
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.commits import Commit
 
-BRANCH = "refs/heads/main"
 _KEPT_TREES = 64  # that stay in memory
 _CONFIG = """\
 [core]
@@ -35,7 +35,7 @@ _EXCLUDE = f"{INDEX_DIR}/\n{TEMP_PREFIX}*\n"
 class Repository:
     """Reads and moves the journal. Whoever writes holds the familiar's lock."""
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+    def __init__(self, path: str | Path, disk: Disk | None = None) -> None:
         self.path = str(path)
         self.disk = disk or Disk()
         self.objects = Objects(os.path.join(self.path, "objects"), self.disk)
@@ -49,7 +49,7 @@ class Repository:
     @property
     def branch_path(self) -> str:
         """The file that names the newest commit."""
-        return os.path.join(self.path, *BRANCH.split("/"))
+        return branch_path(self.path)
 
     def create(self) -> None:
         """Make an empty repository, all of it or nothing. May raise OSError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -72,7 +72,7 @@ class MemoryStore:
         self._disk = disk
         self.on_change = on_change
         self._tree = files.Tree(root)
-        self.run_id = secrets.token_hex(6)
+        self.run_id = os.urandom(6).hex()
 
     def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[MemoryEntry]:
         """Return what is directly in a directory, sorted by name.
