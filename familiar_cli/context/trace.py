@@ -31,7 +31,7 @@ class TracedContribution:
     `text` is what was sent of it, or what was offered when nothing of it was sent. `lines` are the
     first and the last line of `rel_path`, and `sha256` is of that file, as it was then. `cut` tells
     that it is not all there is: fewer tokens than `offered_tokens`. `turns` are the first and the
-    last of several turns.
+    last of several turns, and `origin` the conversation that they are from.
     """
 
     layer: Layer
@@ -54,6 +54,7 @@ class TracedContribution:
     hidden: bool = False
     cut: bool = False
     turns: tuple[int, int] | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,7 @@ def _traced(fragment: Fragment) -> TracedContribution:
         hidden=offered.hidden,
         cut=fragment.kept and fragment.tokens < offered_tokens,
         turns=offered.turns,
+        origin=offered.origin,
     )
 
 

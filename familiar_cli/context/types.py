@@ -214,6 +214,7 @@ class Contribution:
         rel_path: The memory file it comes from.
         turn_id: The turn of the history it comes from.
         turns: The first and the last turn, when it comes from several.
+        origin: The conversation that they are from, e.g. `#general, 2026-01-31`.
         author: Who said it; for a person's turn of the chat.
         role: As whose words a model is shown it, where it becomes a message of its own.
         depth: How many turns of the chat stand below it; for `Place.depth`.
@@ -239,6 +240,7 @@ class Contribution:
     rel_path: str | None = None
     turn_id: int | None = None
     turns: tuple[int, int] | None = None
+    origin: str = ""
     author: Author | None = None
     role: Role = "system"
     depth: int = 0

@@ -31,7 +31,10 @@ def context_page(trace: Trace) -> RenderableType:
     parts: list[RenderableType] = [_summary(trace)]
     for title, part in (
         ("Layers", _layers(trace)),
-        ("Contributions", _contributions([p for p in trace.contributions if p.text or p.rel_path])),
+        (
+            "Contributions",
+            _contributions([p for p in trace.contributions if p.text or origin_of([p])]),
+        ),
         ("Left out or shortened", _cuts(trace.contributions)),
         ("Providers", _reports(trace.providers)),
         ("Processors", _reports(trace.processors)),
@@ -157,11 +160,13 @@ def _row(same: list[TracedContribution], *, lines: bool) -> list[RenderableType]
 def origin_of(same: Sequence[TracedContribution]) -> str:
     """Return the file and its lines, or the turns, that pieces of one source come from."""
     turns = [piece.turn_id for piece in same if piece.turn_id is not None]
-    if turns:
-        return f"turn{'s' if len(turns) > 1 else ''} {_span(turns)}"
     first = same[0]
+    turns += first.turns or ()
+    if turns:
+        said = f"turn{'s' if len(set(turns)) > 1 else ''} {_span(turns)}"
+        return f"{first.origin}, {said}" if first.origin else said
     lines = f":{_span(list(first.lines))}" if first.lines else ""
-    return f"{first.rel_path}{lines}" if first.rel_path else ""
+    return f"{first.rel_path}{lines}" if first.rel_path else first.origin
 
 
 def _span(numbers: list[int]) -> str:

@@ -55,7 +55,25 @@ def test_a_chat_is_recalled_right_after_its_import(tmp_path) -> None:
         "Ada: I never laugh at what somebody has lost."
     )
     assert piece["turns"] == [1, 4]
+    assert piece["origin"] == "#old, 2023-06-19"
     assert piece["rel_path"] is None
+
+
+def test_the_page_says_which_channel_day_and_turns_are_quoted(tmp_path) -> None:
+    made(tmp_path)
+    bring(tmp_path)
+    shown = run("ask", "What about my green umbrella?", "--dry-run").stdout
+    assert "#old, 2023-06-19, turns 1-4" in " ".join(shown.split())
+
+
+def test_a_conversation_that_finds_no_room_is_named(tmp_path) -> None:
+    made(tmp_path)
+    assert run("config", "set", "recall.tokens", "60").exit_code == 0
+    bring(tmp_path)
+    bring(tmp_path, "older", day="2022-01-02")
+    found = data("ask", "What about my green umbrella?", "--dry-run")["contributions"]
+    left = [p["origin"] for p in found if p["source"] == "recall.turns" and not p["kept"]]
+    assert left in (["#old, 2023-06-19"], ["#older, 2022-01-02"])
 
 
 def test_what_the_prompt_shows_anyhow_is_not_recalled(tmp_path) -> None:

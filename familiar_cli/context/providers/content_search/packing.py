@@ -64,6 +64,7 @@ class PieceSource:
         whole: All that may be shown of it, where it is short enough to be shown whole.
         is_entry: It was written to be shown whole.
         size_tokens: About what all of it would cost.
+        origin: For a conversation, its channel and day.
         facts: The lines of `whole`, where some of them may be said elsewhere as well.
     """
 
@@ -73,6 +74,7 @@ class PieceSource:
     whole: str = ""
     is_entry: bool = False
     size_tokens: int = 0
+    origin: str = ""
     facts: tuple[Fact, ...] = ()
 
     @property

@@ -62,6 +62,7 @@ class Passage:
         lines: Its first and its last line there.
         sha256: Of the file.
         turns: The first and the last turn, for what was said.
+        origin: The conversation that they are from.
         is_cut: It is not all of the file.
         whole_tokens: About what all of the file would cost; 0: not known.
     """
@@ -75,6 +76,7 @@ class Passage:
     lines: tuple[int, int] | None = None
     sha256: str = ""
     turns: tuple[int, int] | None = None
+    origin: str = ""
     is_cut: bool = False
     whole_tokens: int = 0
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.content_search.filter import Chosen, Filter
     from familiar_cli.context.providers.content_search.passages import Passage
-    from familiar_cli.context.providers.content_search.retrieval import Retrieval
+    from familiar_cli.context.providers.content_search.retrieval import LeftOut, Retrieval
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.people.aliases import Aliases
@@ -140,7 +140,7 @@ class ContentSearchProvider:
         if self._on_behind and found.behind:
             self._on_behind()
         remarks = [_remark(remark) for remark in found.remarks]
-        remarks += [_left(name, why) for name, why in found.left.items()]
+        remarks += map(_left, found.left)
         if not found.passages:
             return [*remarks, *late]
         offered = await self._chosen(retrieval, request, people, found)
@@ -233,6 +233,7 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
         depth=DEPTH,
         rel_path=passage.rel_path,
         turns=passage.turns,
+        origin=passage.origin,
         fit=Fit.queue,
         lines=passage.lines,
         sha256=passage.sha256,
@@ -244,20 +245,18 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
     )
 
 
-def _left(name: str, why: str) -> Contribution:
+def _left(left: LeftOut) -> Contribution:
     """Return the record of something that was found and is not in the prompt."""
-    rel_path = None if name.startswith("past:") else name
-    words = why if rel_path else f"{name.removeprefix('past:')}: {why}"
-    source = SOURCE if rel_path else PAST
     return Contribution(
         Layer.content,
         PRIORITY,
         "",
-        source,
+        SOURCE if left.rel_path else PAST,
         Place.depth,
         depth=DEPTH,
-        rel_path=rel_path,
-        remark=words,
+        rel_path=left.rel_path,
+        origin=left.origin,
+        remark=left.why,
     )
 
 

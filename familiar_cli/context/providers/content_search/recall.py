@@ -71,6 +71,7 @@ class Recall:
             strength=best.strength,
             text=packed.text,
             turns=(min(turns), max(turns)),
+            origin=packed.source.origin,
         )
 
 
@@ -147,10 +148,11 @@ class Recaller:
 
     def _source(self, turn: Turn, here: str) -> PieceSource:
         local = to_zone(turn.at, self.zone)
-        part = local.hour // 6
-        where = "" if turn.channel_id == here else f", {framed(self.label(turn.channel_id))}"
-        key = f"past:{turn.channel_id}:{local:%Y-%m-%d}-{part}"
-        return PieceSource(key, f"{day_words(local.date())}{where}", KIND)
+        day, part = local.date(), local.hour // 6
+        channel = framed(self.label(turn.channel_id))
+        where = "" if turn.channel_id == here else f", {channel}"
+        key = f"past:{turn.channel_id}:{day}-{part}"
+        return PieceSource(key, f"{day_words(day)}{where}", KIND, origin=f"{channel}, {day}")
 
     def _why(self, turn_id: int, hidden: Collection[str]) -> str | None:
         turn = self.history.turn(turn_id)

@@ -7,7 +7,7 @@ vectors, is for later. Words come first, so that a model that loads slowly costs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -82,6 +82,21 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that was found and did not fit.
+
+    Args:
+        why: Why not.
+        rel_path: The file; None for turns.
+        origin: The conversation that turns are from.
+    """
+
+    why: str
+    rel_path: str | None = None
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """What a search gave.
 
@@ -90,14 +105,14 @@ class Candidates:
         how: How they were found: `words`, or `words and meaning`.
         remarks: What is to be known about the search.
         behind: The index does not hold everything yet.
-        left: What was found and did not fit, and why, by what it is.
+        left: What was found and did not fit.
     """
 
     passages: tuple[Passage, ...] = ()
     how: str = "words"
     remarks: tuple[str, ...] = ()
     behind: bool = False
-    left: dict[str, str] = field(default_factory=dict)
+    left: tuple[LeftOut, ...] = ()
 
 
 class Retrieval:
@@ -295,7 +310,13 @@ class Retrieval:
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
             for packed in filling.passages
         )
-        return Candidates(passages, how, tuple(remarks), behind, filling.left)
+        left = (
+            LeftOut(why, origin=past.sources[key].origin)
+            if key in past.sources
+            else LeftOut(why, key)
+            for key, why in filling.left.items()
+        )
+        return Candidates(passages, how, tuple(remarks), behind, tuple(left))
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
         """Return what was just said and the last turns before it, in which names are looked for."""
