@@ -113,6 +113,7 @@ def test_(
     from familiar_cli.llm.open import open_model
     from familiar_cli.llm.probe import probe
     from familiar_cli.llm.slots import resolve
+    from familiar_cli.llm.window import learn_window
     from familiar_cli.ui.model_page import probe_page
     from familiar_cli.ui.terminal import print_page
 
@@ -121,8 +122,15 @@ def test_(
     model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
     out.note(f"Asking {resolved.model!r}, {resolved.where}…")
     found = run_async(probe(model))
-    data = {"slot": slot, "preset": resolved.preset, "base_url": resolved.base_url, "probe": found}
-    out.answer(data, lambda: print_page(probe_page(slot, resolved.where, found)))
+    said = run_async(learn_window(resolved)) if resolved.base_url else 0
+    data = {
+        "slot": slot,
+        "preset": resolved.preset,
+        "base_url": resolved.base_url,
+        "probe": found,
+        "window_tokens": said or None,
+    }
+    out.answer(data, lambda: print_page(probe_page(slot, resolved.where, found, said)))
 
 
 def _settings(ctx: typer.Context) -> LLMSettings:

@@ -15,6 +15,8 @@ from familiar_cli.config import environment
 from familiar_cli.config.fields import SLOTS, without_secrets
 from familiar_cli.errors import ConfigError
 from familiar_cli.llm.presets import PRESETS
+from familiar_cli.llm.window import known_window
+from familiar_cli.models.catalog import CATALOG
 from familiar_cli.text import nearest, one_line
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class ResolvedSlot:
         api_key: The key, or an empty string.
         api_key_env: Where the key is looked for, or an empty string.
         context_tokens: Most tokens read and written together.
+        context_source: Where that is known from: `setting`, `server` (it said so), `model` (the
+            catalogue does) or `preset`, which is a guess.
         max_tokens: Most tokens of one reply.
         temperature: How freely words are chosen.
         timeout_s: Longest silence of the server: time without a word of the reply.
@@ -55,6 +59,7 @@ class ResolvedSlot:
     timeout_s: float
     deadline_s: float
     retries: int
+    context_source: str = "preset"
 
     @property
     def where(self) -> str:
@@ -105,20 +110,36 @@ def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     chosen = _with_environment(settings.slots.get(slot, settings), settings)
     preset = PRESETS[chosen.preset]
     key_env = chosen.api_key_env or preset.api_key_env
+    base_url = _base_url(chosen.base_url or preset.base_url)
+    model = chosen.model or preset.model
+    context_tokens, context_source = _window(chosen, base_url, model)
     return ResolvedSlot(
         slot=slot,
         preset=chosen.preset,
-        base_url=_base_url(chosen.base_url or preset.base_url),
-        model=chosen.model or preset.model,
+        base_url=base_url,
+        model=model,
         api_key=environment.find_key(key_env),
         api_key_env=key_env,
-        context_tokens=chosen.context_tokens or preset.context_tokens,
+        context_tokens=context_tokens,
         max_tokens=chosen.max_tokens or preset.max_tokens,
         temperature=chosen.temperature,
         timeout_s=chosen.timeout_s,
         deadline_s=chosen.deadline_s,
         retries=chosen.retries,
+        context_source=context_source,
     )
+
+
+def _window(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
+    """Return what the model reads and writes together, and where that is known from."""
+    if chosen.context_tokens:
+        return chosen.context_tokens, "setting"
+    said = known_window(base_url, model) if base_url else 0
+    if said:
+        return said, "server"
+    if chosen.preset == "local" and model in CATALOG and CATALOG[model].context_tokens:
+        return CATALOG[model].context_tokens, "model"
+    return PRESETS[chosen.preset].context_tokens, "preset"
 
 
 def check_usable(slot: ResolvedSlot) -> None:

@@ -89,6 +89,8 @@ class Model:
         purpose: What it is for, in one line.
         parts: Its files.
         hub_id: The name that the library reading it knows it by, if it has one.
+        context_tokens: Of a chat model: most tokens read and written together, so that an ordinary
+            machine answers in fair time; it could read more.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Model:
     purpose: str
     parts: tuple[Part, ...]
     hub_id: str = ""
+    context_tokens: int = 0
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -147,6 +150,7 @@ _MODELS = (
             ),
         ),
         "HuggingFaceTB/SmolLM2-135M-Instruct",
+        context_tokens=1536,
     ),
     Model(
         "minilm-l6-v2",

@@ -33,9 +33,11 @@ def models_page(models: Sequence[ListedModel]) -> RenderableType:
     return columns(rows, ("name", "kind", "size", "licence", "on disk", "used for"), right=(2,))
 
 
-def probe_page(slot: str, where: str, probe: Probe) -> RenderableType:
-    """Return how a model did."""
-    return columns([[plain(name, "dim"), plain(text)] for name, text in _lines(slot, where, probe)])
+def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> RenderableType:
+    """Return how a model did, and how many tokens its server says that it reads."""
+    lines = [*_lines(slot, where, probe)]
+    lines += [("reads", f"{window_tokens:,} tokens")] if window_tokens else []
+    return columns([[plain(name, "dim"), plain(text)] for name, text in lines])
 
 
 def _on_disk(model: ListedModel) -> str:

@@ -145,14 +145,20 @@ class ChatServer:
     Attributes:
         base_url: What to set as `llm.base_url`, ending in /v1.
         requests: Every POST to /chat/completions, oldest first.
+        pages: What other paths answer, as JSON.
     """
 
     def __init__(
-        self, script: Sequence[Step] | Step = ("Hello.",), *, models: Sequence[str] = (MODEL,)
+        self,
+        script: Sequence[Step] | Step = ("Hello.",),
+        *,
+        models: Sequence[str] = (MODEL,),
+        pages: Mapping[str, object] | None = None,
     ):
         steps = [script] if isinstance(script, Step) else list(script)
         self._steps = [Say(step) if isinstance(step, str) else step for step in steps]
         self.models = list(models)
+        self.pages = pages or {}
         self.requests: list[Received] = []
         self.other_requests: list[Received] = []
         self.closed = threading.Event()
@@ -208,6 +214,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.chat.other_requests.append(self._received(b""))
+        pages = self.server.chat.pages
+        if pages:
+            page = pages.get(self.path)
+            self._whole(200 if page is not None else 404, json.dumps(page).encode())
+            return
         models = [{"id": name, "object": "model"} for name in self.server.chat.models]
         self._whole(200, json.dumps({"object": "list", "data": models}).encode())
 

@@ -35,7 +35,18 @@ def ask(slot: ResolvedSlot) -> Result:
     except FailedError as failed:
         error = failed.failure.error
         return fail(str(error), error.hint or "")
-    return _judge(slot, status, body)
+    result = _judge(slot, status, body)
+    if result.verdict != "ok":
+        return result
+    return replace(result, detail=f"{result.detail}{_window(slot, body)}")
+
+
+def _window(slot: ResolvedSlot, listed: bytes) -> str:
+    """Ask how much the model reads, so that prompts go by it; return that in words."""
+    from familiar_cli.llm.window import learn_window
+
+    tokens = asyncio.run(learn_window(slot, listed))
+    return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
 
 
 async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
