@@ -188,12 +188,14 @@ def _parameter(parameter: inspect.Parameter) -> str:
 def modes() -> str:
     """Return what each mode of a channel means, as the reference of budgets shows it."""
     rows = [
-        f"| `{mode}` | {usual.about} | {usual.total_tokens:,} | {usual.recent_turns} "
+        f"| `{mode}` | {usual.about} | {usual.total_tokens:,} | {usual.most_tokens:,} "
+        f"| {usual.recent_turns} "
         f"| {_switch(usual.stepped_thinking)} | {_switch(usual.recast)} |"
         for mode, usual in MODES.items()
     ]
-    head = "| mode | for | tokens | recent turns | stepped thinking | recast |\n" + "|---" * 6 + "|"
-    local = f"| preset `local`, whatever the mode | | at most {LOCAL_TOKENS:,} | | | |"
+    names = ("mode", "for", "tokens", "at most", "recent turns", "stepped thinking", "recast")
+    head = f"| {' | '.join(names)} |\n" + "|---" * len(names) + "|"
+    local = f"| preset `local`, whatever the mode | | at most {LOCAL_TOKENS:,} | | | | |"
     return "\n".join([head, *rows, local])
 
 

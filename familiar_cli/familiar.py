@@ -564,25 +564,32 @@ class Familiar:
         layer = self._allowance(self.config.budget, OF_MODALITY["text"]).layers
         return max(layer[Layer.history_summary] - _TITLE_TOKENS, 1)
 
-    def allowance(self, channel: Channel) -> Allowance:
+    def allowance(self, channel: Channel, character: Character | None = None) -> Allowance:
         """Return how many tokens a prompt may have in a channel.
+
+        Args:
+            channel: What holds there.
+            character: The character, where it has been read already.
 
         Raises:
             ConfigError: The model's settings leave no room for a prompt.
         """
-        return self._allowance(channel.budget, channel.mode)
+        from familiar_cli.context.budget import MESSAGE_TOKENS
 
-    def _allowance(self, budget: BudgetSettings, mode: ChannelMode) -> Allowance:
-        from familiar_cli.context.limits import allowance
+        texts = (character or self.character()).who(channel.tier)
+        needed = sum(MESSAGE_TOKENS + self.counter.count(text) for text in texts)
+        return self._allowance(channel.budget, channel.mode, needed)
+
+    def _allowance(
+        self, budget: BudgetSettings, mode: ChannelMode, character_tokens: int = 0
+    ) -> Allowance:
+        from familiar_cli.context.limits import Window, allowance
 
         slot = self.slot()
-        return allowance(
-            budget,
-            mode=mode,
-            preset=slot.preset,
-            context_tokens=slot.context_tokens,
-            max_tokens=slot.max_tokens,
+        window = Window(
+            slot.context_tokens, slot.max_tokens, slot.context_source, slot.preset == "local"
         )
+        return allowance(budget, mode=mode, window=window, character_tokens=character_tokens)
 
     @cached_property
     def runs(self) -> Runs:

@@ -78,7 +78,8 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
-    return TurnSetup(channel, character, familiar.allowance(channel), processors)
+    allowance = familiar.allowance(channel, character.character)
+    return TurnSetup(channel, character, allowance, processors)
 
 
 def pipeline(

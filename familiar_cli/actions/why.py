@@ -250,7 +250,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         modality=Modality(trace.modality),
         at=trace.at,
         budget_tokens=trace.budget_tokens,
-        layer_tokens={Layer(layer.name): layer.budget_tokens for layer in trace.layers},
+        layer_tokens={Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
         before_id=trace.turn,
         tier=trace.tier,
         labels=labels_in(familiar.history, trace.channel_id, familiar.name),

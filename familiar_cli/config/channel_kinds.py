@@ -24,6 +24,7 @@ class ModeDefaults:
     Args:
         about: The mode in words.
         total_tokens: Most tokens of a prompt.
+        most_tokens: The same where the model is known to read at least twice as many.
         recent_turns: Most recent turns in it.
         stepped_thinking: Whether the model thinks before it replies, where that is set up.
         recast: Whether a reply is tidied up, where that is set up.
@@ -31,6 +32,7 @@ class ModeDefaults:
 
     about: str
     total_tokens: int
+    most_tokens: int
     recent_turns: int
     stepped_thinking: bool
     recast: bool
@@ -38,9 +40,9 @@ class ModeDefaults:
 
 # A voice must answer at once: a short prompt, and no second call to a model.
 MODES: Final = {
-    ChannelMode.full_rp: ModeDefaults("full roleplay", 8000, 60, True, True),  # noqa: FBT003
-    ChannelMode.text_conversation_rp: ModeDefaults("a text chat", 6000, 40, True, True),  # noqa: FBT003
-    ChannelMode.imitate_voice: ModeDefaults("spoken words", 2000, 20, False, False),  # noqa: FBT003
+    ChannelMode.full_rp: ModeDefaults("full roleplay", 8000, 24_000, 60, True, True),  # noqa: FBT003
+    ChannelMode.text_conversation_rp: ModeDefaults("a text chat", 6000, 16_000, 40, True, True),  # noqa: FBT003
+    ChannelMode.imitate_voice: ModeDefaults("spoken words", 2000, 2000, 20, False, False),  # noqa: FBT003
 }
 OF_MODALITY: Final = {
     "text": ChannelMode.text_conversation_rp,

@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.context.tiers import is_loaded
 from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError
 from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, field_text
+from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, field_text, self_file
 from familiar_cli.text import one_line, str_or_empty
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import MemoryFile
 
 DEFAULT_DEPTH: Final = 4
+_WHO: Final = ("description", "personality", "scenario")
 _ROLES: Final[dict[object, Role]] = {
     "system": "system",
     "user": "user",
@@ -87,6 +90,14 @@ class Character:
             hint=f"Mend or delete {rel_path!r} in the memory directory; `familiar memory log"
             f" {rel_path}` shows its past, `familiar memory restore` brings it back.",
         )
+
+    def who(self, tier: int = DEFAULT_TIER) -> list[str]:
+        """Return what a prompt of a tier says of it, without the example dialogues.
+
+        Macros stay as they are, so that it is the same for whoever speaks.
+        """
+        loaded = (field for field in _WHO if is_loaded(self_file(field).rel_path, tier))
+        return [text for field in loaded if (text := self.texts.get(field, "")).strip()]
 
     @property
     def greetings(self) -> tuple[str, ...]:

@@ -40,39 +40,112 @@ class Allowance:
         total: For the whole prompt.
         layers: For each layer.
         notice: Why `total` is not what the settings say; empty when it is.
+        reason: What `total` follows from.
+        source: The same in a word or two, for a table of settings.
+        widened_tokens: How much of `total` is there because the character is larger than its share.
     """
 
     total: int
     layers: dict[Layer, int]
     notice: str = ""
+    reason: str = ""
+    source: str = ""
+    widened_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a model reads and writes.
+
+    Args:
+        context_tokens: Most tokens of both together.
+        max_tokens: Most tokens of one reply, which stay free.
+        source: Where `context_tokens` is known from, as `ResolvedSlot.context_source` has it.
+        is_local: The model runs inside the program.
+    """
+
+    context_tokens: int
+    max_tokens: int
+    source: str = "preset"
+    is_local: bool = False
+
+    @property
+    def room(self) -> int:
+        """How many tokens a prompt may have at most."""
+        return self.context_tokens - self.max_tokens
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is more than a guess."""
+        return self.source != "preset"
+
+
+SOURCES: Final = {
+    "setting": "set by llm.context_tokens",
+    "server": "as its server says",
+    "model": "as the catalogue has it",
+    "preset": "assumed by the preset",
+}
+"""Where the size of a window is known from, in words."""
 
 
 def allowance(
     settings: BudgetSettings,
     *,
     mode: ChannelMode,
-    preset: str,
-    context_tokens: int,
-    max_tokens: int,
+    window: Window,
+    character_tokens: int = 0,
 ) -> Allowance:
-    """Return how many tokens a prompt may have: what was set, else the mode's default.
+    """Return how many tokens a prompt may have: what was set, else what mode and model suggest.
 
-    The reply's `max_tokens` stay free in what the model can read and write together.
+    Where nobody set a total, a character that is larger than its share makes the prompt larger by
+    what it lacks, as far as the model can read it; all other layers keep theirs.
+
+    Args:
+        settings: What was set.
+        mode: How one talks.
+        window: What the model reads and writes.
+        character_tokens: About what the character's own files need.
 
     Raises:
         ConfigError: The reply alone would fill the model.
     """
-    room = context_tokens - max_tokens
-    if room <= 0:
+    if window.room <= 0:
         raise ConfigError(
-            f"A reply of {max_tokens} tokens leaves no room for a prompt in a model of "
-            f"{context_tokens}",
+            f"A reply of {window.max_tokens} tokens leaves no room for a prompt in a model of "
+            f"{window.context_tokens}",
             hint="Lower it: `familiar config set llm.max_tokens 512`.",
         )
+    total, source, reason = _total(settings, mode, window)
+    layers = _layers(settings, total)
+    lacking = character_tokens - layers[Layer.character]
+    widened = 0
+    if lacking > 0 and not (settings.total or settings.character):
+        widened = max(min(lacking, window.room - total), 0)
+        layers[Layer.character] += widened
+    if widened:
+        reason += f"; {widened:,} more for a character larger than its share"
+    notice = _notice(settings, window.room)
+    return Allowance(total + widened, layers, notice, reason, source, widened)
+
+
+def _total(settings: BudgetSettings, mode: ChannelMode, window: Window) -> tuple[int, str, str]:
+    """Return the tokens of a prompt before any widening, and where they come from."""
+    room, reads = window.room, f"{window.context_tokens:,} tokens, {SOURCES[window.source]}"
+    if settings.total and settings.total <= room:
+        return settings.total, "budget.total", "set by budget.total"
     usual = MODES[mode].total_tokens
-    usual = min(usual, LOCAL_TOKENS) if preset == "local" else usual
-    total = min(settings.total or usual, room)
-    return Allowance(total, _layers(settings, total), _notice(settings, room))
+    usual = min(usual, LOCAL_TOKENS) if window.is_local else usual
+    half = min(window.context_tokens // 2, MODES[mode].most_tokens) if window.is_known else 0
+    wanted = settings.total or max(usual, half)
+    if wanted >= room:
+        return room, "model's window", f"what the model reads beside a reply ({reads})"
+    if half <= usual:
+        return usual, f"mode {mode}", f"the default of mode {mode}"
+    share = (
+        "half of what" if half == window.context_tokens // 2 else "the most of its mode for what"
+    )
+    return half, "model's window", f"{share} the model reads ({reads})"
 
 
 def _layers(settings: BudgetSettings, total: int) -> dict[Layer, int]:

@@ -130,6 +130,7 @@ class Trace:
         side_calls: The calls of other models, in the order in which they ended.
         raw_reply: What the model said, where that is not what the person was shown.
         tier: How much of the memory it was made of; the usual one in records older than this key.
+        budget_reason: What `budget_tokens` followed from; empty in records older than this key.
     """
 
     trace: int
@@ -159,6 +160,7 @@ class Trace:
     side_calls: tuple[TracedSideCall, ...] = ()
     raw_reply: str = ""
     tier: int = DEFAULT_TIER
+    budget_reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
@@ -221,6 +223,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         program=__version__,
         side_calls=traced_side_calls(request.side_calls),
         tier=request.tier,
+        budget_reason=request.budget_reason,
     )
 
 

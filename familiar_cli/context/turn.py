@@ -67,6 +67,7 @@ def request_for(
         modality=said.modality,
         at=at,
         budget_tokens=allowance.total,
+        budget_reason=allowance.reason,
         layer_tokens=allowance.layers,
         seed=f"{familiar_id}\n{said.channel_id}\n{last.id if last else 0}\n{said.text}",
         pending_turns=_unanswered([turn for turn in recent if turn.id != said.reply_to]),

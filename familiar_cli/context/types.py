@@ -148,6 +148,7 @@ class ContextRequest:
         modality: How it was said.
         at: When it was said, in UTC.
         budget_tokens: Most tokens of the whole prompt.
+        budget_reason: What `budget_tokens` follows from, in words.
         layer_tokens: Most tokens of each layer; a layer that is missing has no limit of its own.
         before_id: Only turns older than this one are history; None: all there are.
         opening: The greeting of a channel that has no turns yet, ready to be shown; or empty.
@@ -179,6 +180,7 @@ class ContextRequest:
     off_record: bool = False
     labels: Labels = NO_LABELS
     reply_to: int | None = None
+    budget_reason: str = ""
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
 

@@ -74,6 +74,7 @@ def _summary(trace: Trace) -> RenderableType:
         ("familiar", trace.familiar),
         ("model", _model(trace)),
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
+        *([("budget", trace.budget_reason)] if trace.budget_reason else []),
         ("time", _times(trace)),
     ]
     rows += [("error", trace.error)] if trace.error else []
@@ -109,10 +110,12 @@ def _layers(trace: Trace) -> RenderableType:
 def _layer(layer: LayerUse) -> list[RenderableType]:
     used, budget = layer.used_tokens, layer.budget_tokens
     style = "red" if used > budget else "" if used else "dim"
+    more = layer.share_tokens and budget > layer.share_tokens
     return [
         plain(layer.name, style),
         Bar(used, budget),
         plain(f"{used} of {budget}", style),
+        plain(f"its share is {layer.share_tokens}" if more else "", "dim"),
     ]
 
 

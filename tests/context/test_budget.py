@@ -10,7 +10,7 @@ from familiar_cli import tokens
 from familiar_cli.config.channel_kinds import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
-from familiar_cli.context.limits import allowance
+from familiar_cli.context.limits import Window, allowance
 from familiar_cli.context.render import render
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, Place
 from familiar_cli.errors import LimitError
@@ -72,9 +72,8 @@ sizes = st.lists(st.tuples(st.sampled_from(list(Layer)), st.integers(1, 700)), m
 @settings(max_examples=60)
 @given(modes, presets, sizes)
 def test_no_mode_s_budget_is_ever_exceeded(mode, preset, sizes) -> None:
-    given_tokens = allowance(
-        BudgetSettings(), mode=mode, preset=preset, context_tokens=100_000, max_tokens=1000
-    )
+    window = Window(100_000, 1000, is_local=preset == "local")
+    given_tokens = allowance(BudgetSettings(), mode=mode, window=window)
     offered = [
         piece("word " * words, layer=layer, fit=Fit.cut, priority=words % 3)
         for layer, words in sizes

@@ -65,6 +65,10 @@ def _tiles(trace: Trace) -> Html:
     fates = Counter(state_of(piece) for piece in trace.contributions)
     tiles = [
         ("tokens", f"{trace.used_tokens:,}", f"of {trace.budget_tokens:,}, by {trace.counter}"),
+        *(
+            [("budget", f"{trace.budget_tokens:,}", trace.budget_reason)]
+            * bool(trace.budget_reason)
+        ),
         ("pieces", f"{fates['kept']} kept", f"{fates['cut']} cut, {fates['out']} left out"),
         ("assembled in", f"{trace.assemble_ms:.0f} ms", ""),
         ("model", trace.model, ""),

@@ -163,11 +163,18 @@ def _layers(trace: Trace) -> Html:
                 el("td", el("span", class_="swatch"), layer.name, class_="nowrap"),
                 el("td", meter),
                 el("td", str(layer.used_tokens), class_="number", data_name="used"),
+                el(
+                    "td",
+                    str(layer.share_tokens or layer.budget_tokens),
+                    class_="number",
+                    data_name="guaranteed",
+                ),
                 el("td", str(layer.budget_tokens), class_="number", data_name="of"),
                 class_=color,
             )
         )
-    return _table(("layer", "share of its budget", "used", "budget"), rows, {"used", "budget"})
+    head = ("layer", "share of its budget", "used", "guaranteed", "budget")
+    return _table(head, rows, {"used", "guaranteed", "budget"})
 
 
 def _contribution(alike: Sequence[tuple[int, TracedContribution]], *, scored: bool) -> Html:
