@@ -308,9 +308,11 @@ class Familiar:
             instance=instance_id(self.config.instance.id),
             zone=self.zone,
         )
+        opened = None
         if options.method not in {"lexical", "grep"}:
             self.load_embedder()
-        return search(self.index, query, options, self.embedder, progress)
+            opened = self.embedder
+        return search(self.index, query, options, opened, progress)
 
     @cached_property
     def journal(self) -> GitJournal:

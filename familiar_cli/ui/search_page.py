@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.index.types import Hit
-from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.terminal import indented, plain
+from familiar_cli.text import one_line
+from familiar_cli.ui.styled import Styled
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
-
     from familiar_cli.actions.search_past import PastFound, PastHit
     from familiar_cli.index.types import SearchResult, Signals
 
@@ -23,17 +20,17 @@ def search_page(
     k: int,
     lines: bool = False,
     explain: bool = False,
-) -> list[RenderableType]:
+) -> list[Styled]:
     """Return the `k` best: the text below the place and the headings, or one line each."""
     every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
-    page: list[RenderableType] = []
+    page: list[Styled] = []
     for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
         if lines:
-            page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
+            page.append(Styled(((f"{_address(hit)}:{one_line(hit.text, 10_000)}", ""),)))
         else:
-            page += [plain("")] * (number > 0) + [_place(hit), _words(hit)]
+            page += [Styled(())] * (number > 0) + [_place(hit), _words(hit)]
         if explain and isinstance(hit, Hit):
-            page.append(indented(plain(_signals(hit.signals), "dim")))
+            page.append(Styled(((_signals(hit.signals), "dim"),), is_indented=True))
     return page
 
 
@@ -54,28 +51,23 @@ def _address(hit: Hit | PastHit) -> str:
     return f"{hit.rel_path}:{hit.line}"
 
 
-def _place(hit: Hit | PastHit) -> Text:
-    line = plain(_address(hit), "bold")
-    line.append(f"  {hit.score:.2f}", style="dim")
-    if not isinstance(hit, Hit):
-        line.append(f"  {one_line(hit.speaker, 60)}, {hit.at:%Y-%m-%d %H:%M}", style="cyan")
-        return line
-    about = hit.heading if not hit.day or hit.day in hit.rel_path else f"{hit.heading} ({hit.day})"
-    line.append(f"  {one_line(about, 200)}", style="cyan")
-    return line
+def _place(hit: Hit | PastHit) -> Styled:
+    if isinstance(hit, Hit):
+        is_told = not hit.day or hit.day in hit.rel_path
+        about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
+    else:
+        about = f"{one_line(hit.speaker, 60)}, {hit.at:%Y-%m-%d %H:%M}"
+    return Styled(((_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")))
 
 
-def _words(hit: Hit | PastHit) -> RenderableType:
+def _words(hit: Hit | PastHit) -> Styled:
     """Return the text, indented, with the best line of it standing out."""
     if not isinstance(hit, Hit):
-        return indented(plain(harmless(hit.text)))
+        return Styled(((hit.text, ""),), is_indented=True)
     start = max(hit.text.find(hit.best), 0)
     end = start + len(hit.best)
-    parts = ((hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], ""))
-    text = plain("")
-    for words, style in parts:
-        text.append(harmless(words), style=style)
-    return indented(text)
+    spans = ((hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], ""))
+    return Styled(spans, is_indented=True)
 
 
 def _maxsim(signals: Signals) -> tuple[str, ...]:

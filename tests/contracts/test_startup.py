@@ -60,6 +60,18 @@ def test_reading_a_memory_file_loads_no_heavy_module(tmp_path) -> None:
     assert HEAVY & loaded_by(code) == set()
 
 
+def test_a_search_by_words_loads_nothing_that_draws_reads_markdown_or_finds_by_meaning(
+    tmp_path,
+) -> None:
+    memory = tmp_path / "ada" / "memory"
+    memory.mkdir(parents=True)
+    (memory / "notes.md").write_text("# Notes\n\nGreen tea.\n", encoding="utf-8")
+    argv = ["search", "tea", "--method", "lexical", "--home", str(tmp_path)]
+    code = f"from familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
+    loaded_by(code)  # the first search reads the files
+    assert HEAVY & loaded_by(code) == {"sqlite3"}
+
+
 @pytest.mark.parametrize("module", ["rich.console", "familiar_cli.cli"])
 def test_the_probe_sees_what_is_loaded(module) -> None:
     assert module.partition(".")[0] in loaded_by(f"import {module}")
