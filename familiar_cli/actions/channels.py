@@ -49,11 +49,12 @@ class ShownChannel:
     path: str
     total_tokens: int
     layers: dict[str, int]
+    reason: str
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         settings = [asdict(held) for held in self.channel.held]
-        budget = {"total": self.total_tokens, "layers": self.layers}
+        budget = {"total": self.total_tokens, "layers": self.layers, "reason": self.reason}
         return {**asdict(self.listed), "path": self.path, "budget": budget, "settings": settings}
 
 
@@ -87,6 +88,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         str(familiar.channels.path(channel_id)),
         allowed.total,
         {str(layer): tokens for layer, tokens in allowed.layers.items()},
+        allowed.reason,
     )
 
 

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import globals_of, group, home_of, output
+from familiar_cli.commands._base import familiar_of, globals_of, group, home_of, output
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
+    from familiar_cli.config.origin import Effective
+    from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
 app = group("Show and change settings.")
@@ -25,22 +27,23 @@ def show(
     ctx: typer.Context,
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this setting.")] = None,
 ) -> None:
-    """Show every setting's value and where it comes from.
+    """Show what every setting comes to now, and where that comes from.
 
     \b
     familiar config show
     familiar config show llm.preset
     """
+    from familiar_cli.actions.effective import with_effective
     from familiar_cli.config.origin import effective, effective_value
     from familiar_cli.ui import settings_page as page
     from familiar_cli.ui.terminal import print_page
 
-    path = _path(ctx)
+    path, familiar = _path(ctx), familiar_of(ctx)
     if key is not None:
-        row = effective_value(path, key)
+        row = _effective(familiar, effective_value(path, key))
         output(ctx).answer(row.to_json(), lambda: print_page(page.setting_page(row)))
         return
-    rows, where = effective(path), _where(ctx)
+    rows, where = with_effective(familiar, effective(path)), _where(ctx)
     data = {
         "where": [{"key": k, "value": v, "source": s} for k, v, s in where],
         "settings": [row.to_json() for row in rows],
@@ -58,7 +61,7 @@ def get(ctx: typer.Context, key: Key) -> None:
     from familiar_cli.config.origin import effective_value
     from familiar_cli.ui.settings_page import written
 
-    row = effective_value(_path(ctx), key)
+    row = _effective(familiar_of(ctx), effective_value(_path(ctx), key))
     output(ctx).answer(row.to_json(), written(row.value) if row.value != "" else "")
 
 
@@ -104,6 +107,12 @@ def path(ctx: typer.Context) -> None:
     """
     found = _path(ctx)
     output(ctx).answer({"path": str(found), "exists": found.is_file()}, str(found))
+
+
+def _effective(familiar: Familiar, row: Effective) -> Effective:
+    from familiar_cli.actions.effective import with_effective
+
+    return with_effective(familiar, [row])[0]
 
 
 def _path(ctx: typer.Context) -> Path:

@@ -29,11 +29,16 @@ class Effective:
         value: What holds; a password in an address is left out.
         source: `default`, `file`, `[llm]` (a slot took it from there), or the name of the
             environment variable that overrides it.
+        effective: What it comes to now, where `value` leaves that to the mode, the model or the
+            machine; None: `value` itself.
+        effective_source: Who decides that.
     """
 
     setting: Setting
     value: Value
     source: str
+    effective: Value | None = None
+    effective_source: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything about the setting as plain values."""
@@ -41,6 +46,8 @@ class Effective:
             "key": self.setting.key,
             "value": self.value,
             "source": self.source,
+            "effective": self.value if self.effective is None else self.effective,
+            "effective_source": self.effective_source or self.source,
             "default": self.setting.default,
             "allowed": self.setting.allowed,
             "meaning": self.setting.doc,

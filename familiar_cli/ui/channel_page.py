@@ -48,7 +48,7 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
         _cells("label", row.label + stays, ""),
         _cells("turns", said, ""),
         _cells("file", shown.path, ""),
-        _cells("prompt", f"{shown.total_tokens} tokens with the configured model", ""),
+        _cells("prompt", f"{shown.total_tokens} tokens: {shown.reason}", ""),
     ]
     body += [
         _cells(held.key, one_line(written(held.value), _VALUE_CHARS), held.source)

@@ -38,6 +38,7 @@ def setting_page(row: Effective) -> RenderableType:
     lines = [
         ("value", written(row.value)),
         ("from", row.source),
+        *([("in effect", _in_effect(row))] if row.effective is not None else []),
         ("default", written(setting.default)),
         ("allowed", setting.allowed),
         ("meaning", setting.doc),
@@ -54,7 +55,14 @@ def written(value: object) -> str:
     return '""' if value == "" else str(value)
 
 
+def _in_effect(row: Effective) -> str:
+    return f"{written(row.effective)} ({row.effective_source})"
+
+
 def _row(row: Effective) -> list[RenderableType]:
+    if row.effective is not None:
+        value = one_line(written(row.effective), _VALUE_CHARS)
+        return _cells(row.setting.key, value, f"{row.effective_source}, {row.source}")
     value = one_line(written(row.value), _VALUE_CHARS)
     source = row.source
     if row.value != row.setting.default:

@@ -64,7 +64,10 @@ def test_what_holds_is_shown_with_where_it_comes_from(root) -> None:
     assert held["recent_turns"] == (60, "mode full_rp")
     assert held["author_note.text"] == ("Be brief.", "character.toml")
     assert held["author_note.depth"] == (4, "default")
-    assert found["budget"]["total"] <= 8000
+    assert found["budget"]["total"] == 7680
+    assert found["budget"]["reason"] == (
+        "what the model reads beside a reply (8,192 tokens, assumed by the preset)"
+    )
 
 
 def test_a_channel_nobody_knows_has_the_defaults(root) -> None:

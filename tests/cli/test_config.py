@@ -36,6 +36,69 @@ def test_show_data_names_value_source_and_default() -> None:
     assert {row["key"] for row in found["where"]} == {"home", "familiar"}
 
 
+def shown(key) -> tuple[object, str, object, str]:
+    row = next(row for row in data("config", "show")["settings"] if row["key"] == key)
+    assert row == data("config", "show", key)
+    return (row["value"], row["source"], row["effective"], row["effective_source"])
+
+
+def test_a_default_shows_what_it_comes_to_and_where_that_is_from() -> None:
+    assert shown("budget.total") == (0, "default", 1280, "model's window")
+    assert shown("budget.content") == (0, "default", 192, "15 % of budget.total")
+    assert shown("llm.model") == ("", "default", "smollm2-135m-instruct", "preset local")
+    assert shown("llm.context_tokens") == (0, "default", 1536, "the catalogue")
+    assert shown("recall.tokens") == (0, "default", 192, "budget.content")
+    assert shown("processors.recast") == ("auto", "default", "off", "no llm.slots.recast")
+    assert shown("embedding.model") == ("auto", "default", "none", "what is on disk")
+    assert shown("llm.retries") == (2, "default", 2, "default")
+    lines = {line.split()[0]: line for line in run("config", "show").stdout.splitlines()}
+    assert lines["budget.total"].split(maxsplit=2)[1:] == ["1280", "model's window, default"]
+    assert "in effect  1280 (model's window)" in run("config", "show", "budget.total").stdout
+
+
+def test_what_is_set_is_what_it_comes_to() -> None:
+    run("config", "set", "budget.total", "900")
+    assert shown("budget.total") == (900, "file", 900, "file")
+    assert shown("budget.content") == (0, "default", 135, "15 % of budget.total")
+
+
+def test_a_window_that_is_set_moves_the_total() -> None:
+    run("config", "set", "llm.preset", "openai")
+    assert shown("budget.total") == (0, "default", 6000, "mode text_conversation_rp")
+    run("config", "set", "llm.context_tokens", "30000")
+    assert shown("budget.total") == (0, "default", 15_000, "model's window")
+    assert shown("llm.context_tokens") == (30_000, "file", 30_000, "file")
+
+
+def test_a_budget_beyond_the_window_shows_what_is_left_of_it() -> None:
+    run("config", "set", "budget.total", "5000")
+    assert shown("budget.total") == (5000, "file", 1280, "model's window")
+
+
+def test_a_server_in_the_environment_changes_the_preset(monkeypatch) -> None:
+    monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    assert shown("llm.preset") == ("local", "default", "custom", "FAMILIAR_LLM_BASE_URL")
+    assert shown("llm.base_url")[:2] == ("http://127.0.0.1:9/v1", "FAMILIAR_LLM_BASE_URL")
+    assert shown("budget.total")[2:] == (6000, "mode text_conversation_rp")
+
+
+def test_a_large_character_shows_in_its_share(root) -> None:
+    run("config", "set", "llm.preset", "openai")
+    (root / "memory" / "self").mkdir(parents=True)
+    text = "# Description\n\n" + "She counts every ship that passes. " * 500
+    (root / "memory" / "self" / "description.md").write_text(text, "utf-8")
+    _, _, tokens, source = shown("budget.character")
+    assert tokens > 2400
+    assert source == "the character's size"
+    assert shown("budget.total")[2] == 6000 + tokens - 2400
+
+
+def test_settings_are_shown_though_something_else_is_wrong(root) -> None:
+    run("config", "set", "llm.max_tokens", "9000")
+    assert shown("budget.total") == (0, "default", 0, "default")
+    assert shown("llm.model")[2] == "smollm2-135m-instruct"
+
+
 def test_get_prints_the_value_and_nothing_else() -> None:
     result = run("config", "get", "history.recent_turns")
     assert (result.stdout, result.stderr, result.exit_code) == ("40\n", "", 0)

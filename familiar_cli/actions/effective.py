@@ -1,0 +1,107 @@
+"""What settings come to now, where a default leaves that to the mode, the model or the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.config.channel_kinds import MODES, OF_MODALITY
+from familiar_cli.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.config.origin import Effective
+    from familiar_cli.config.settings import Value
+    from familiar_cli.familiar import Familiar
+
+    Resolved = Iterator[tuple[str, Value, str]]
+
+_MODE: Final = OF_MODALITY["text"]
+_SLOTS: Final = "llm.slots."
+_OF_SLOT: Final = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
+_WINDOW: Final = {"server": "the server", "model": "the catalogue"}
+
+
+def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]:
+    """Return settings, each with what it comes to in a text conversation with this model.
+
+    Args:
+        familiar: Whose settings.
+        rows: What holds for each, as `config.origin` says.
+    """
+    found: dict[str, tuple[Value, str]] = {}
+    for prefixes, resolve in _RESOLVERS:
+        if not any(row.setting.key.startswith(prefixes) for row in rows):
+            continue
+        try:
+            found |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
+        except FamiliarError:  # what is wrong is told where it is used; the settings are shown
+            continue
+    return [_with(row, found.get(row.setting.key)) for row in rows]
+
+
+def _with(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
+    if resolved is None or resolved[0] == row.value:
+        return row
+    if row.value != row.setting.default and not row.setting.key.startswith("budget."):
+        return row  # it is set; only a budget may be more than there is
+    return replace(row, effective=resolved[0], effective_source=resolved[1])
+
+
+def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
+    from familiar_cli.context.limits import PERCENT
+    from familiar_cli.context.types import Layer
+
+    found = familiar.allowance(familiar.channel(""))
+    yield "budget.total", found.total, found.source
+    for layer, tokens in found.layers.items():
+        source = f"{PERCENT[layer]} % of budget.total"
+        if getattr(familiar.config.budget, layer):
+            source = "budget.total"
+        elif found.widened_tokens and layer is Layer.character:
+            source = "the character's size"
+        yield f"budget.{layer}", tokens, source
+    yield "recall.tokens", found.layers[Layer.content], "budget.content"
+
+
+def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
+    source = f"mode {_MODE}"
+    if any(r.setting.key == "history.recent_turns" and r.source == "default" for r in rows):
+        yield "history.recent_turns", MODES[_MODE].recent_turns, source
+    for name, is_on in familiar.channel("").processors.items():
+        if name in familiar.config.llm.slots:
+            yield f"processors.{name}", "on" if is_on else "off", source
+        else:
+            yield f"processors.{name}", "off", f"no llm.slots.{name}"
+
+
+def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
+    names = {r.setting.key.split(".")[2] for r in rows if r.setting.key.startswith(_SLOTS)}
+    for prefix, name in (("llm.", "main"), *((f"{_SLOTS}{n}.", n) for n in sorted(names))):
+        slot = familiar.slot(name)
+        yield f"{prefix}preset", slot.preset, "FAMILIAR_LLM_BASE_URL"
+        for field in _OF_SLOT:
+            source = f"preset {slot.preset}"
+            if field == "context_tokens":
+                source = _WINDOW.get(slot.context_source, source)
+            yield f"{prefix}{field}", getattr(slot, field), source
+
+
+def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
+    from familiar_cli.clock import now, to_zone
+    from familiar_cli.config.machine import instance_id
+
+    yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
+    yield "instance.id", instance_id(familiar.config.instance.id), "the host name"
+    yield "name", familiar.name, "the character"
+    embedder = familiar.embedder.embedder
+    yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
+
+
+_RESOLVERS: Final = (
+    (("budget.", "recall."), _of_budget),
+    (("history.", "processors."), _of_mode),
+    (("llm.",), _of_model),
+    (("timezone", "instance.", "name", "embedding."), _of_machine),
+)
