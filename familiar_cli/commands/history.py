@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,8 +18,11 @@ from familiar_cli.commands._options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.selection import Kept, TurnFilter
+    from familiar_cli.ui.emit import Output
 
 app = group("Read, search, count and export past turns.")
 
@@ -61,6 +65,9 @@ def show(
     ] = None,
     since: SinceTurns = None,
     until: UntilTurns = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show replaced and withdrawn turns, too.")
+    ] = False,
 ) -> None:
     """Show past turns word for word; by default, the end of the last conversation.
 
@@ -68,18 +75,109 @@ def show(
     familiar history show --channel cli --last 50
     familiar history show --since 7d --until yesterday
     familiar history show 1204
+    familiar history show --all
     """
+    from familiar_cli.history.standing import standings
     from familiar_cli.ui.history_page import transcript_data, transcript_page
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
-        span = _span(familiar, channel, since, until)
-        shown = _around(familiar, turn) if turn is not None else _newest(familiar, span, last)
+        span = replace(_span(familiar, channel, since, until), everything=everything)
+        if turn is None:
+            shown = _newest(familiar, span, last)
+        else:
+            shown = _around(familiar, turn, everything=everything)
+        became = standings(familiar.history, [kept.turn.id for kept in shown])
         name, zone = familiar.name, familiar.zone
     output(ctx).answer(
-        {"turns": transcript_data(shown)},
-        lambda: print_page(transcript_page(shown, name, zone, chosen=turn)),
+        {"turns": transcript_data(shown, became)},
+        lambda: print_page(transcript_page(shown, became, name, zone, chosen=turn)),
     )
+
+
+TurnIds = Annotated[list[int], typer.Argument(metavar="TURN...", help="Turns, by number.")]
+
+
+@app.command()
+def edit(
+    ctx: typer.Context,
+    turn: Annotated[int, typer.Argument(metavar="TURN", help="Turn, by number.")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT|-", help="New text; `-` reads standard input.")
+    ],
+) -> None:
+    """Replace the text of a turn. The old text is kept; `choose` brings it back.
+
+    Memory that was written from the old text is not changed; `familiar housekeep` finds it.
+
+    \b
+    familiar history edit 1204 "We met in Lisbon."
+    familiar history choose 1204
+    """
+    from familiar_cli.actions.edit_turn import edit_turn
+    from familiar_cli.commands._base import text_or_stdin
+
+    with familiar_of(ctx) as familiar:
+        new = edit_turn(familiar, turn, text_or_stdin(text).rstrip("\r\n"))
+    output(ctx).answer(
+        {"turn": new.id, "supersedes": turn, "content": new.content},
+        f"Turn {new.id} takes the place of turn {turn}",
+    )
+
+
+@app.command()
+def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
+    """Leave turns out of prompts, memory and search. They are kept, and `restore` brings them back.
+
+    \b
+    familiar history withdraw 1204 1205
+    """
+    from familiar_cli.history.standing import withdraw as withdraw_turns
+
+    with familiar_of(ctx) as familiar:
+        changed = withdraw_turns(familiar.history, turns)
+    _tell_marked(output(ctx), "withdrawn", changed, "Already withdrawn; nothing was changed")
+
+
+@app.command()
+def restore(ctx: typer.Context, turns: TurnIds) -> None:
+    """Bring withdrawn turns back.
+
+    \b
+    familiar history restore 1204 1205
+    """
+    from familiar_cli.history.standing import restore as restore_turns
+
+    with familiar_of(ctx) as familiar:
+        changed = restore_turns(familiar.history, turns)
+    _tell_marked(output(ctx), "restored", changed, "Not withdrawn; nothing was changed")
+
+
+@app.command()
+def choose(
+    ctx: typer.Context,
+    turn: Annotated[int, typer.Argument(metavar="TURN", help="The reply or text that counts.")],
+) -> None:
+    """Choose which of several replies, or texts of an edited turn, counts.
+
+    \b
+    familiar history show --all
+    familiar history choose 1204
+    """
+    from familiar_cli.history.standing import choose as choose_turn
+
+    with familiar_of(ctx) as familiar:
+        replaced = choose_turn(familiar.history, turn)
+    output(ctx).answer(
+        {"turn": turn, "superseded": list(replaced)},
+        f"Turn {turn} counts now" if replaced else f"Turn {turn} counted already",
+    )
+
+
+def _tell_marked(out: Output, done: str, changed: Sequence[int], nothing: str) -> None:
+    listed = ", ".join(map(str, changed))
+    said = f"{done.capitalize()}: {'turn' if len(changed) == 1 else 'turns'} {listed}"
+    out.answer({done: list(changed)}, said if changed else nothing)
 
 
 @app.command()
@@ -190,8 +288,6 @@ def _span(
 
 def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
     """Return the turns that are meant; of the last conversation when none is named."""
-    from dataclasses import replace
-
     from familiar_cli.errors import NotFoundError
     from familiar_cli.history.selection import newest
 
@@ -209,11 +305,11 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
     return found
 
 
-def _around(familiar: Familiar, turn_id: int) -> list[Kept]:
+def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[Kept]:
     from familiar_cli.errors import NotFoundError
     from familiar_cli.history.selection import around
 
     turn = familiar.history.turn(turn_id)
     if turn is None:
         raise NotFoundError(f"No such turn: {turn_id}", hint="Run `familiar history show`.")
-    return around(familiar.history, turn, 3, 3)
+    return around(familiar.history, turn, 3, 3, everything=everything)

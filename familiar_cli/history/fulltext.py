@@ -34,6 +34,9 @@ WATERMARK: Final = f"fulltext-{VERSION}"
 MOST_RANKED: Final = 5_000
 """How many turns are ranked, about, in 2 to 5 ms; see `fts.choose`."""
 
+_SET_ASIDE: Final = (
+    " AND rowid NOT IN (SELECT turn_id FROM set_aside WHERE superseded_by OR withdrawn)"
+)
 _PAGE: Final = 5000  # turns that are added in one transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
@@ -184,18 +187,24 @@ def _ranked(
     where, values = span.where()
     rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
     sql = (
-        f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN turns ON turns.id = turns_fts.rowid "  # noqa: S608
+        f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN {span.view} AS turns "  # noqa: S608
+        "ON turns.id = turns_fts.rowid "
         f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY {order} LIMIT ?"
     )
     given = (match, oldest, *values, limit)
-    if where:
+    if where or _has_withdrawn_channels(connection):
         return connection.execute(sql, given).fetchall()
+    set_aside = "" if span.everything else _SET_ASIDE
     sql = (  # ranked before turns are read: a turn is a hundred times larger than its rank
         f"SELECT {SELECTED}, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts "  # noqa: S608
-        f"WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?) "
-        "JOIN turns ON turns.id = found ORDER BY score, turns.id DESC"
+        f"WHERE turns_fts MATCH ? AND rowid >= ?{set_aside} ORDER BY {order} LIMIT ?) "
+        f"JOIN {span.view} AS turns ON turns.id = found ORDER BY score, turns.id DESC"
     )
     return connection.execute(sql, given).fetchall()
+
+
+def _has_withdrawn_channels(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM channels_set_aside LIMIT 1").fetchone() is not None
 
 
 def affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:

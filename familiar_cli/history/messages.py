@@ -141,7 +141,7 @@ def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
 def whole_reply(history: HistoryStore, turn_id: int) -> Turn | None:
     """Return the reply to a turn that did not break off; None: there is none."""
     sql = (
-        f"SELECT {SELECTED} FROM turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
+        f"SELECT {SELECTED} FROM shown AS turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
         "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC LIMIT 1"
     )
     with history.use(create=False) as connection:

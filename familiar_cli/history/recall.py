@@ -162,7 +162,7 @@ def _condition(
     channel_id: str | None, hidden_channels: Collection[str], before_id: int | None
 ) -> tuple[str, list[object]]:
     """Return which turns may be found at all: conditions for SQL, and their values."""
-    parts, values = ["NOT hidden"], list[object]()
+    parts, values = ["TRUE"], list[object]()
     if channel_id is not None:
         parts.append("channel_id = ?")
         values.append(pack(channel_id))
@@ -186,7 +186,8 @@ def _by_words(
     sql = (
         f"SELECT found, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
         f" WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?)"
-        f" JOIN turns ON turns.id = found WHERE {where} ORDER BY score DESC LIMIT {DEPTH}"
+        f" JOIN standing AS turns ON turns.id = found WHERE {where}"
+        f" ORDER BY score DESC LIMIT {DEPTH}"
     )
     depth = _FIRST_LOOK
     while True:
@@ -212,7 +213,7 @@ def _by_meaning(
 ) -> dict[int, float]:
     """Return the turns that are nearest in meaning and may be found, with their nearness."""
     where, values = condition
-    select = f"SELECT id FROM turns WHERE {where} AND id IN"  # noqa: S608
+    select = f"SELECT id FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
     depth = NEAR_DEPTH
     while True:
         nearest = near.nearest(depth)
@@ -256,8 +257,8 @@ def _strips(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, _Pl
     """Return where those turns and the ones beside them stand."""
     reach = len(BESIDE) - 1
     beside = (
-        "(SELECT group_concat(id || ':' || (at_ms / {ms})) FROM (SELECT n.id, n.at_ms FROM turns n"
-        " WHERE n.channel_id = t.channel_id AND n.id {0} t.id AND NOT n.hidden"
+        "(SELECT group_concat(id || ':' || (at_ms / {ms})) FROM (SELECT n.id, n.at_ms"
+        " FROM standing n WHERE n.channel_id = t.channel_id AND n.id {0} t.id"
         " ORDER BY n.id {1} LIMIT {2}))"
     )
     # Twice as far, so that those beside a turn have all of their own.

@@ -24,10 +24,16 @@ COLUMNS: Final = (
     "partial",
 )
 SELECTED: Final = (
-    f"{', '.join(f'turns.{name}' for name in ('id', *COLUMNS, 'hidden'))}, "  # noqa: S608
-    "(SELECT reply_to FROM replies WHERE replies.turn_id = turns.id)"
+    f"{', '.join(f'turns.{name}' for name in ('id', *COLUMNS))}, "  # noqa: S608
+    "coalesce((SELECT hidden FROM set_aside WHERE turn_id = turns.id), turns.hidden), "
+    "(SELECT reply_to FROM replies WHERE replies.turn_id = turns.id), "
+    "(SELECT place FROM places WHERE places.turn_id = turns.id), "
+    "EXISTS (SELECT 1 FROM standing WHERE standing.id = turns.id)"
 )
-"""What `to_turn` reads from `turns`."""
+"""What `to_turn` reads from `turns`, or from a view under that name."""
+
+PLACE: Final = len(COLUMNS) + 3
+"""Where among them the turn is whose place a turn took; None: its own."""
 
 INSERT: Final = f"INSERT INTO turns ({', '.join(COLUMNS)}) SELECT {', '.join('?' * len(COLUMNS))}"
 """Writes a turn down, given what `to_row` returns."""
@@ -65,7 +71,7 @@ def to_turn(row: Row) -> Turn:
     """
     turn_id, channel_id, platform, user_id, username, display_name, role, content, *rest = row
     at_ms, modality, source, partial, *more = rest
-    hidden, reply_to = more or (0, None)
+    hidden, reply_to, place, stands = more or (0, None, None, 1)
     author = None
     if platform is not None:
         author = to_author((platform, user_id, username, display_name))
@@ -81,6 +87,8 @@ def to_turn(row: Row) -> Turn:
         partial=bool(partial),
         hidden=bool(hidden),
         reply_to=None if reply_to is None else to_number(reply_to),
+        place=None if place in {None, turn_id} else to_number(place),
+        stands=bool(stands),
     )
 
 

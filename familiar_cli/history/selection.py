@@ -6,23 +6,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.arranging import by_time
-from familiar_cli.history.rows import SELECTED, in_ms, pack, to_turn, unpack
+from familiar_cli.history.rows import PLACE, SELECTED, in_ms, pack, to_turn, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import sqlite3
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
 _PAGE: Final = 1000  # turns that are read at once
-_BITS: Final = 63
+_END: Final = 2**63 - 1
 _KEPT: Final = (
-    f"SELECT {SELECTED}, message_id, format, estimated, raw FROM turns "  # noqa: S608
+    f"SELECT {SELECTED}, message_id, format, estimated, raw FROM {{}} AS turns "  # noqa: S608
     "LEFT JOIN turn_extras ON turn_extras.turn_id = turns.id "
     "LEFT JOIN chats ON chats.id = chat_id "
     "LEFT JOIN message_ids ON message_ids.turn_id = turns.id"
 )
+_AT_HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
+_ELSEWHERE: Final = "turns.id IN (SELECT turn_id FROM places WHERE place >= ? AND place < ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,23 @@ class TurnFilter:
         channel_id: Those of one channel; None: of all.
         since: Said then or later.
         until: Said before.
+        everything: Also what was superseded or withdrawn.
     """
 
     channel_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    everything: bool = False
+
+    @property
+    def view(self) -> str:
+        """Where they are looked for; see `standing`."""
+        return "turns" if self.everything else "shown"
+
+    @property
+    def select(self) -> str:
+        """The beginning of a query, up to its conditions."""
+        return _KEPT.format(self.view)
 
     def where(self) -> tuple[str, list[Any]]:
         """Return conditions for SQL, each beginning with AND, and their values."""
@@ -87,12 +102,14 @@ class ImportedFrom:
 
 def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
     """Yield the turns that are meant, oldest first, in bounded memory."""
-    after = 0
-    where, values = span.where()
-    sql = f"{_KEPT} WHERE turns.id > ?{where} ORDER BY turns.id LIMIT {_PAGE}"
-    while page := _rows(history, sql, (after, *values)):
+    low = 0
+    while low < _END:
+        with history.use(create=False) as connection:
+            if connection is None:
+                return
+            between = (low, _END)
+            page, low = oldest_rows(connection, span.select, span.where(), _PAGE, between)
         yield from map(_kept, page)
-        after = int(page[-1][0])
 
 
 def newest(
@@ -102,19 +119,88 @@ def newest(
 
     What was heard later than it was said stands where it was said.
     """
-    where, values = span.where()
-    end = 2**_BITS - 1 if before_id is None else before_id
-    sql = f"{_KEPT} WHERE turns.id < ?{where} ORDER BY turns.id DESC LIMIT ?"
-    found = [_kept(row) for row in _rows(history, sql, (end, *values, max(limit, 0)))]
-    return by_time(found[::-1], _turn)
+    end = _END if before_id is None else before_id
+    with history.use(create=False) as connection:
+        if connection is None:
+            return []
+        rows = newest_rows(connection, span.select, span.where(), limit, end)
+    return by_time([_kept(row) for row in rows], _turn)
 
 
-def around(history: HistoryStore, turn: Turn, before: int, after: int) -> list[Kept]:
+def around(
+    history: HistoryStore, turn: Turn, before: int, after: int, *, everything: bool = False
+) -> list[Kept]:
     """Return a turn with its neighbours in the channel, oldest first."""
-    above = newest(history, TurnFilter(turn.channel_id), before + 1, turn.id + 1)
-    sql = f"{_KEPT} WHERE turns.channel_id = ? AND turns.id > ? ORDER BY turns.id LIMIT ?"
-    below = _rows(history, sql, (pack(turn.channel_id), turn.id, max(after, 0)))
-    return by_time([*above, *map(_kept, below)], _turn)
+    span = TurnFilter(turn.channel_id, everything=everything or not turn.stands)
+    place = turn.id if turn.place is None else turn.place
+    above = newest(history, span, before + 1, place + 1)
+    with history.use(create=False) as connection:
+        if connection is None:
+            return above
+        some, between = max(after, 0), (place + 1, _END)
+        below, _ = oldest_rows(connection, span.select, span.where(), some, between)
+    return by_time([*above, *map(_kept, below[:some])], _turn)
+
+
+def newest_rows(
+    connection: sqlite3.Connection,
+    select: str,
+    condition: tuple[str, Sequence[object]],
+    limit: int,
+    end: int = _END,
+) -> list[tuple[Any, ...]]:
+    """Return the rows of the newest turns that stand before turn `end`, oldest first.
+
+    A turn that took the place of another stands where that one did.
+
+    Args:
+        connection: The history.
+        select: Selects `SELECTED`, and whatever else, from turns of one of the views.
+        condition: Conditions for SQL, each beginning with AND, and their values.
+        limit: Most rows to return.
+        end: The turn.
+    """
+    where, values = condition
+    sql = f"{select} WHERE turns.id < ? AND {_AT_HOME}{where} ORDER BY turns.id DESC LIMIT ?"
+    rows = connection.execute(sql, (end, *values, max(limit, 0))).fetchall()
+    low = rows[-1][0] if rows and len(rows) == limit else 0
+    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{where}", (low, end, *values))
+    return sorted(rows, key=_place)[-limit:] if limit > 0 else []
+
+
+def oldest_rows(
+    connection: sqlite3.Connection,
+    select: str,
+    condition: tuple[str, Sequence[object]],
+    limit: int,
+    between: tuple[int, int],
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Return the rows of the oldest turns whose place is in a range, and where the next ones begin.
+
+    There are about `limit` of them: those that share the last place are not torn apart.
+
+    Args:
+        connection: The history.
+        select: As of `newest_rows`.
+        condition: As of `newest_rows`.
+        limit: About so many rows, >= 0.
+        between: The first place, and the one after the last.
+    """
+    where, values = condition
+    low, high = between
+    sql = (
+        f"{select} WHERE turns.id >= ? AND turns.id < ? AND {_AT_HOME}{where} "
+        "ORDER BY turns.id LIMIT ?"
+    )
+    rows = connection.execute(sql, (low, high, *values, limit)).fetchall()
+    if rows and len(rows) == limit:
+        high = rows[-1][0] + 1
+    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{where}", (low, high, *values))
+    return sorted(rows, key=_place), high
+
+
+def _place(row: tuple[Any, ...]) -> tuple[int, int]:
+    return (row[0] if row[PLACE] is None else row[PLACE], row[0])
 
 
 def imported_from(history: HistoryStore, channel_id: str) -> list[ImportedFrom]:

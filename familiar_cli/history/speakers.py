@@ -1,7 +1,7 @@
 """Who spoke where: a small table beside the turns, which the database itself keeps up to date.
 
 Without it, finding the last five people of a channel would mean reading back through all its turns.
-It says nothing that the turns do not say, and could be made from them again.
+It counts the turns that people are shown, and could be made from them again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Mapping
 
 TABLE: Final = (
     """CREATE TABLE speakers (
@@ -37,7 +38,7 @@ _WHO: Final = "author_platform, author_user_id, author_username, author_display_
 
 # The turns tell what each was called when they last spoke.
 RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
-        SELECT last_id FROM speakers WHERE channel_id = ? ORDER BY last_id DESC LIMIT ?
+        SELECT last_id FROM speakers WHERE channel_id = ? AND turns ORDER BY last_id DESC LIMIT ?
     ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
 
 # `is_private` is a function of the connection. Who spoke in private alone has no names.
@@ -45,14 +46,31 @@ ALL: Final = """SELECT person.author_platform, person.author_user_id, named.auth
         named.author_display_name, counted, latest.at_ms FROM (
         SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
             max(CASE WHEN NOT is_private(channel_id) THEN last_id END) AS last_public FROM speakers
+        WHERE turns AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)
         GROUP BY author_platform, author_user_id
     ) AS person JOIN turns AS latest ON latest.id = last
     LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
 
 SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 
+_MOVED: Final = """UPDATE speakers SET turns = turns + ?3, last_id = coalesce((
+        SELECT id FROM shown WHERE shown.channel_id = ?1
+        AND (author_platform, author_user_id) = (
+            speakers.author_platform, speakers.author_user_id)
+        ORDER BY id DESC LIMIT 1), 0)
+    WHERE channel_id = ?1 AND (author_platform, author_user_id) = (
+        SELECT author_platform, author_user_id FROM turns WHERE id = ?2)"""
+
 
 def add(connection: sqlite3.Connection) -> None:
     """Make the table of a history that has none."""
     for statement in TABLE:
         connection.execute(statement)
+
+
+def recount(connection: sqlite3.Connection, changes: Mapping[int, int]) -> None:
+    """Count turns, by number, that people are shown again (1) or no longer (-1)."""
+    for turn_id, change in changes.items():
+        sql = "SELECT channel_id FROM turns WHERE id = ?"
+        (channel_id,) = connection.execute(sql, (turn_id,)).fetchone()
+        connection.execute(_MOVED, (channel_id, turn_id, change))

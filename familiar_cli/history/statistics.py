@@ -78,7 +78,7 @@ def channel_counts(history: HistoryStore) -> tuple[ChannelCount, ...]:
     sql = (
         "SELECT turns.channel_id, count(*), sum(hidden), min(at_ms), max(at_ms), "
         "(SELECT format FROM chats WHERE chats.channel_id = turns.channel_id LIMIT 1) "
-        "FROM turns GROUP BY turns.channel_id ORDER BY 5 DESC, 1"
+        "FROM shown AS turns GROUP BY turns.channel_id ORDER BY 5 DESC, 1"
     )
     return tuple(
         ChannelCount(unpack(c), n, hidden, from_ms(first), from_ms(last), unpack(source or ""))
@@ -102,7 +102,7 @@ def statistics(
     """
     where = "" if channel_id is None else " WHERE channel_id = ?"
     values = () if channel_id is None else (pack(channel_id),)
-    totals = _rows(history, f"SELECT count(*), sum(length(content)) FROM turns{where}", values)  # noqa: S608
+    totals = _rows(history, f"SELECT count(*), sum(length(content)) FROM shown{where}", values)  # noqa: S608
     turns, chars = totals[0] if totals else (0, 0)
     channels = channel_counts(history)
     return Statistics(
@@ -119,7 +119,7 @@ def _authors(
 ) -> tuple[AuthorCount, ...]:
     sql = (
         "SELECT author_platform, author_user_id, author_username, author_display_name, count(*), "  # noqa: S608
-        f"max(id) FROM turns{where}{' AND' if where else ' WHERE'} role != 'system' "
+        f"max(id) FROM shown{where}{' AND' if where else ' WHERE'} role != 'system' "
         "GROUP BY 1, 2 ORDER BY 5 DESC, 1, 2"
     )
     counts = [
@@ -138,7 +138,7 @@ def _authors(
 def _months(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple[MonthCount, ...]:
     sql = (
         "SELECT strftime('%Y-%m', at_ms / 1000, 'unixepoch'), count(*) "  # noqa: S608
-        f"FROM turns{where} GROUP BY 1 ORDER BY 1"
+        f"FROM shown{where} GROUP BY 1 ORDER BY 1"
     )
     return tuple(MonthCount(month or "?", n) for month, n in _rows(history, sql, values))
 
@@ -154,7 +154,7 @@ def _tokens(
     turns, chars = totals
     step = max(turns // _SAMPLE, 1)
     also = " AND" if where else " WHERE"
-    sql = f"SELECT content FROM turns{where}{also} id % {step} = 0"  # noqa: S608
+    sql = f"SELECT content FROM shown{where}{also} id % {step} = 0"  # noqa: S608
     texts = [unpack(row[0]) for row in _rows(history, sql, values)]
     seen = sum(map(len, texts))
     return round(sum(map(count_tokens, texts)) * chars / seen) if seen else 0

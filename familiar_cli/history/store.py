@@ -22,6 +22,7 @@ from familiar_cli.history.rows import (
     to_turn,
     unpack,
 )
+from familiar_cli.history.selection import newest_rows
 from familiar_cli.history.speakers import ALL, RECENT, SAID
 from familiar_cli.history.types import ChannelSummary, Speaker, Turn
 
@@ -43,6 +44,7 @@ GREETING: Final = "greeting"
 
 _BITS: Final = 63  # of an id, without its sign
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
+_STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
 class HistoryStore:
@@ -121,19 +123,23 @@ class HistoryStore:
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
     def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
-        """Return the newest `limit` turns of a channel that are not hidden, oldest first.
+        """Return the newest `limit` standing turns of a channel, oldest first.
 
-        It costs the same however long the history is.
+        A turn that took the place of another is where that one was. It costs the same however
+        long the history is.
 
         Args:
             channel_id: The channel.
             limit: Most turns to return, >= 0.
             before_id: Only turns with a lower id.
         """
-        where = " WHERE channel_id = ? AND id < ? AND NOT hidden ORDER BY id DESC LIMIT ?"
         end = 2**_BITS - 1 if before_id is None else before_id
-        values = (pack(channel_id), end, max(limit, 0))
-        return self._rows(_SELECT + where, values, to_turn)[::-1]
+        with self.use(create=False) as connection:
+            if connection is None:
+                return []
+            condition = (" AND turns.channel_id = ?", (pack(channel_id),))
+            rows = newest_rows(connection, _STANDING, condition, limit, end)
+            return [to_turn(row) for row in rows]
 
     def turn(self, turn_id: int) -> Turn | None:
         """Return one turn, or None when there is none with that id."""
@@ -173,15 +179,15 @@ class HistoryStore:
     def since(self, turn_id: int, limit: int) -> list[Turn]:
         """Return the newest `limit` turns of all channels that came after a turn, oldest first.
 
-        Hidden ones are left out.
+        Only standing ones are among them.
         """
-        where = " WHERE id > ? AND NOT hidden ORDER BY id DESC LIMIT ?"
-        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+        where = " WHERE id > ? ORDER BY id DESC LIMIT ?"
+        return self._rows(_STANDING + where, (turn_id, max(limit, 0)), to_turn)[::-1]
 
     def after(self, turn_id: int, limit: int) -> list[Turn]:
         """Return the oldest `limit` turns of all channels that came after a turn, oldest first.
 
-        Hidden ones are among them.
+        Those that do not stand are among them.
         """
         where = " WHERE id > ? ORDER BY id LIMIT ?"
         return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)
@@ -219,11 +225,11 @@ class HistoryStore:
         return self._number(sql, (self.watermark(WRITER),))
 
     def unsummarised_times(self) -> list[datetime]:
-        """Return when each turn was said that the memory writer has not read yet, but hidden ones.
+        """Return when each turn was said that the memory writer has not read yet, if it stands.
 
         Their order is that of their ids.
         """
-        sql = "SELECT at_ms FROM turns WHERE id > ? AND NOT hidden ORDER BY id"
+        sql = "SELECT at_ms FROM standing WHERE id > ? ORDER BY id"
         return self._rows(sql, (self.watermark(WRITER),), lambda row: from_ms(row[0]))
 
     def watermark(self, name: str) -> int:

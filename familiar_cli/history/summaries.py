@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.rows import (
-    COLUMNS,
+    SELECTED,
     Row,
     from_ms,
     in_ms,
@@ -21,6 +21,7 @@ from familiar_cli.history.rows import (
     to_turn,
     unpack,
 )
+from familiar_cli.history.selection import oldest_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -53,7 +54,7 @@ TABLES: Final = (
     )""",
 )
 _BITS: Final = 63
-_COLUMNS: Final = f"id, {', '.join(COLUMNS)}"
+_STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +165,26 @@ class Summaries:
         self, scope: str, after_id: int, through_id: int, limit: int, private: Collection[str]
     ) -> list[Turn]:
         """Return the oldest `limit` turns of a scope with ids in (`after_id`, `through_id`]."""
-        where, values = _of_scope(scope, private)
-        sql = f"SELECT {_COLUMNS} FROM turns WHERE id > ? AND id <= ?{where} ORDER BY id LIMIT ?"  # noqa: S608
-        rows = self._rows(sql, after_id, min(through_id, 2**_BITS - 1), *values, limit)
-        return [to_turn(row) for row in rows]
+        with self._history.use(create=False) as connection:
+            if connection is None or limit <= 0:
+                return []
+            between = (after_id + 1, min(through_id + 1, 2**_BITS - 1))
+            condition = _of_scope(scope, private)
+            rows, _ = oldest_rows(connection, _STANDING, condition, limit, between)
+        return [to_turn(row) for row in rows[:limit]]
 
     def count(
         self, scope: str, after_id: int, through_id: int, limit: int, private: Collection[str]
     ) -> int:
         """Return how many turns `turns` would find; never more than `limit` are looked at."""
         where, values = _of_scope(scope, private)
+        placed = "coalesce((SELECT place FROM places WHERE turn_id = turns.id), id)"
         sql = (
-            "SELECT count(*) FROM (SELECT 1 FROM turns WHERE id > ? AND id <= ?"  # noqa: S608
-            f"{where} LIMIT ?)"
+            "SELECT count(*) FROM (SELECT 1 FROM standing AS turns "  # noqa: S608
+            f"WHERE id > ? AND {placed} > ? AND {placed} <= ?{where} LIMIT ?)"
         )
-        found = self._rows(sql, after_id, min(through_id, 2**_BITS - 1), *values, limit)
+        through_id = min(through_id, 2**_BITS - 1)
+        found = self._rows(sql, after_id, after_id, through_id, *values, limit)
         return to_number(found[0][0]) if found else 0
 
     def _rows(self, sql: str, *values: Any) -> list[Row]:  # noqa: ANN401
@@ -206,6 +212,11 @@ def _summary(row: Row) -> Summary:
 
 def _of_scope(scope: str, private: Collection[str]) -> tuple[str, list[Any]]:
     if scope != PUBLIC:
-        return " AND NOT hidden AND channel_id = ?", [pack(scope)]
+        return " AND channel_id = ?", [pack(scope)]
     left_out = [pack(channel_id) for channel_id in sorted(private)]
-    return f" AND NOT hidden AND channel_id NOT IN ({', '.join('?' * len(left_out))})", [*left_out]
+    return f" AND channel_id NOT IN ({', '.join('?' * len(left_out))})", [*left_out]
+
+
+def forget_from(connection: sqlite3.Connection, turn_id: int) -> None:
+    """Throw away every step that may rest on a turn; the others stay, to go on from."""
+    connection.execute("DELETE FROM summaries WHERE last_turn_id >= ?", (turn_id,))

@@ -29,6 +29,8 @@ class Turn:
         partial: It broke off before its end.
         hidden: It is kept, and no model is shown it.
         reply_to: The turn that it replies to; None: it replies to none, or nobody wrote it down.
+        place: The turn whose place it took; None: its own place.
+        stands: A model may be shown it: it is not hidden, withdrawn or superseded.
     """
 
     id: int
@@ -42,6 +44,8 @@ class Turn:
     partial: bool
     hidden: bool = False
     reply_to: int | None = None
+    place: int | None = None
+    stands: bool = True
 
 
 @dataclass(frozen=True, slots=True)

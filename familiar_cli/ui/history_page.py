@@ -9,13 +9,14 @@ from rich.console import Group
 
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.marks import marks
+from familiar_cli.history.standing import Standing
 from familiar_cli.identity import Labels
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, indented, plain
 from familiar_cli.ui.widgets import Bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
 
     from rich.console import RenderableType
@@ -46,7 +47,12 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> Rendera
 
 
 def transcript_page(
-    shown: Sequence[Kept], name: str, zone: tzinfo | None, *, chosen: int | None = None
+    shown: Sequence[Kept],
+    standings: Mapping[int, Standing],
+    name: str,
+    zone: tzinfo | None,
+    *,
+    chosen: int | None = None,
 ) -> RenderableType:
     """Return turns as people read them: by channel and day, with who said what when."""
     parts: list[RenderableType] = []
@@ -57,14 +63,40 @@ def transcript_page(
     for (channel, day), members in groupby(shown, place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
         for kept in members:
-            parts.append(_said_by(kept, name, zone, chosen=kept.turn.id == chosen))
-            parts.append(indented(plain(kept.turn.content)))
+            became = standings.get(kept.turn.id, Standing())
+            is_chosen = kept.turn.id == chosen
+            parts.append(_said_by(kept, name, zone, chosen=is_chosen, flags=_marks_of(became)))
+            style = "" if became.stands or became.hidden else "dim"
+            parts.append(indented(plain(kept.turn.content, style)))
     return Group(*parts)
 
 
-def transcript_data(shown: Iterable[Kept]) -> list[dict[str, Any]]:
-    """Return turns as `--json` prints them."""
-    return [_turn_data(kept) for kept in shown]
+def transcript_data(
+    shown: Iterable[Kept], standings: Mapping[int, Standing]
+) -> list[dict[str, Any]]:
+    """Return turns as `--json` prints them, with what became of each."""
+    return [
+        _turn_data(kept) | _standing_data(standings.get(kept.turn.id, Standing())) for kept in shown
+    ]
+
+
+def _standing_data(became: Standing) -> dict[str, Any]:
+    return {
+        "standing": became.stands,
+        "superseded_by": became.superseded_by,
+        "withdrawn": became.withdrawn,
+        "alternatives": list(became.alternatives),
+    }
+
+
+def _marks_of(became: Standing) -> tuple[str, ...]:
+    """Return what became of a turn, in short; nothing when it stands alone."""
+    if became.withdrawn:
+        return ("withdrawn",)
+    if became.superseded_by:
+        return (f"replaced by #{became.superseded_by}",)
+    count = len(became.alternatives)
+    return (f"one of {count}",) if count else ()
 
 
 def found_page(
@@ -167,9 +199,11 @@ def _marked(query: str, text: str) -> RenderableType:
     return indented(shown)
 
 
-def _said_by(kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool) -> Text:
+def _said_by(
+    kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
+) -> Text:
     turn = kept.turn
-    flags = [flag for flag, said in _flags(kept) if said]
+    flags = [*(flag for flag, said in _flags(kept) if said), *flags]
     about = f" ({', '.join(flags)})" if flags else ""
     line = plain(f"  {_time(turn.at, zone)} ", "dim")
     line.append(harmless(_who(turn, name)), style="bold yellow" if chosen else "bold cyan")

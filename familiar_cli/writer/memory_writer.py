@@ -266,9 +266,9 @@ class MemoryWriter:
         self._tell(piece, verdicts, applied)
 
     def _batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
-        """Return the batches of a step. What is hidden is covered, and shown to nobody."""
+        """Return the batches of a step. What does not stand is covered, and shown to nobody."""
         private = frozenset() if self._settings.share_private else self._private()
-        return by_privacy([turn for turn in piece if not turn.hidden], private.__contains__)
+        return by_privacy([turn for turn in piece if turn.stands], private.__contains__)
 
     def _publicly(self, author: Author) -> Author:
         """Return an author with the names that they have outside private channels."""

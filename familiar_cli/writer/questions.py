@@ -111,8 +111,8 @@ class Questions:
         return Caps(set_to.batch_turns, tokens, set_to.quiet_gap_s)
 
     def cost(self, turn: Turn) -> int:
-        """Return the tokens of a turn; a hidden one is not shown."""
-        return 0 if turn.hidden else self.count(self._line(turn)) + 1
+        """Return the tokens of a turn; one that does not stand is not shown."""
+        return 0 if not turn.stands else self.count(self._line(turn)) + 1
 
     def about(self, batch: Batch, draft: Draft) -> Question:
         """Return the question about a batch, with memory as `draft` would have it."""

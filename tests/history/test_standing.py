@@ -1,0 +1,279 @@
+"""Turns are replaced and withdrawn by marks; readers get what stands, where it stands."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.errors import NotFoundError, RefusedError
+from familiar_cli.history import HistoryStore, standing
+from familiar_cli.history.fulltext import search
+from familiar_cli.history.recall import recall
+from familiar_cli.history.selection import TurnFilter, around, newest, select
+from familiar_cli.history.standing import Standing
+from familiar_cli.history.statistics import statistics
+from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
+from familiar_cli.history.types import Turn
+from familiar_cli.identity import Author
+
+ANNA = Author("discord", "1", display_name="Anna")
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db")) as opened:
+        yield opened
+
+
+def say(store, *texts, channel="cli", author=ANNA) -> list[Turn]:
+    role = "user" if author else "assistant"
+    return [store.append(channel, role, text, author=author) for text in texts]
+
+
+def other(turn: Turn, text: str) -> Turn:
+    return Turn(0, turn.channel_id, turn.author, turn.role, text, turn.at, "text", "edit", False)
+
+
+def words(turns) -> list[str]:
+    return [turn.content for turn in turns]
+
+
+def test_a_turn_that_takes_the_place_of_another_stands_where_that_one_did(store) -> None:
+    one, two, _three = say(store, "one", "two", "three")
+
+    new = standing.supersede(store, two, other(two, "zwei"))
+
+    assert words(store.recent("cli", 9)) == ["one", "zwei", "three"]
+    assert words(store.recent("cli", 2)) == ["zwei", "three"]
+    assert words(store.recent("cli", 1)) == ["three"]
+    assert words(store.recent("cli", 9, before_id=3)) == ["one", "zwei"]
+    assert words(k.turn for k in around(store, one, 1, 1)) == ["one", "zwei"]
+    assert words(k.turn for k in around(store, new, 1, 1)) == ["one", "zwei", "three"]
+    assert new.place == two.id
+    assert store.turn(new.id) == new
+
+
+def test_what_was_replaced_is_kept_and_shown_on_request(store) -> None:
+    (one,) = say(store, "one")
+    new = standing.supersede(store, one, other(one, "eins"))
+
+    assert standing.standings(store, [1, 2]) == {
+        one.id: Standing(superseded_by=new.id, alternatives=(1, 2)),
+        new.id: Standing(alternatives=(1, 2)),
+    }
+    assert words(k.turn for k in select(store, TurnFilter())) == ["eins"]
+    assert words(k.turn for k in select(store, TurnFilter(everything=True))) == ["one", "eins"]
+    assert [h.turn.content for h in search(store, "one")] == []
+    assert [h.turn.content for h in search(store, "one", TurnFilter(everything=True))] == ["one"]
+    kept = store.turn(one.id)
+    assert kept is not None
+    assert not kept.stands
+
+
+def test_an_earlier_reply_can_be_chosen_again(store) -> None:
+    (one,) = say(store, "one", author=None)
+    two = standing.supersede(store, one, other(one, "two"))
+    three = standing.supersede(store, two, other(two, "three"))
+
+    assert standing.choose(store, one.id) == (three.id,)
+    assert words(store.recent("cli", 9)) == ["one"]
+    assert standing.choose(store, two.id) == (one.id,)
+    assert words(store.recent("cli", 9)) == ["two"]
+    assert standing.choose(store, two.id) == ()
+    assert {s.alternatives for s in standing.standings(store, [1, 2, 3]).values()} == {(1, 2, 3)}
+
+
+def test_what_is_withdrawn_can_be_restored(store) -> None:
+    say(store, "one", "two")
+
+    assert standing.withdraw(store, [1, 2]) == (1, 2)
+    assert standing.withdraw(store, [1]) == ()
+    assert store.recent("cli", 9) == []
+    assert store.speakers() == []
+    assert store.recent_distinct_authors("cli", 9) == []
+    assert standing.restore(store, [2]) == (2,)
+    assert words(store.recent("cli", 9)) == ["two"]
+    assert [(s.author, s.turns) for s in store.speakers()] == [(ANNA, 1)]
+
+
+def test_one_wrong_number_withdraws_nothing(store) -> None:
+    say(store, "one")
+    with pytest.raises(NotFoundError):
+        standing.withdraw(store, [1, 99])
+    assert words(store.recent("cli", 9)) == ["one"]
+
+
+def test_a_turn_that_does_not_stand_is_not_replaced_again(store) -> None:
+    (one,) = say(store, "one")
+    standing.supersede(store, one, other(one, "two"))
+    with pytest.raises(RefusedError):
+        standing.supersede(store, one, other(one, "three"))
+    assert store.count() == 2
+    standing.withdraw(store, [2])
+    with pytest.raises(RefusedError, match="withdrawn"):
+        standing.choose(store, 2)
+
+
+def test_only_a_turn_with_alternatives_can_be_chosen(store) -> None:
+    say(store, "one")
+    with pytest.raises(RefusedError, match="no alternatives"):
+        standing.choose(store, 1)
+    with pytest.raises(NotFoundError):
+        standing.choose(store, 2)
+
+
+def test_a_channel_is_withdrawn_and_restored_as_a_whole(store) -> None:
+    say(store, "here")
+    say(store, "there", channel="other")
+
+    assert standing.withdraw_channel(store, "other")
+    assert not standing.withdraw_channel(store, "other")
+    assert words(store.since(0, 9)) == ["here"]
+    assert words(h.turn for h in search(store, "there here")) == ["here"]
+    assert standing.withdrawn_channels(store) == {"other"}
+    assert standing.standings(store, [2])[2].withdrawn
+    assert [s.turns for s in store.speakers()] == [1]
+    assert standing.withdraw_channel(store, "other", withdrawn=False)
+    assert words(store.since(0, 9)) == ["here", "there"]
+    with pytest.raises(NotFoundError):
+        standing.withdraw_channel(store, "nowhere")
+
+
+def test_the_database_refuses_to_change_or_delete_a_mark(store) -> None:
+    say(store, "one")
+    standing.withdraw(store, [1])
+    for sql in ("UPDATE marks SET value = 0", "DELETE FROM marks", "DELETE FROM turns"):
+        with store.use(create=True) as connection, pytest.raises(sqlite3.IntegrityError):
+            connection.execute(sql)
+
+
+def test_summaries_that_rest_on_a_withdrawn_turn_are_made_again(store) -> None:
+    say(store, *map(str, range(6)))
+    summaries = Summaries(store)
+    for last in (2, 4):
+        summaries.keep(Summary(PUBLIC, last, f"up to {last}", NOON, "m"), {"cli"})
+
+    standing.withdraw(store, [3])
+
+    latest = summaries.latest(PUBLIC)
+    assert latest is not None
+    assert latest.last_turn_id == 2
+    assert [turn.id for turn in summaries.turns(PUBLIC, 2, 6, 9, ())] == [4, 5, 6]
+
+
+OPS = st.one_of(
+    st.tuples(st.just("say"), st.sampled_from("ab"), st.sampled_from([1, 2, None])),
+    st.tuples(st.sampled_from(["supersede", "withdraw", "restore", "choose"]), st.integers(0, 30)),
+    st.tuples(st.sampled_from(["leave", "return"]), st.sampled_from("ab")),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(OPS, max_size=30))
+def test_no_reader_finds_what_was_replaced_or_withdrawn(tmp_path_factory, operations) -> None:
+    path = tmp_path_factory.mktemp("marks") / "history.db"
+    with closing(HistoryStore(path)) as store:
+        expected = _Model()
+        for operation in operations:
+            expected.apply(store, *operation)
+        _check(store, expected)
+
+
+def _check(store: HistoryStore, model: _Model) -> None:
+    standing_ids = [turn.id for turn in model.standing()]
+    assert [k.turn.id for k in select(store, TurnFilter())] == standing_ids
+    assert sorted(turn.id for turn in store.since(0, 99)) == sorted(standing_ids)
+    assert {k.turn.id for k in select(store, TurnFilter(everything=True))} == model.turns.keys()
+    for channel in "ab":
+        here = [turn.id for turn in model.standing() if turn.channel_id == channel]
+        for most in (0, 1, 3, 99):
+            tail = here[-most:] if most else []
+            assert [turn.id for turn in store.recent(channel, most)] == tail
+            assert [k.turn.id for k in newest(store, TurnFilter(channel), most)] == tail
+    found = Summaries(store).turns(PUBLIC, 0, 99, 99, ())
+    assert [turn.id for turn in found] == standing_ids
+    assert Summaries(store).count(PUBLIC, 0, 99, 99, ()) == len(standing_ids)
+    assert {h.turn.id for h in search(store, "word", limit=99)} == set(standing_ids)
+    recalled = {hit.turn.id for hit in recall(store, "word", limit=99).turns}
+    assert recalled == set(standing_ids)
+    counted = statistics(store, len)
+    assert counted.turns == len(standing_ids)
+    assert sum(c.turns for c in counted.channels) == len(standing_ids)
+    who = [turn.author for turn in model.standing() if turn.author]
+    assert {s.author: s.turns for s in store.speakers()} == {a: who.count(a) for a in set(who)}
+    assert [turn.id for turn in store.after(0, 99) if turn.stands] == sorted(standing_ids)
+
+
+class _Model:
+    """What should come of the marks, kept in plain sets."""
+
+    def __init__(self) -> None:
+        self.turns: dict[int, Turn] = {}
+        self.places: dict[int, int] = {}
+        self.superseded: set[int] = set()
+        self.withdrawn: set[int] = set()
+        self.gone: set[str] = set()
+
+    def standing(self) -> list[Turn]:
+        kept = [t for i, t in self.turns.items() if i not in self.superseded | self.withdrawn]
+        here = [turn for turn in kept if turn.channel_id not in self.gone]
+        return sorted(here, key=lambda turn: self.places[turn.id])
+
+    def apply(self, store: HistoryStore, what: str, *how) -> None:
+        if what == "say":
+            channel, who = how
+            author = Author("x", str(who)) if who else None
+            role = "user" if author else "assistant"
+            at = NOON + timedelta(minutes=len(self.turns))
+            turn = store.append(channel, role, f"word {len(self.turns)}", author=author, at=at)
+            self._keep(turn, turn.id)
+        elif what in {"leave", "return"}:
+            (channel,) = how
+            if any(turn.channel_id == channel for turn in self.turns.values()):
+                standing.withdraw_channel(store, channel, withdrawn=what == "leave")
+                (self.gone.add if what == "leave" else self.gone.discard)(channel)
+        elif self.turns:
+            self._mark(store, what, self.turns[1 + how[0] % len(self.turns)])
+
+    def _mark(self, store: HistoryStore, what: str, turn: Turn) -> None:
+        if what == "withdraw":
+            standing.withdraw(store, [turn.id])
+            self.withdrawn.add(turn.id)
+        elif what == "restore":
+            standing.restore(store, [turn.id])
+            self.withdrawn.discard(turn.id)
+        elif what == "supersede":
+            self._supersede(store, turn)
+        else:
+            self._choose(store, turn)
+
+    def _supersede(self, store: HistoryStore, turn: Turn) -> None:
+        if turn not in self.standing():
+            with pytest.raises(RefusedError):
+                standing.supersede(store, turn, other(turn, "word"))
+            return
+        current = store.turn(turn.id)
+        assert current is not None
+        new = standing.supersede(store, current, other(turn, "word again"))
+        self.superseded.add(turn.id)
+        self._keep(new, self.places[turn.id])
+
+    def _choose(self, store: HistoryStore, turn: Turn) -> None:
+        group = {i for i, place in self.places.items() if place == self.places[turn.id]}
+        if len(group) == 1 or turn.id in self.withdrawn:
+            with pytest.raises(RefusedError):
+                standing.choose(store, turn.id)
+            return
+        standing.choose(store, turn.id)
+        self.superseded |= group
+        self.superseded.discard(turn.id)
+
+    def _keep(self, turn: Turn, place: int) -> None:
+        self.turns[turn.id] = turn
+        self.places[turn.id] = place
