@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -51,6 +50,8 @@ def extract(archive: Path, member: str, target: Path, max_bytes: int | None = No
     Raises:
         FetchError: The archive is broken, has no such member, or the member is too large.
     """
+    import zipfile  # noqa: PLC0415  # only who unpacks one
+
     limit = _MAX_ARCHIVE_BYTES if max_bytes is None else max_bytes
     try:
         with zipfile.ZipFile(archive) as opened, opened.open(member) as source:
