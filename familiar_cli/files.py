@@ -8,7 +8,7 @@ import stat
 import time
 import unicodedata
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
 from familiar_cli.errors import LockedError, UnsafePathError
 
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+_T = TypeVar("_T")
+
 TEMP_PREFIX: Final = ".tmp-familiar-"
 """How the names of files begin that are renamed when they are whole."""
 
 SETTLED_NS: Final = 3_000_000_000
 """How old a change must be before times are trusted: FAT counts in steps of two seconds, and a file
 server's clock may be a little off."""
+
+ON_WINDOWS: Final = os.name == "nt"
+"""Whether other programs can keep files from being read, replaced or deleted. A test may say so."""
 
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 # Opening a named pipe without O_NONBLOCK waits for a writer who may never come.
@@ -54,7 +59,7 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
     Raises:
         OSError: It cannot be read, or is a directory, a pipe or a device.
     """
-    descriptor = os.open(path, _READING)
+    descriptor = patiently(os.open, path, _READING)
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
@@ -95,7 +100,7 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> Stamp:
         looked_ns: A time before that look; see `clock.wall_ns`.
     """
     mtime_ns = status.st_mtime_ns
-    ctime_ns = mtime_ns if os.name == "nt" else status.st_ctime_ns
+    ctime_ns = mtime_ns if ON_WINDOWS else status.st_ctime_ns
     settled = looked_ns - max(mtime_ns, ctime_ns) > SETTLED_NS
     return Stamp(status.st_size, mtime_ns, ctime_ns, settled)
 
@@ -172,10 +177,12 @@ class Disk:
 
     def replace(self, old: str, new: str) -> None:
         """Give the file `old` the name `new`, in place of what has it."""
+        _make_writable(new)
         patiently(os.replace, old, new)
 
     def unlink(self, path: str) -> None:
         """Take a file away."""
+        _make_writable(path)
         patiently(os.unlink, path)
 
     def link(self, path: str, second: str) -> None:
@@ -188,7 +195,7 @@ class Disk:
 
     def sync_dir(self, path: str) -> None:
         """Make the names in a directory durable, where the system can."""
-        if os.name == "nt":
+        if ON_WINDOWS:
             return
         with suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY)
@@ -283,18 +290,50 @@ def temp_in(directory: str, suffix: str) -> str:
     return os.path.join(directory, f"{TEMP_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{suffix}")
 
 
-def patiently(action: Callable[..., object], *names: str) -> None:
-    """Call `action` with `names`, again when Windows says that someone holds the file."""
+def remove(path: str | Path) -> None:
+    """Take a file away that may be gone already, and wait for whoever holds it."""
+    with suppress(FileNotFoundError):
+        Disk().unlink(str(path))
+
+
+def open_patiently(path: str | Path) -> BinaryIO:
+    """Open a file to read its bytes; see `patiently`."""
+    return patiently(lambda _: open(path, "rb"), path)
+
+
+def patiently(action: Callable[..., _T], *args: object) -> _T:
+    """Return what `action` gives, called again when Windows says that someone holds the file.
+
+    Args:
+        action: Opens, renames or removes a file.
+        args: What it is called with; a path first, if anything.
+    """
     for wait_s in _WAITS_S:
         try:
-            action(*names)
+            return action(*args)
         except OSError as error:
-            if getattr(error, "winerror", None) not in _HELD_FOR_A_MOMENT:
+            if not _is_held(error):
                 raise
             time.sleep(wait_s)
-        else:
-            return
-    action(*names)
+    return action(*args)
+
+
+def _is_held(error: OSError) -> bool:
+    """Tell whether waiting may help. Opening a file tells no Windows error, only `EACCES`."""
+    code = getattr(error, "winerror", None)
+    if code is not None:
+        return code in _HELD_FOR_A_MOMENT
+    where = error.filename
+    return ON_WINDOWS and error.errno == errno.EACCES and not (where and os.path.isdir(where))
+
+
+def _make_writable(path: str) -> None:
+    """Let a read-only file be replaced or deleted; elsewhere its directory alone decides that."""
+    if ON_WINDOWS:
+        with suppress(OSError):
+            mode = os.stat(path).st_mode
+            if not mode & stat.S_IWRITE:
+                os.chmod(path, stat.S_IMODE(mode) | stat.S_IWRITE)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -22,6 +24,9 @@ from familiar_cli.files import (
     TEMP_PREFIX,
     Disk,
     locked,
+    open_patiently,
+    read_plain,
+    remove,
     stamp_of,
     temp_in,
     write_whole,
@@ -252,3 +257,120 @@ def test_an_edit_of_the_same_size_at_the_same_time_shows(tmp_path) -> None:
     path.write_text("two")
     os.utime(path, ns=times)
     assert not stamp_of(path.stat(), wall_ns()).shows_no_change_since(seen)
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Has files answer as on Windows, and counts how often one was waited for."""
+    waited = []
+    monkeypatch.setattr("familiar_cli.files.ON_WINDOWS", True)
+    monkeypatch.setattr("familiar_cli.files.time.sleep", waited.append)
+    return waited
+
+
+def held_twice(call, code: int | None = None):
+    """Return `call` as it is while another program holds the file: it fails at first."""
+    left = [1, 2]
+
+    def held(path, *more, **named):
+        if left:
+            left.pop()
+            error = PermissionError(errno.EACCES, "Permission denied", str(path))
+            if code:
+                error.winerror = code
+            raise error
+        return call(path, *more, **named)
+
+    return held
+
+
+def test_a_file_that_another_program_holds_is_read_in_the_end(
+    tmp_path, monkeypatch, windows
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"text")
+    monkeypatch.setattr(os, "open", held_twice(os.open))
+    assert read_plain(path) == b"text"
+    monkeypatch.setattr("builtins.open", held_twice(open))
+    with open_patiently(path) as file:
+        assert file.read() == b"text"
+    assert len(windows) == 4
+
+
+def test_one_that_is_held_is_replaced_and_removed_in_the_end(
+    tmp_path, monkeypatch, windows
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", held_twice(os.replace, 32))
+    write_whole(path, "new")
+    assert path.read_bytes() == b"new"
+    monkeypatch.setattr(os, "unlink", held_twice(os.unlink, 32))
+    remove(path)
+    assert names(tmp_path) == []
+    assert len(windows) == 4
+
+
+def test_a_directory_is_never_waited_for(tmp_path, monkeypatch, windows) -> None:
+    monkeypatch.setattr(os, "open", held_twice(os.open))
+    with pytest.raises(PermissionError):
+        read_plain(tmp_path)
+    assert windows == []
+
+
+def test_what_is_forbidden_elsewhere_is_not_waited_for(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.files.time.sleep", lambda _: pytest.fail("waited"))
+    monkeypatch.setattr(os, "open", held_twice(os.open))
+    with pytest.raises(PermissionError):
+        read_plain(tmp_path / "a.txt")
+
+
+def test_a_read_only_file_is_replaced_and_removed(tmp_path, monkeypatch, windows) -> None:
+    def unless_read_only(call):
+        def checked(*paths):
+            if not Path(paths[-1]).stat().st_mode & stat.S_IWRITE:
+                error = PermissionError(errno.EACCES, "Access is denied", paths[-1])
+                error.winerror = 5
+                raise error
+            return call(*paths)
+
+        return checked
+
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    path.chmod(stat.S_IREAD)
+    monkeypatch.setattr(os, "replace", unless_read_only(os.replace))
+    monkeypatch.setattr(os, "unlink", unless_read_only(os.unlink))
+    write_whole(path, "new")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", stat.S_IREAD)
+    remove(path)
+    assert names(tmp_path) == []
+    remove(path)  # nothing is there: nothing to do
+
+
+# Where a file that is held stays, and goes another time.
+IMPATIENT = {
+    "consolidation/replies.py",
+    "context/trace_files.py",
+    "files.py",
+    "index/line_tokens.py",
+    "index/vectors.py",
+    "memory/journal/compact.py",
+    "memory/journal/finish.py",
+    "memory/journal/git.py",
+    "memory/journal/objects.py",
+    "memory/store/apply.py",
+    "memory/store/lock.py",
+}
+
+
+def test_files_are_renamed_and_removed_in_one_place_which_waits() -> None:
+    package = Path(__file__).parents[1] / "familiar_cli"
+    calls = re.compile(r"\bos\.(?:replace|rename|unlink|remove)\(|\.unlink\((?!os)|shutil\.move")
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if calls.search(line) and "disk.unlink(" not in line and "Disk().unlink" not in line
+    }
+    assert found - IMPATIENT == set()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
 from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
-from familiar_cli.files import write_whole
+from familiar_cli.files import open_patiently, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ def read_foreign(path: Path) -> bytes:
         FamiliarError: The system would not let it be read.
     """
     try:
-        with path.open("rb") as stream:
+        with open_patiently(path) as stream:
             return read_stream(stream, origin=path.name)
     except FileNotFoundError as error:
         raise NotFoundError(

@@ -15,7 +15,7 @@ from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.machine import is_alive
 from familiar_cli.errors import ConflictError, FamiliarError
-from familiar_cli.files import is_directory, patiently
+from familiar_cli.files import is_directory, patiently, remove
 from familiar_cli.memory.run_ids import new_run_id, noting
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _fill(
                 plan.stage(tx)
     except BaseException:
         if not has_settings:
-            paths.config.unlink(missing_ok=True)
+            remove(paths.config)
         raise
 
 

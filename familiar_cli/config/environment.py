@@ -15,6 +15,7 @@ import tomllib
 from pathlib import Path
 
 from familiar_cli.errors import ConfigError
+from familiar_cli.files import open_patiently
 
 BASE_URL = "FAMILIAR_LLM_BASE_URL"
 MODEL = "FAMILIAR_LLM_MODEL"
@@ -111,7 +112,7 @@ def find_key(variable: str) -> str:
 
 def _keys_in(path: Path) -> dict[str, str]:
     try:
-        with path.open("rb") as file:
+        with open_patiently(path) as file:
             _check_private(path, os.fstat(file.fileno()).st_mode)
             found = tomllib.load(file)
     except FileNotFoundError:

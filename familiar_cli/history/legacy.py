@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.clock import parse_iso
+from familiar_cli.files import Disk, remove
 from familiar_cli.history.rows import COLUMNS, in_ms
 
 if TYPE_CHECKING:
@@ -55,13 +56,14 @@ def keep_copy(path: Path, version: int) -> None:
         OSError, sqlite3.Error: There is no copy, so nothing may be changed.
     """
     temporary = path.with_name(f"{path.name}.copy")
-    temporary.unlink(missing_ok=True)
+    remove(temporary)
     with (
         closing(sqlite3.connect(path)) as old,
         closing(sqlite3.connect(temporary)) as copy,
     ):
         old.backup(copy)
-    temporary.replace(_free_name(path.with_name(f"{path.name}.before-v{version}")))
+    aside = _free_name(path.with_name(f"{path.name}.before-v{version}"))
+    Disk().replace(str(temporary), str(aside))
 
 
 def set_aside(connection: sqlite3.Connection) -> Old | None:

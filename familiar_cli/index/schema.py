@@ -6,7 +6,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import TEMP_PREFIX, locked
+from familiar_cli.files import TEMP_PREFIX, locked, remove
 from familiar_cli.fts import TOKENIZER
 from familiar_cli.index import chunking, token_vectors
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, is_useless, transaction
@@ -255,4 +255,4 @@ def _forget(directory: Path) -> None:
         return
     for path in directory.iterdir():
         if path.name.startswith((FILE, "vectors-", token_vectors.PREFIX, TEMP_PREFIX)):
-            path.unlink(missing_ok=True)
+            remove(path)

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import LockedError
-from familiar_cli.files import locked
+from familiar_cli.files import locked, remove
 from familiar_cli.fts import words
 from familiar_cli.index.embedder import BATCH
 from familiar_cli.index.rank import WEIGHTS, nearness
@@ -260,7 +260,7 @@ class TurnVectors:
     def _drop(self, is_old: Callable[[Path], bool]) -> None:
         for path in self._files():
             if is_old(path):
-                path.unlink(missing_ok=True)
+                remove(path)
 
 
 def _stem(embedder: Embedder) -> str:

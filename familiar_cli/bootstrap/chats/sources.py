@@ -17,6 +17,7 @@ from familiar_cli.bootstrap.bounds import MIB
 from familiar_cli.bootstrap.chats.types import Skip
 from familiar_cli.clock import to_ms
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError
+from familiar_cli.files import open_patiently
 
 if TYPE_CHECKING:
     import os
@@ -70,7 +71,7 @@ class ChatFile:
             BadInputError: It is a directory.
             FamiliarError: The system would not let it be read.
         """
-        with _readable(self.name), self.path.open("rb") as stream:
+        with _readable(self.name), open_patiently(self.path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)
             yield stream

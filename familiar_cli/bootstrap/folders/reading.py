@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.bounds import MAX_TOTAL_BYTES, MIB
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError
-from familiar_cli.files import is_directory
+from familiar_cli.files import is_directory, patiently
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _read_file(folder: Folder, path: str, rel_path: str) -> None:
         if status.st_size > MAX_ONE_BYTES:
             _leave_out(folder, rel_path, f"it is larger than {MAX_ONE_BYTES // MIB} MiB")
             return
-        with open(os.open(path, _OPEN), "rb") as stream:  # noqa: PTH123
+        with open(patiently(os.open, path, _OPEN), "rb") as stream:  # noqa: PTH123
             content = stream.read(MAX_ONE_BYTES + 1)
     except OSError as error:
         _leave_out(folder, rel_path, error.strerror or str(error))

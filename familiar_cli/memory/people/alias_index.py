@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.files import remove
 from familiar_cli.memory.people.mentions import Head, head_of, key_of
 from familiar_cli.sqlite import Fault, connect, fault_of, is_useless, rows_among, transaction
 
@@ -172,8 +173,7 @@ class AliasIndex:
 
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                os.unlink(self._path + end)
+            remove(self._path + end)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

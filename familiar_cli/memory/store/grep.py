@@ -15,6 +15,7 @@ import regex
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import LimitError, TooManyResultsError, UsageError
+from familiar_cli.files import patiently
 from familiar_cli.memory.store.files import MAX_READ_BYTES, too_large_to_read
 from familiar_cli.memory.store.types import GrepHit, GrepResult, Skipped
 from familiar_cli.memory.store.walk import scan
@@ -195,7 +196,7 @@ def _read(path: str) -> bytes | None:
 
     Opening it as Python files do would take twice as long.
     """
-    descriptor = os.open(path, _FLAGS)
+    descriptor = patiently(os.open, path, _FLAGS)
     try:
         content = os.read(descriptor, _READ_BYTES)
         if len(content) < _READ_BYTES:
