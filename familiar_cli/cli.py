@@ -117,10 +117,8 @@ class Contents(FamiliarGroup):
         try:
             code = self._run(given, settings)
             sys.stdout.flush()
-        except BrokenPipeError:
-            code = _close_quietly()
         except OSError as error:
-            code = _unwritten(error)
+            code = _close_quietly() if _is_closed_pipe(error) else _unwritten(error)
         if standalone:
             sys.exit(code if isinstance(code, int) else 0)
         return code
@@ -201,6 +199,17 @@ def _command_in(args: list[str]) -> str:
             known = getattr(command, "commands", {})
             return " ".join([word, *(w for w in follow if w in known)])
     return ""
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    """Tell whether nobody reads the answer any more; Windows calls that an invalid argument."""
+    import errno
+
+    from familiar_cli.files import ON_WINDOWS
+
+    if isinstance(error, BrokenPipeError):
+        return True
+    return ON_WINDOWS and error.errno == errno.EINVAL and error.filename is None
 
 
 def _unwritten(error: OSError) -> int:

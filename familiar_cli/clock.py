@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from datetime import tzinfo
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ROUND_YEARS: Final = 400  # after which the Gregorian calendar repeats, weekdays too
+_ROUND_DAYS: Final = 146_097
 
 
 def now() -> datetime:
@@ -27,6 +31,15 @@ def to_ms(moment: datetime) -> datetime:
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
 
 
+def since_1970(seconds: float) -> datetime:
+    """Return the moment so many seconds after 1970; below 0, before it, on every system.
+
+    Raises:
+        OverflowError: No calendar holds it.
+    """
+    return _EPOCH + timedelta(seconds=seconds)
+
+
 def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
     """Return a moment in UTC; one without a timezone is local.
 
@@ -35,7 +48,7 @@ def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
     """
     try:
         if moment.tzinfo is not None or zone is None:
-            return moment.astimezone(UTC)
+            return in_zone(moment, UTC)
         return moment.replace(tzinfo=zone).astimezone(UTC)
     except (OverflowError, ValueError, OSError):
         far = datetime.max if moment.year > 2000 else datetime.min  # noqa: DTZ901, PLR2004
@@ -50,9 +63,24 @@ def to_zone(moment: datetime, zone: tzinfo | None) -> datetime:
         zone: The timezone; None: the system's.
     """
     try:
-        return moment.astimezone(zone)
+        return in_zone(moment, zone)
     except (OverflowError, ValueError, OSError):
         return moment.astimezone(UTC)
+
+
+def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return what `astimezone` does, also where the system's zone knows nothing before 1970.
+
+    Windows then raises OSError; the same day of a later round of the calendar has the same offset.
+    """
+    try:
+        return moment.astimezone(zone)
+    except OSError:
+        if moment.year > _EPOCH.year:
+            raise
+    rounds = 1 + (_EPOCH.year - moment.year) // _ROUND_YEARS
+    later = rounds * timedelta(days=_ROUND_DAYS)
+    return (moment + later).astimezone(zone) - later
 
 
 def iso(moment: datetime) -> str:

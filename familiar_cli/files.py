@@ -35,6 +35,8 @@ _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFO
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
 # an editor holds a file for a moment.
 _HELD_FOR_A_MOMENT: Final = {5, 32, 33}
+_MAX_PATH_CHARS: Final = 248  # of a directory; 260 of a file
+TOO_LONG: Final = "Windows allows 259 (MAX_PATH) unless long paths are enabled"
 _WAITS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 _POLL_S: Final = 0.005
 
@@ -325,6 +327,16 @@ def _is_held(error: OSError) -> bool:
         return code in _HELD_FOR_A_MOMENT
     where = error.filename
     return ON_WINDOWS and error.errno == errno.EACCES and not (where and os.path.isdir(where))
+
+
+def why(error: OSError) -> str:
+    """Return in words why the system refused; Windows does not say that a path is too long."""
+    named = [name for name in (error.filename, error.filename2) if isinstance(name, str)]
+    path = max(map(os.path.abspath, named), key=len, default="")
+    missing = error.errno in {errno.ENOENT, errno.EINVAL, errno.ENAMETOOLONG}
+    if ON_WINDOWS and missing and len(path) >= _MAX_PATH_CHARS:
+        return f"its path would have {len(path)} characters, and {TOO_LONG}"
+    return error.strerror or str(error)
 
 
 def _make_writable(path: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.clock import iso, now, parse_iso, stopwatch_s, to_ms, to_zone
+from familiar_cli.clock import iso, now, parse_iso, since_1970, stopwatch_s, to_ms, to_utc, to_zone
 
 zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
 moments = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=zones)  # noqa: DTZ001
@@ -58,3 +58,29 @@ def test_a_stopwatch_never_goes_back() -> None:
 @pytest.mark.parametrize("far", [datetime.min, datetime.max])  # noqa: DTZ901
 def test_a_moment_at_the_end_of_the_calendar_is_shown_in_some_zone(zone, far) -> None:
     assert to_zone(far.replace(tzinfo=UTC), zone) == far.replace(tzinfo=UTC)
+
+
+class OnWindows(datetime):
+    """A time on a system whose own timezone knows nothing before 1970."""
+
+    def astimezone(self, tz=None):
+        if self.year < 1970 and (tz is None or self.tzinfo is None):
+            raise OSError(22, "Invalid argument")
+        return super().astimezone(tz)
+
+
+@pytest.mark.parametrize("year", [1969, 1600, 1900])
+def test_times_before_1970_have_the_system_zone_everywhere(year) -> None:
+    naive = OnWindows(year, 7, 1, 12)
+    assert abs(to_utc(naive, None) - datetime(year, 7, 1, 12, tzinfo=UTC)) <= timedelta(hours=15)
+    aware = OnWindows(year, 7, 1, 12, tzinfo=UTC)
+    assert to_zone(aware, None) == aware
+    assert (
+        to_zone(aware, None).utcoffset() == aware.replace(year=year + 400).astimezone().utcoffset()
+    )
+
+
+def test_seconds_before_1970_are_a_time() -> None:
+    assert since_1970(-86_400.5).isoformat() == "1969-12-30T23:59:59.500000+00:00"
+    with pytest.raises(OverflowError):
+        since_1970(1e15)

@@ -282,7 +282,7 @@ def _newer(familiar: Familiar, trace: Trace, subject: Subject) -> str:
 
 
 def _modified(familiar: Familiar, subject: Subject) -> datetime | None:
-    from datetime import UTC, datetime
+    from familiar_cli.clock import since_1970
 
     if subject.rel_path is None:
         return None
@@ -290,4 +290,4 @@ def _modified(familiar: Familiar, subject: Subject) -> datetime | None:
         status = (familiar.memory.root / subject.rel_path).stat()
     except OSError:
         return None
-    return datetime.fromtimestamp(status.st_mtime, UTC)
+    return since_1970(status.st_mtime)

@@ -262,6 +262,8 @@ def home_of(ctx: typer.Context) -> Path:
 def text_or_stdin(text: str) -> str:
     """Return `text`, or all of standard input when it is `-`.
 
+    A byte order mark is dropped, and lines end as on POSIX: shells on Windows add both.
+
     Raises:
         UsageError: Standard input is not UTF-8.
     """
@@ -272,7 +274,7 @@ def text_or_stdin(text: str) -> str:
     from familiar_cli.errors import UsageError
 
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"Standard input is not UTF-8 text: {error}") from error
 

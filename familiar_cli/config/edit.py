@@ -259,10 +259,11 @@ def _words(text: str) -> tuple[str, ...]:
         ValueError: It is neither.
     """
     import json  # noqa: PLC0415
-    import shlex  # noqa: PLC0415
+
+    from familiar_cli.config.environment import command_words  # noqa: PLC0415
 
     if not text.lstrip().startswith("["):
-        return tuple(shlex.split(text))
+        return tuple(command_words(text))
     found = json.loads(text)
     if not all(isinstance(word, str) for word in found):
         raise ValueError(text)

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import stat
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConfigError
-from familiar_cli.files import open_patiently
+from familiar_cli.files import ON_WINDOWS, open_patiently
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BASE_URL = "FAMILIAR_LLM_BASE_URL"
 MODEL = "FAMILIAR_LLM_MODEL"
@@ -72,15 +77,34 @@ def editor() -> list[str]:
     """
     named = next(filter(None, (os.environ.get(name, "").strip() for name in EDITORS)), "")
     try:
-        words = shlex.split(named, posix=os.name != "nt")
+        words = [named] if shutil.which(named) else command_words(named)
     except ValueError:  # an open quotation mark
         words = []
     if not words:
+        example = "setx EDITOR notepad" if ON_WINDOWS else "export EDITOR=nano"
+        where = " in a new terminal" if ON_WINDOWS else ""
         raise ConfigError(
             "No editor is set in VISUAL or EDITOR; nothing was changed",
-            hint="Set one, e.g. `export EDITOR=nano`, and run the command again.",
+            hint=f"Set one, e.g. `{example}`, and run the command again{where}.",
         )
-    return [word.strip('"') for word in words]
+    return found_program(words)
+
+
+def command_words(text: str) -> list[str]:
+    r"""Return a program and its arguments as a person types them; on Windows `\` is in paths.
+
+    Raises:
+        ValueError: A quotation mark is not closed.
+    """
+    if not ON_WINDOWS:
+        return shlex.split(text)
+    return [word.strip('"') for word in shlex.split(text, posix=False)]
+
+
+def found_program(command: Sequence[str]) -> list[str]:
+    """Return `command` with the program's whole path: on Windows `code` is a file `code.cmd`."""
+    program, *arguments = command
+    return [shutil.which(program) or program, *arguments]
 
 
 def keys_file() -> Path:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import subprocess  # a command that the person set, as a list, without a shell
 from typing import TYPE_CHECKING
 
+from familiar_cli.config.environment import found_program
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SHOWN_CHARS = 200
+_SCRIPTS = (".bat", ".cmd")
+# Windows has a shell read the words of such a script, and the message may hold a name from a card.
+_SIGNS = str.maketrans(dict.fromkeys('"%!^&|<>()\r\n', " "))
 
 
 def notify(command: Sequence[str], message: str, *, timeout_s: float) -> str:
@@ -23,9 +28,12 @@ def notify(command: Sequence[str], message: str, *, timeout_s: float) -> str:
     """
     if not command:
         return ""
+    program = found_program(command)
+    if program[0].lower().endswith(_SCRIPTS):
+        message = message.translate(_SIGNS)
     try:
         done = subprocess.run(  # noqa: S603
-            [*command, message],
+            [*program, message],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

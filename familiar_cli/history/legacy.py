@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from familiar_cli.clock import parse_iso
+from familiar_cli.clock import parse_iso, since_1970
 from familiar_cli.files import Disk, remove
 from familiar_cli.history.rows import COLUMNS, in_ms
 
@@ -128,7 +127,7 @@ def _time_ms(found: dict[str, Any]) -> int | None:
     try:
         if isinstance(value, int | float):
             seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
-            return in_ms(datetime.fromtimestamp(seconds, UTC))
+            return in_ms(since_1970(seconds))
         return in_ms(parse_iso(str(value)))
     except (ValueError, OverflowError, OSError):
         return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.clock import now, to_zone
+from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
 from familiar_cli.index.dates import last_day
@@ -152,7 +152,7 @@ def age_days(day: str, mtime_ns: int, today: datetime) -> float:
 def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
     """Return the day of a file's time in a timezone, as `2026-01-31`; None: the system's."""
     try:
-        return to_zone(datetime.fromtimestamp(mtime_ns / 1e9, UTC), zone).date().isoformat()
+        return to_zone(since_1970(mtime_ns / 1e9), zone).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return now().date().isoformat()
 

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_HANGUP = getattr(signal, "SIGHUP", 0)  # not on Windows
+_BREAK = getattr(signal, "SIGBREAK", 0)  # only there
+_ENDING = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP, _BREAK)))
+
+
 async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
     """Await `work`; when `stop` is set, cancel it and return."""
     working = asyncio.ensure_future(work)
@@ -28,9 +33,15 @@ async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) ->
 
 @contextmanager
 def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM set `stop`. Only the main thread may use it."""
+    """Let what asks a program to end set `stop`. Only the main thread may use it.
+
+    That is Ctrl-C, a polite kill, a terminal that closes and, on Windows, Ctrl-Break. With `nohup`
+    a closing terminal is ignored, as before.
+    """
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    if before.get(_HANGUP) == signal.SIG_IGN:
+        del before[_HANGUP]
 
     def tell(*_: object) -> None:
         loop.call_soon_threadsafe(stop.set)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import PartialError
+from familiar_cli.files import ON_WINDOWS
 from familiar_cli.text import harmless, harmless_json
 
 if TYPE_CHECKING:
@@ -136,14 +137,22 @@ def print_error(error: FamiliarError) -> None:
 
 
 def set_up_streams() -> None:
-    """Let neither a closed stream nor a character that a code page lacks stop the program."""
+    """Let neither a closed stream nor a character that a code page lacks stop the program.
+
+    A file or a pipe gets the same bytes on Windows as elsewhere, unless `PYTHONIOENCODING` names
+    another encoding.
+    """
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure:
-            reconfigure(errors="backslashreplace")
+        if not reconfigure:
+            continue
+        if ON_WINDOWS and not stream.isatty():
+            named = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+            reconfigure(encoding=named or "utf-8", newline="\n")
+        reconfigure(errors="backslashreplace")
 
 
 def _carries_unicode() -> bool:

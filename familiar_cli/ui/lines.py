@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import UsageError
+from familiar_cli.files import ON_WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,9 @@ def typed_lines(past: Sequence[str]) -> Iterator[str]:
     Args:
         past: What was said before, oldest first; the arrow keys lead back to it.
     """
+    if ON_WINDOWS and not sys.stdout.isatty():  # its line editor needs stdout to be the console
+        yield from _asked_lines()
+        return
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import InMemoryHistory
     from prompt_toolkit.output import create_output
@@ -41,6 +45,21 @@ def typed_lines(past: Sequence[str]) -> Iterator[str]:
         except EOFError:
             return
         yield line
+
+
+def _asked_lines() -> Iterator[str]:
+    """Yield what a person types, without line editing."""
+    while True:
+        sys.stderr.write(PROMPT)
+        sys.stderr.flush()
+        try:
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            continue
+        if not line:
+            return
+        yield line.rstrip("\r\n")
 
 
 def piped_lines() -> Iterator[str]:

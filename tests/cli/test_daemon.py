@@ -71,8 +71,8 @@ def until(true) -> bool:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, number):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name):
     root = talked(2, settings="[memory_writer]\nturn_threshold = 2\n")
     with running(monkeypatch, answer("Keeps bees."), answer("Sells honey.", turns=[3])) as (
         process,
@@ -85,12 +85,29 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, numbe
                     "cli", "user", f"More {n}", author=ANNA, at=EVENING + timedelta(minutes=n)
                 )
         assert until(lambda: "Sells honey." in memory(root, ANNAS))
-        process.send_signal(number)
+        process.send_signal(getattr(signal, name))
         _, told = process.communicate(timeout=_PATIENCE_S)
 
     assert (process.returncode, len(server.requests)) == (0, 2)
     assert "All turns have been processed." in told
     assert "Traceback" not in told
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_with_nohup_it_survives_the_terminal(monkeypatch):
+    root = talked(2)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as nohup does it
+    try:
+        with running(monkeypatch, answer("Keeps bees.")) as (process, _):
+            assert until((root / "memory" / ANNAS).exists)
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=_PATIENCE_S)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

@@ -106,11 +106,11 @@ def test_a_dry_run_changes_nothing(memory) -> None:
 def test_a_scratchpad_is_written_read_and_thrown_away(memory) -> None:
     run("scratch", "add", "-", stdin="one\r\n")
     run("scratch", "add", "two")
-    assert (memory / "scratch.md").read_bytes() == b"one\r\ntwo\n"
-    assert run("scratch").stdout_bytes == b"one\r\ntwo\n"
+    assert (memory / "scratch.md").read_bytes() == b"one\ntwo\n"
+    assert run("scratch").stdout_bytes == b"one\ntwo\n"
     assert run("scratch", "show").stdout == run("scratch").stdout
     cleared = data("scratch", "clear")
-    assert (cleared["before"], cleared["text"]) == ("one\r\ntwo\n", "")
+    assert (cleared["before"], cleared["text"]) == ("one\ntwo\n", "")
     assert not (memory / "scratch.md").exists()
 
 

@@ -9,19 +9,19 @@ import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from familiar_cli.bootstrap.bounds import MIB
 from familiar_cli.bootstrap.chats.types import Skip
-from familiar_cli.clock import to_ms
+from familiar_cli.clock import since_1970, to_ms
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.files import open_patiently
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from datetime import datetime
 
 MAX_LINE_BYTES: Final = 16 * MIB
 """Longest line, that is, one message with all its swipes."""
@@ -55,7 +55,7 @@ class ChatFile:
     @property
     def changed(self) -> datetime:
         """When it was last changed."""
-        return to_ms(datetime.fromtimestamp(self._stat().st_mtime, UTC))
+        return to_ms(since_1970(self._stat().st_mtime))
 
     @property
     def size_bytes(self) -> int:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.types import Message, Skip
-from familiar_cli.clock import to_ms
+from familiar_cli.clock import in_zone, to_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -192,5 +192,5 @@ def _month(text: str) -> int:
 
 def _in_utc(moment: datetime, zone: tzinfo | None) -> datetime:
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
+        moment = moment.replace(tzinfo=zone) if zone else in_zone(moment, None)
     return to_ms(moment)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
+from familiar_cli.clock import since_1970
 from familiar_cli.memory.journal.objects import damaged, git_object
 from familiar_cli.memory.run_ids import RUN_ID, is_run_id
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from familiar_cli.memory.journal.objects import GitObject
 
@@ -149,7 +150,7 @@ def decode(id_: str, content: bytes) -> Commit:
         raise damaged(f"object {id_} is not a commit")
     tree, parent = tree_and_parent(content)
     try:
-        time = datetime.fromtimestamp(int(written_by[2]), UTC)
+        time = since_1970(int(written_by[2]))
     except (ValueError, OverflowError, OSError) as error:
         raise damaged(f"commit {id_} has an invalid time") from error
     subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")

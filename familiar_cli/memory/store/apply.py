@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConflictError, FamiliarError
-from familiar_cli.files import Disk, mode_of, temp_in
+from familiar_cli.files import TOO_LONG, Disk, mode_of, temp_in, why
 from familiar_cli.memory.store.files import Signature, signature
 
 if TYPE_CHECKING:
@@ -161,14 +161,16 @@ def _clear(temporary: Iterable[str]) -> None:
 
 
 def _failed(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
-    what = f"{rel_path!r} could not be changed: {error.strerror or error}"
+    reason = why(error)
+    what = f"{rel_path!r} could not be changed: {reason}"
     if kept:
         return FamiliarError(
             f"{what}; and some earlier changes could not be rolled back",
             hint=f"The old contents are in: {', '.join(kept)}",
         )
-    full = error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
-    return FamiliarError(
-        f"{what}; no file was changed",
-        hint="Free some space and try again." if full else "Run `familiar doctor`.",
-    )
+    hint = "Run `familiar doctor`."
+    if error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}:
+        hint = "Free some space and try again."
+    elif reason.endswith(TOO_LONG):
+        hint = "Enable long paths in Windows, use a shorter name, or a home nearer the root."
+    return FamiliarError(f"{what}; no file was changed", hint=hint)
