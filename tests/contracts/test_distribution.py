@@ -30,7 +30,7 @@ def test_all_commands_start_the_same_program() -> None:
     assert PROJECT["scripts"] == dict.fromkeys(cli.COMMAND_NAMES, "familiar_cli.__main__:main")
 
 
-def test_hints_install_this_distribution_and_no_other() -> None:
+def test_hints_install_this_distribution_or_a_library_that_it_can_do_without() -> None:
     sources = (ROOT / "familiar_cli").rglob("*.py")
     hints = [
         name
@@ -39,7 +39,7 @@ def test_hints_install_this_distribution_and_no_other() -> None:
             r"pip install (?:--upgrade )?['\"]?([\w-]+)", path.read_text(encoding="utf-8")
         )
     ]
-    assert set(hints) == {PROJECT["name"]} == {"familiar-memory"}
+    assert set(hints) == {PROJECT["name"], "tiktoken"} == {"familiar-memory", "tiktoken"}
 
 
 @pytest.mark.parametrize(
