@@ -142,6 +142,19 @@ def choose(
     return Choice(counted, counted)
 
 
+def frequencies(
+    connection: sqlite3.Connection, table: str, words: Iterable[str], most_rows: int
+) -> dict[str, tuple[int, float]]:
+    """Return how many rows hold each word, and which share of the newest ones does.
+
+    Of a word that more than `most_rows` hold, the number says only that they are more.
+    """
+    matches = {word: match_any(word) for word in words}
+    asked = _Table(connection, table, most_rows, "")
+    held = asked.held({match for match in matches.values() if match})
+    return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     connection: sqlite3.Connection

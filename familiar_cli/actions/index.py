@@ -33,6 +33,7 @@ class TurnsStatus:
         vectors: How many can be found by meaning.
         waiting: How many wait for a vector.
         size_bytes: Of all vectors.
+        token_vectors: Those of single tokens.
     """
 
     turns: int
@@ -40,6 +41,7 @@ class TurnsStatus:
     vectors: int
     waiting: int
     size_bytes: int
+    token_vectors: int = 0
 
 
 def build(familiar: Familiar, progress: Progress | None = None) -> IndexBuilt:
@@ -65,7 +67,12 @@ def status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:
     turns = familiar.history.count()
     waiting = familiar.turns_without_vector() if opened else turns
     found = TurnsStatus(
-        turns, count_unread(familiar.history), made.vectors, waiting, made.size_bytes
+        turns,
+        count_unread(familiar.history),
+        made.vectors,
+        waiting,
+        made.size_bytes,
+        made.token_vectors,
     )
     return familiar.index.status(), found
 

@@ -6,8 +6,8 @@ turn is rarely understood, or found, without the ones beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from familiar_cli import fts
 from familiar_cli.history.fulltext import affordable, catch_up, is_ready
@@ -16,7 +16,7 @@ from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
@@ -35,6 +35,9 @@ SURROUNDED: Final = 150
 
 BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
 """How much the words of a turn count for it, and for the ones one, two and three turns away."""
+
+TOKENS_REACH: Final = 2
+"""A turn is compared token by token together with the ones so many turns away."""
 
 OF_TURN: Final = 0.5
 OF_PASSAGE: Final = 1.0
@@ -94,6 +97,24 @@ class Nearness(Protocol):
         """Return how near those are that have a vector: 0 is unrelated, 1 about an answer."""
 
 
+@runtime_checkable
+class TokenNearness(Protocol):
+    """A `Nearness` that can compare turns token by token as well.
+
+    Attributes:
+        tokens_share: How much meaning counts against words where it is compared so, in [0, 1].
+    """
+
+    @property
+    def tokens_share(self) -> float:
+        """How much meaning counts against words where it is compared so, in [0, 1]."""
+
+    def by_tokens(
+        self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
+    ) -> dict[int, float]:
+        """Return how near turns are, with those around each; the best has about 1."""
+
+
 def recall(
     history: HistoryStore,
     query: str,
@@ -131,10 +152,18 @@ def recall(
         alike = _by_meaning(connection, near, own, condition) if near else {}
         places = _placed(connection, own, alike)
         scores = _scores(own, places)
-        if near:
-            scores = _fused(scores, near.of(sorted(places)), near.share if own else 1.0, places)
-        ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
         end = before_id or _LAST_ID
+        if near:
+            able = [i for i in sorted(places) if i < end and i not in leave_out]
+            meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
+            if isinstance(near, TokenNearness) and is_ready(connection):
+                passages = {
+                    i: [n for n in _beside(i, places, TOKENS_REACH) if n < end] for i in able
+                }
+                meaning.by_tokens = near.by_tokens(connection, passages)
+                meaning.tokens_share = near.tokens_share if own else 1.0
+            scores = _fused(scores, meaning, places)
+        ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
         best = [i for _, i in ranked if i < end and i not in leave_out][:limit]
         turns = _turns(connection, [*best, *(places[i].before for i in best)])
     found = (
@@ -226,20 +255,45 @@ def _by_meaning(
     return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
 
 
+@dataclass(slots=True)
+class _Meaning:
+    """What is known of turns by meaning.
+
+    Args:
+        near: How near they are, whatever the question; a turn without a vector is missing.
+        share: How much that counts against words.
+        by_tokens: How near they are among those of this question, where tokens were compared.
+        tokens_share: How much that counts against words.
+    """
+
+    near: dict[int, float]
+    share: float
+    by_tokens: dict[int, float] = field(default_factory=dict)
+    tokens_share: float = 0.0
+
+
 def _fused(
-    words: dict[int, float], meaning: dict[int, float], share: float, places: dict[int, _Place]
+    words: dict[int, float], meaning: _Meaning, places: dict[int, _Place]
 ) -> dict[int, float]:
     """Return words and meaning together; a turn without a vector has the score of its words."""
     fused = {}
     for turn_id, by_words in words.items():
-        own = meaning.get(turn_id)
+        own, by_tokens = meaning.near.get(turn_id), meaning.by_tokens.get(turn_id)
         if own is None and by_words:
             fused[turn_id] = by_words
         elif own is not None and (by_words or own >= NEAR_FLOOR):
-            near = (i for i, weight in _around(turn_id, places) if weight >= BESIDE[1])
-            passage = max(meaning.get(i, 0.0) for i in near)
-            fused[turn_id] = (1 - share) * by_words + share * (own + passage) / 2
+            share, value = meaning.tokens_share, by_tokens
+            if value is None:
+                share = meaning.share
+                passage = max(meaning.near.get(i, 0.0) for i in _beside(turn_id, places, 1))
+                value = (own + passage) / 2
+            fused[turn_id] = (1 - share) * by_words + share * value
     return fused
+
+
+def _beside(turn_id: int, places: dict[int, _Place], reach: int) -> list[int]:
+    """Return a turn and those of its session that are at most `reach` turns away."""
+    return [i for i, weight in _around(turn_id, places) if weight >= BESIDE[reach]]
 
 
 def _placed(

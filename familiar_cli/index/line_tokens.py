@@ -11,7 +11,6 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli import fts
 from familiar_cli.index import token_vectors
 from familiar_cli.index.rank import LineNearness
 from familiar_cli.index.schema import meta, set_meta
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.embedder import Encoded
     from familiar_cli.index.rank import LineCandidate
-    from familiar_cli.index.token_vectors import Matrix, Places, Rows
+    from familiar_cli.index.token_vectors import Places, Rows
 
     # Where the rows of a text begin, and how many they are; None twice: it has none.
     Extent = tuple[int | None, int | None]
@@ -155,29 +154,16 @@ def nearness(
     if not there.any():
         return {}
     found = token_vectors.maxima(rows, extents, asked.tokens)
-    weights = rarity(connection, asked.words, count)
+    weights = token_vectors.weights(connection, "lines_fts", asked.words, count)
     windows = _Windows(*(column[there] for column in windows))
-    firsts, ends = np.searchsorted(ids, windows.firsts), np.searchsorted(ids, windows.ends)
-    around = token_vectors.largest(found, firsts, ends) @ weights
+    firsts = np.searchsorted(ids, windows.firsts)
+    sizes = np.searchsorted(ids, windows.ends) - firsts
+    around = token_vectors.largest(found, token_vectors.runs(firsts, sizes), sizes) @ weights
     wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
     own = token_vectors.scaled(found[np.searchsorted(ids, wanted)] @ weights)
     passage = token_vectors.scaled(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)
     return dict(zip(wanted.tolist(), itertools.starmap(LineNearness, pairs), strict=True))
-
-
-def rarity(connection: sqlite3.Connection, words: Sequence[str], count: int) -> Matrix:
-    """Return how much each word counts, the square root of its IDF among the lines; the sum is 1.
-
-    Args:
-        connection: The index.
-        words: The words.
-        count: About how many lines there are.
-    """
-    import numpy as np  # noqa: PLC0415
-
-    held_by = {word: _lines_with(connection, word) for word in set(words)}
-    return token_vectors.weights_of(np.array([held_by[word] for word in words]), count)
 
 
 class _Windows(NamedTuple):
@@ -209,14 +195,6 @@ def _extents(connection: sqlite3.Connection, windows: _Windows) -> tuple[Places,
     found = sorted(rows_among(connection, select, sorted(wanted)))
     ids, starts, counts = np.array(found, np.int64).reshape(-1, 3).T
     return ids, Extents(starts, counts)
-
-
-def _lines_with(connection: sqlite3.Connection, word: str) -> int:
-    match = fts.match_any(word)
-    if match is None:
-        return 0
-    counted = "SELECT COUNT(*) FROM lines_fts WHERE lines_fts MATCH ?"
-    return int(connection.execute(counted, (match,)).fetchone()[0])
 
 
 def _copy(rows: Rows, extents: Iterable[tuple[int, int]], path: Path) -> None:

@@ -37,5 +37,5 @@ def version(model: str) -> str:
     """Return what changes whenever token vectors of `model` may not be compared any more."""
     path = DIRECTORY / f"{model}.npy"
     if not path.is_file():
-        return f"{VERSION}:whole"
-    return f"{VERSION}:{sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+        return f"{VERSION}-whole"
+    return f"{VERSION}-{sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"

@@ -13,9 +13,12 @@ import os
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from familiar_cli import fts
 from familiar_cli.files import write_whole
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy as np
@@ -31,6 +34,8 @@ _MAGIC: Final = b"FAMTOK1\n"
 _HEADER: Final = struct.Struct("<8sq")
 _BLOCK: Final = 65_536  # rows that are compared at once: 16 MB of 64 numbers each
 _LOW_PERCENT: Final = 25
+_ALIKE: Final = 1e-6
+_MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of the newest is taken
 
 
 class Extents(NamedTuple):
@@ -43,8 +48,19 @@ class Extents(NamedTuple):
 def create(directory: Path, width: int) -> str:
     """Make an empty file for vectors of `width` numbers in `directory`, and return its name."""
     name = f"{PREFIX}{os.urandom(8).hex()}.i8"
-    write_whole(directory / name, _HEADER.pack(_MAGIC, width))
+    begin(directory / name, width)
     return name
+
+
+def begin(path: Path, width: int) -> None:
+    """Make an empty file for vectors of `width` numbers, where none is mapped."""
+    write_whole(path, _HEADER.pack(_MAGIC, width))
+
+
+def rows_in(path: Path) -> int:
+    """Return how many whole rows a file has; 0: there is no such file."""
+    width = width_of(path)
+    return (path.stat().st_size - _HEADER.size) // width if width else 0
 
 
 def append(path: Path, at: int, rows: Rows) -> None:
@@ -60,18 +76,27 @@ def append(path: Path, at: int, rows: Rows) -> None:
         os.fsync(file.fileno())
 
 
+def width_of(path: Path) -> int:
+    """Return how many numbers a row has; 0: there is no such file."""
+    try:
+        with path.open("rb") as file:
+            magic, width = _HEADER.unpack(file.read(_HEADER.size))
+    except (OSError, struct.error):
+        return 0
+    return int(width) if magic == _MAGIC else 0
+
+
 def mapped(path: Path, width: int, count: int) -> Rows | None:
     """Return the first `count` rows, mapped; None if the file is missing, short, or another's."""
     import numpy as np  # noqa: PLC0415  # 0.1 s
 
     try:
-        with path.open("rb") as file:
-            if _HEADER.unpack(file.read(_HEADER.size)) != (_MAGIC, width):
-                return None
+        if not width or width_of(path) != width:
+            return None
         if not count:
             return np.empty((0, width), np.int8)
         return np.asarray(np.memmap(path, np.int8, "r", _HEADER.size, (count, width)))
-    except (OSError, struct.error, ValueError):
+    except (OSError, ValueError):
         return None
 
 
@@ -102,48 +127,62 @@ def maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
         last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK, side="right")))
         some = filled[first:last]
         starts, counts = extents.starts[some], extents.counts[some]
-        begins = ends[first:last] - counts - done
-        places = np.repeat(starts - begins, counts) + np.arange(int(ends[last - 1]) - done)
-        near = rows[places].astype(np.float32) @ columns
-        found[some] = np.maximum.reduceat(near, begins, axis=0)
+        near = rows[runs(starts, counts)].astype(np.float32) @ columns
+        found[some] = np.maximum.reduceat(near, ends[first:last] - counts - done, axis=0)
         first = last
     return np.maximum(found, 0.0, out=found)
 
 
-def largest(found: Matrix, firsts: Places, ends: Places) -> Matrix:
-    """Return the largest `maxima` of some texts that follow on each other, float32[g, q].
+def largest(found: Matrix, members: Places, sizes: Places) -> Matrix:
+    """Return the largest `maxima` of groups of texts, float32[g, q].
 
     Args:
         found: What `maxima` returned.
-        firsts: The number of the first text of each group.
-        ends: The number after its last; no group is empty.
+        members: The numbers of the texts, group by group.
+        sizes: How many are in each group; none is empty.
     """
     import numpy as np  # noqa: PLC0415
 
-    sizes = ends - firsts
-    begins = np.cumsum(sizes) - sizes
-    members = np.repeat(firsts - begins, sizes) + np.arange(int(sizes.sum()))
-    best: Matrix = np.maximum.reduceat(found[members], begins, axis=0)
+    best: Matrix = np.maximum.reduceat(found[members], np.cumsum(sizes) - sizes, axis=0)
     return best
 
 
-def weights_of(frequencies: Places, count: int) -> Matrix:
-    """Return how much tokens count, given how many of `count` texts hold their words; sum 1.
+def runs(firsts: Places, sizes: Places) -> Places:
+    """Return the numbers `firsts[n]`, `firsts[n] + 1`, … of each group, `sizes[n]` of them."""
+    import numpy as np  # noqa: PLC0415
 
-    It is the square root of the inverse document frequency.
+    begins = np.cumsum(sizes) - sizes
+    return np.repeat(firsts - begins, sizes) + np.arange(int(sizes.sum()))
+
+
+def weights(connection: sqlite3.Connection, table: str, words: Sequence[str], count: int) -> Matrix:
+    """Return how much the tokens of a question count: the square root of their IDF; the sum is 1.
+
+    Args:
+        connection: Where the full-text table of the texts is.
+        table: Its name.
+        words: The tokens' words.
+        count: About how many texts there are.
     """
     import numpy as np  # noqa: PLC0415
 
-    held = np.minimum(frequencies, count)
-    rare = np.sqrt(np.log1p((count - held + 0.5) / (held + 0.5)))
+    held = fts.frequencies(connection, table, set(words), _MOST_COUNTED)
+    about = {w: n if n <= _MOST_COUNTED else share * count for w, (n, share) in held.items()}
+    by_token = np.array([min(about[word], count) for word in words])
+    rare = np.sqrt(np.log1p((count - by_token + 0.5) / (by_token + 0.5)))
     shares: Matrix = (rare / rare.sum()).astype(np.float32)
     return shares
 
 
 def scaled(values: Matrix) -> Matrix:
-    """Return `values` so that the best is 1, and what is not above their first quartile is 0."""
+    """Return `values` so that the best is 1, and what is not above their first quartile is 0.
+
+    Where all are alike, all are the best, unless nothing is near at all.
+    """
     import numpy as np  # noqa: PLC0415
 
-    low, high = np.percentile(values, _LOW_PERCENT), values.max()
-    shares: Matrix = np.clip((values - low) / max(high - low, 1e-6), 0.0, 1.0)
+    low, high = float(np.percentile(values, _LOW_PERCENT)), float(values.max())
+    if high - low < _ALIKE:
+        return (values > _ALIKE).astype(np.float32)
+    shares: Matrix = np.clip((values - low) / (high - low), 0.0, 1.0)
     return shares

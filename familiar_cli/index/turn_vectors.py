@@ -1,14 +1,16 @@
 """Vectors of turns: which of a million are near to a question in meaning.
 
-They stand in two files that only grow, named after their model; both can be deleted at any time.
-`.rows` holds one int8 vector a turn. `.keys` holds, in the same order, the turn's id, a hash of its
-words, and a *sketch*: one bit for each number of its vector, whether it is above 0. A search counts
-in how many bits sketches differ from the question's, and reads the rows of the few nearest.
+They stand in three files that only grow, named after their model; all can be deleted at any time.
+`.rows` holds one int8 vector a turn, `.tokens` one for each of its tokens. `.keys` holds, in the
+order of `.rows`, the turn's id, a hash of its words, where its tokens are, and a *sketch*: one bit
+for each number of its vector, whether it is above 0. A search counts in how many bits sketches
+differ from the question's, reads the rows of the few nearest, and the tokens of the best of those.
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -16,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import LockedError
 from familiar_cli.files import locked, remove
 from familiar_cli.fts import words
-from familiar_cli.index.embedder import BATCH
+from familiar_cli.index import token_vectors
+from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_queries, token_version
 from familiar_cli.index.rank import WEIGHTS, nearness
 from familiar_cli.index.schema import IndexUnusableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     # Returns id and words of the turns after an id, in ascending order, and at most so many.
     TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when what is embedded of a turn, or how it is kept, changes."""
 
 EXACT_ROWS: Final = 20_000
@@ -56,12 +60,13 @@ class EmbeddedTurns:
 
 @dataclass(frozen=True, slots=True)
 class TurnVectorStatus:
-    """Whose vectors there are, up to which turn, how many, and their size on disk."""
+    """Whose vectors there are, up to which turn, how many, their size on disk, those of tokens."""
 
     model: str = ""
     through_id: int = 0
     vectors: int = 0
     size_bytes: int = 0
+    token_vectors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,9 @@ class NearTurns:
         questions: float32[s, d], each L2-normalised.
         spec: The model.
         share: How much meaning counts against words.
+        tokens: The vectors of their tokens; None: there are none.
+        asked: The question with the vectors of its tokens.
+        tokens_share: How much meaning counts against words, where it is that of tokens.
     """
 
     keys: NDArray[np.void]
@@ -81,6 +89,9 @@ class NearTurns:
     questions: Matrix
     spec: Spec
     share: float = WEIGHTS.dense
+    tokens: token_vectors.Rows | None = None
+    asked: Encoded | None = None
+    tokens_share: float = WEIGHTS.maxsim
 
     def nearest(self, count: int) -> list[int]:
         """Return the ids of about the `count` nearest turns, best first."""
@@ -101,6 +112,48 @@ class NearTurns:
         there = known[places] == asked
         found = zip(asked[there].tolist(), self._cosines(places[there]).tolist(), strict=True)
         return {turn_id: nearness(cosine, self.spec) for turn_id, cosine in found}
+
+    def by_tokens(
+        self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
+    ) -> dict[int, float]:
+        """Return how near turns are by the vectors of their tokens; the best has about 1.
+
+        A turn without them is missing.
+
+        Args:
+            connection: The history, whose full-text table says how rare a word is.
+            around: The turns, each with itself and those that are its passage.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        if self.tokens is None or self.asked is None or self.asked.tokens is None:
+            return {}
+        ids, extents = self._extents({turn for turns in around.values() for turn in turns})
+        order = {turn: place for place, turn in enumerate(ids)}
+        wanted = [turn for turn in around if turn in order]
+        if not wanted:
+            return {}
+        groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
+        weights = token_vectors.weights(
+            connection, "turns_fts", self.asked.words, int(self.keys["id"][-1])
+        )
+        found = token_vectors.maxima(self.tokens, extents, self.asked.tokens)
+        members = np.array([place for group in groups for place in group])
+        passages = token_vectors.largest(found, members, np.array([len(g) for g in groups]))
+        own = token_vectors.scaled(found[[order[turn] for turn in wanted]] @ weights)
+        both = (own + token_vectors.scaled(passages @ weights)) / 2
+        return dict(zip(wanted, both.tolist(), strict=True))
+
+    def _extents(self, turns: Collection[int]) -> tuple[list[int], token_vectors.Extents]:
+        """Return those of `turns` that have vectors, ascending, and where their tokens are."""
+        import numpy as np  # noqa: PLC0415
+
+        known, asked = self.keys["id"], np.array(sorted(turns), np.int64)
+        places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        there = known[places] == asked
+        keys = self.keys[places[there]]
+        extents = token_vectors.Extents(keys["first"], keys["count"])
+        return asked[there].tolist(), extents
 
     def _cosines(self, places: NDArray[np.intp]) -> Matrix:
         import numpy as np  # noqa: PLC0415
@@ -142,7 +195,12 @@ class TurnVectors:
         found = self._mapped(embedder)
         if found is None:
             return None
-        return NearTurns(*found, embedder.queries(questions), embedder.spec)
+        asked = read_queries(embedder, questions)
+        tokens = None
+        if asked.tokens is not None:
+            path, width = self._path(embedder, ".tokens"), asked.tokens.shape[1]
+            tokens = token_vectors.mapped(path, width, _end(found[0], len(found[0])))
+        return NearTurns(*found, asked.pooled, embedder.spec, tokens=tokens, asked=asked)
 
     def embed(
         self,
@@ -208,7 +266,9 @@ class TurnVectors:
         if embedder is None or found is None:
             return TurnVectorStatus(size_bytes=size_bytes)
         keys = found[0]
-        return TurnVectorStatus(embedder.model, int(keys["id"][-1]), len(keys), size_bytes)
+        return TurnVectorStatus(
+            embedder.model, int(keys["id"][-1]), len(keys), size_bytes, _end(keys, len(keys))
+        )
 
     def clear(self) -> bool:
         """Delete all vectors; tell whether there were any."""
@@ -217,20 +277,36 @@ class TurnVectors:
         return there
 
     def _append(self, embedder: Embedder, turns: Sequence[tuple[int, str]]) -> None:
-        """Write turns down: their rows first, so that a key never stands for nothing."""
+        """Write turns down: their keys last, so that a key never stands for nothing."""
         import numpy as np  # noqa: PLC0415
 
         found = self._mapped(embedder)
         count = len(found[0]) if found else 0
+        end = _end(found[0], count) if found else 0
         del found
-        rows = _vectors(embedder, [text for _, text in turns])
+        rows, tokens = _vectors(embedder, [text for _, text in turns])
         keys = np.zeros(len(turns), _key_type(embedder.dimension))
+        keys["count"] = [len(of_turn) for of_turn in tokens]
+        keys["first"] = end + np.cumsum(keys["count"]) - keys["count"]
         keys["id"] = [turn_id for turn_id, _ in turns]
         keys["hash"] = [_hash(text) for _, text in turns]
         keys["sketch"] = _sketches(rows)
         scaled = np.rint(rows * _SCALE).astype(np.int8)
+        self._append_tokens(embedder, end, [of_turn for of_turn in tokens if len(of_turn)])
         _write(self._path(embedder, ".rows"), count * embedder.dimension, scaled.tobytes())
         _write(self._path(embedder, ".keys"), count * keys.itemsize, keys.tobytes())
+
+    def _append_tokens(
+        self, embedder: Embedder, at: int, tokens: Sequence[token_vectors.Rows]
+    ) -> None:
+        import numpy as np  # noqa: PLC0415
+
+        path = self._path(embedder, ".tokens")
+        if tokens:
+            width = tokens[0].shape[1]
+            if token_vectors.width_of(path) != width:
+                token_vectors.begin(path, width)
+            token_vectors.append(path, at, np.concatenate(tokens))
 
     def _mapped(self, embedder: Embedder) -> tuple[NDArray[np.void], NDArray[np.int8]] | None:
         """Return keys and rows of all turns that have both, mapped; None: there are none."""
@@ -249,6 +325,9 @@ class TurnVectors:
             return None
         while count and not keys["id"][count - 1]:  # a power failure leaves zeros at the end
             count -= 1
+        # Keys whose tokens were lost stand for nothing.
+        tokens = token_vectors.rows_in(self._path(embedder, ".tokens"))
+        count = bisect_right(range(1, count + 1), tokens, key=lambda n: _end(keys, n))
         return (keys[:count], rows[:count]) if count else None
 
     def _path(self, embedder: Embedder, suffix: str) -> Path:
@@ -264,14 +343,21 @@ class TurnVectors:
 
 
 def _stem(embedder: Embedder) -> str:
-    return f"turns-{embedder.model}-{embedder.dimension}-v{VERSION}"
+    of_tokens = token_version(embedder) or "none"
+    return f"turns-{embedder.model}-{embedder.dimension}-{of_tokens}-v{VERSION}"
+
+
+def _end(keys: NDArray[np.void], count: int) -> int:
+    """Return how many rows of tokens the first `count` turns have."""
+    return int(keys["first"][count - 1] + keys["count"][count - 1]) if count else 0
 
 
 def _key_type(dimension: int) -> np.dtype[Any]:
     import numpy as np  # noqa: PLC0415
 
     sketch = ("sketch", "<u8", (-(-dimension // _WORD_BITS),))
-    return np.dtype([("id", "<i8"), ("hash", "<u8"), sketch])
+    extent = ("first", "<i8"), ("count", "<i8")
+    return np.dtype([("id", "<i8"), ("hash", "<u8"), *extent, sketch])
 
 
 def _pages(
@@ -288,18 +374,25 @@ def _pages(
         left = None if left is None else left - len(turns)
 
 
-def _vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
-    """Return a vector a text, in its order; a text without a word has zeros."""
+def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, list[token_vectors.Rows]]:
+    """Return a vector a text, in its order, and its tokens'; a text without a word has zeros."""
     import numpy as np  # noqa: PLC0415
 
+    tokens: list[token_vectors.Rows] = [np.empty((0, 0), np.int8)] * len(texts)
     rows = np.zeros((len(texts), embedder.dimension), np.float32)
     by_length = sorted(
         (n for n, text in enumerate(texts) if words(text)), key=lambda n: len(texts[n])
     )
     for start in range(0, len(by_length), BATCH):
         some = by_length[start : start + BATCH]
-        rows[some] = embedder.passages([texts[n] for n in some])
-    return rows
+        made = read_passages(embedder, [texts[n] for n in some])
+        rows[some] = made.pooled
+        if made.tokens is not None:
+            ends = np.cumsum(made.counts)
+            parts = np.split(token_vectors.quantised(made.tokens), ends[:-1])
+            for n, part in zip(some, parts, strict=True):
+                tokens[n] = part
+    return rows, tokens
 
 
 def _sketches(rows: Matrix) -> NDArray[np.uint64]:

@@ -53,15 +53,16 @@ def _lines(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> Iterator[
         yield "pieces", f"{status.passages} passages, {status.lines} lines"
         waiting = f", {status.waiting} waiting: `familiar index build`" if status.waiting else ""
         of_model = f" of {status.model}" if status.model else ""
-        yield "vectors", f"{status.vectors}{of_model}{waiting}"
-        if status.vectors:
-            yield "token vectors", f"{status.token_vectors}" if status.token_vectors else "none"
+        of_tokens = f", {status.token_vectors} of tokens" if status.vectors else ""
+        yield "vectors", f"{status.vectors}{of_model}{of_tokens}{waiting}"
         yield "size", f"{status.size_bytes / 1e6:.1f} MB"
     if turns.turns:
         unread = f", {turns.unread} not read yet" if turns.unread else ""
         yield "turns", f"{turns.turns}{unread}"
         waiting = f", {turns.waiting} waiting: `familiar index build`" if turns.waiting else ""
-        yield "their vectors", f"{turns.vectors}{waiting}, {turns.size_bytes / 1e6:.1f} MB"
+        of_tokens = f", {turns.token_vectors} of tokens" if turns.vectors else ""
+        size = f"{turns.size_bytes / 1e6:.1f} MB"
+        yield "their vectors", f"{turns.vectors}{of_tokens}{waiting}, {size}"
     yield "model", opened.embedder.model if opened.embedder else _none(opened)
     for problem in status.problems:
         yield "left out", f"{problem.rel_path}: {problem.reason}"

@@ -45,8 +45,8 @@ def test_status_before_and_after(memory) -> None:
 def test_status_counts_vectors_of_tokens(memory, monkeypatch) -> None:
     monkeypatch.setattr(Familiar, "embedder", Opened(TokenWordEmbedder()))
     run("index", "build")
-    assert data("index", "status")["status"]["token_vectors"] > 2
-    assert "token vectors" in run("index", "status").stdout
+    assert data("index", "status")["status"]["token_vectors"] == 5
+    assert "2 of words, 5 of tokens" in run("index", "status").stdout
     shown = run("search", "tea", "--explain").stdout
     assert "tokens 1.000 in the line, 1.000 around it" in shown
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from familiar_cli import fts
 from familiar_cli.index import projection, token_vectors
 from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.token_vectors import Extents
@@ -58,23 +61,32 @@ def test_a_cosine_moves_by_less_than_its_bound_when_rows_become_bytes(seed, widt
 def test_a_group_is_as_near_as_its_nearest_text(groups) -> None:
     found = np.random.default_rng(0).random((14, 3), np.float32)
     firsts = np.array([first for first, _ in groups])
-    ends = firsts + [size for _, size in groups]
-    best = token_vectors.largest(found, firsts, ends)
-    wanted = [found[a:b].max(axis=0) for a, b in zip(firsts, ends, strict=True)]
+    sizes = np.array([size for _, size in groups])
+    best = token_vectors.largest(found, token_vectors.runs(firsts, sizes), sizes)
+    wanted = [found[first : first + size].max(axis=0) for first, size in groups]
     assert best == pytest.approx(np.array(wanted))
 
 
-def test_rare_words_count_more_and_all_weights_make_one() -> None:
-    weights = token_vectors.weights_of(np.array([1, 50, 1000, 0]), 1000)
+@pytest.mark.parametrize("rows", [20, 8000])  # in the second, some words are only sampled
+def test_rare_words_count_more_and_all_weights_make_one(rows) -> None:
+    db = sqlite3.connect(":memory:")
+    db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+    said = ["tea cakes" if number % 2 else "tea" for number in range(rows - 1)]
+    db.executemany("INSERT INTO t (body) VALUES (?)", [(text,) for text in [*said, "tea rum"]])
+    weights = token_vectors.weights(db, "t", ["tea", "cake", "rum", "gin", "…"], rows)
+    db.close()
+    held = np.array([rows, len(said) // 2, 1, 0, 0])
+    wanted = np.sqrt(np.log1p((rows - held + 0.5) / (held + 0.5)))
+    assert weights == pytest.approx(wanted / wanted.sum(), rel=1e-2)
     assert weights.sum() == pytest.approx(1)
-    assert weights[3] > weights[0] > weights[1] > weights[2] > 0
 
 
 def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
     assert token_vectors.scaled(np.array([0.1, 0.2, 0.3, 0.4, 0.5], np.float32)) == pytest.approx(
         [0, 0, 1 / 3, 2 / 3, 1]
     )
-    assert token_vectors.scaled(np.array([0.5], np.float32)).tolist() == [0]
+    for values, wanted in (([0.5], [1]), ([0.5, 0.5], [1, 1]), ([0.0, 0.0], [0, 0])):
+        assert token_vectors.scaled(np.array(values, np.float32)).tolist() == wanted
 
 
 def test_rows_are_written_one_after_the_other_over_what_a_crash_left(tmp_path) -> None:

@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.files import locked
-from familiar_cli.index import turn_vectors
+from familiar_cli.fts import content_words
+from familiar_cli.history import HistoryStore
+from familiar_cli.history.fulltext import catch_up
+from familiar_cli.history.recall import recall
+from familiar_cli.index import token_vectors, turn_vectors
 from familiar_cli.index.embedder import SPECS, EmbedderError
 from familiar_cli.index.turn_vectors import NearTurns, TurnVectors
-from tests.support.embedders import BrokenEmbedder, WordEmbedder
+from tests.support.embedders import BrokenEmbedder, TokenWordEmbedder, WordEmbedder
 
 SAID = ["green tea", "a late train to Rome", "…", "the lighthouse keeper", "tea with Rome", "bread"]
 
@@ -27,9 +31,22 @@ def made(tmp_path) -> TurnVectors:
     return TurnVectors(tmp_path / "recall")
 
 
-@pytest.fixture
-def embedder() -> WordEmbedder:
-    return WordEmbedder()
+@pytest.fixture(params=[WordEmbedder, TokenWordEmbedder])
+def embedder(request) -> WordEmbedder:
+    return request.param()
+
+
+def held(near) -> list[list[list[int]]]:
+    """Return the rows of tokens of every turn."""
+    extents = zip(near.keys["first"].tolist(), near.keys["count"].tolist(), strict=True)
+    return [near.tokens[first : first + count].tolist() for first, count in extents]
+
+
+def meant(embedder, said=SAID) -> list[list[list[int]]]:
+    """Return the rows of tokens that turns should have."""
+    texts = [content_words(text) for text in said]
+    rows = [np.array([embedder.token(word) for word in text]) for text in texts]
+    return [token_vectors.quantised(of_turn).tolist() for of_turn in rows]
 
 
 def contents(made) -> dict[str, bytes]:
@@ -101,7 +118,7 @@ def test_some_at_a_time_come_to_the_same(made, embedder, tmp_path) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_crash_while_writing_leaves_nothing_wrong(tmp_path_factory, data) -> None:
-    root, embedder = tmp_path_factory.mktemp("v"), WordEmbedder()
+    root, embedder = tmp_path_factory.mktemp("v"), TokenWordEmbedder()
     whole, torn = TurnVectors(root / "whole"), TurnVectors(root / "torn")
     whole.embed(embedder, after(SAID))
     torn.embed(embedder, after(SAID))
@@ -115,6 +132,7 @@ def test_a_crash_while_writing_leaves_nothing_wrong(tmp_path_factory, data) -> N
     ids = [10, 20, 30, 40, 50, 60]
     assert near.keys["id"].tolist() == ids
     assert near.of(ids) == wanted.of(ids)
+    assert held(near) == held(wanted) == meant(embedder)
 
 
 def test_vectors_of_another_model_are_thrown_away(made, embedder) -> None:
@@ -141,11 +159,12 @@ def test_a_second_process_leaves_the_first_alone(made, embedder) -> None:
     assert not contents(made)
 
 
-def test_a_broken_model_loses_nothing(made, embedder) -> None:
+def test_a_broken_model_loses_nothing(made, embedder, monkeypatch) -> None:
     made.embed(embedder, after(SAID[:4]))
     first = contents(made)
+    monkeypatch.setattr(embedder, "passages", BrokenEmbedder().passages)
     with pytest.raises(EmbedderError):
-        made.embed(BrokenEmbedder(), after(SAID))
+        made.embed(embedder, after(SAID))
     assert contents(made) == first
 
 
@@ -158,3 +177,65 @@ def test_clear_deletes_all(made, embedder) -> None:
     assert made.clear()
     assert not contents(made)
     assert made.status(embedder).vectors == 0
+
+
+@pytest.fixture
+def history(tmp_path):
+    made = HistoryStore(tmp_path / "history.db")
+    yield made
+    made.close()
+
+
+def near_of(made, embedder, history, question):
+    made.embed(embedder, lambda last, most: [(t.id, t.content) for t in history.after(last, most)])
+    return made.near(embedder, [question])
+
+
+def test_the_turn_whose_tokens_are_nearest_comes_first(made, history) -> None:
+    embedder = TokenWordEmbedder(alike=[("parasol", "umbrella"), ("stolen", "theft")])
+    said = ["Bread and butter.", "An umbrella, a hat.", "The theft of my umbrella.", "Rain again."]
+    ids = [history.append(f"c{n}", "user", text).id for n, text in enumerate(said)]
+    near = near_of(made, embedder, history, "stolen parasol")
+    turns = recall(history, "stolen parasol", near=near).turns
+    assert [one.turn.id for one in turns[:2]] == [ids[2], ids[1]]
+    assert turns[0].score == pytest.approx(1)
+
+
+def test_the_turn_beside_it_counts_as_its_passage(made, history) -> None:
+    embedder = TokenWordEmbedder(alike=[("parasol", "umbrella")])
+    for text in ["Bread and butter.", "Where is my umbrella?", "Behind the stove."] + ["Rain."] * 4:
+        history.append("c", "user", text)
+    near = near_of(made, embedder, history, "parasol")
+    with history.use(create=False) as connection:
+        catch_up(connection)
+        alone = near.by_tokens(connection, {n: [n] for n in range(1, 8)})
+        beside = near.by_tokens(connection, {n: [n, n - 1] for n in range(1, 8)})
+    assert (alone[2], alone[3]) == (pytest.approx(1), 0)
+    assert beside[3] == pytest.approx(0.5)
+
+
+def test_what_the_prompt_shows_anyhow_does_not_make_others_small(made, history) -> None:
+    embedder = TokenWordEmbedder(alike=[("parasol", "umbrella")])
+    for text in ["Bread.", "My umbrella.", "Rain.", "Butter.", "Whose parasol is that?"]:
+        history.append("c", "user", text)
+    near = near_of(made, embedder, history, "Whose parasol is that?")
+    found = recall(history, "Whose parasol is that?", near=near, before_id=5).turns
+    assert (found[0].turn.id, found[0].score) == (2, pytest.approx(1, abs=0.01))
+
+
+def test_without_their_file_turns_are_made_anew(made) -> None:
+    embedder = TokenWordEmbedder()
+    made.embed(embedder, after(SAID))
+    (path,) = made.directory.glob("*.tokens")
+    path.unlink()
+    assert made.through_id(embedder, after(SAID)) == 0
+    assert made.embed(embedder, after(SAID)).done == len(SAID)
+    assert held(made.near(embedder, ["tea"])) == meant(embedder)
+
+
+def test_another_version_of_token_vectors_is_made_anew(made) -> None:
+    made.embed(TokenWordEmbedder(), after(SAID))
+    other = TokenWordEmbedder(token_version="words-2")
+    assert made.near(other, ["tea"]) is None
+    assert made.embed(other, after(SAID)).done == len(SAID)
+    assert len(list(made.directory.glob("*.tokens"))) == 1
