@@ -259,10 +259,11 @@ def home_of(ctx: typer.Context) -> Path:
     return find_home(globals_of(ctx).home)
 
 
-def text_or_stdin(text: str) -> str:
+def text_or_stdin(text: str, *, exact: bool = False) -> str:
     """Return `text`, or all of standard input when it is `-`.
 
-    A byte order mark is dropped, and lines end as on POSIX: shells on Windows add both.
+    Unless it is to be `exact`, a byte order mark is dropped, and lines end as on POSIX: shells on
+    Windows add both.
 
     Raises:
         UsageError: Standard input is not UTF-8.
@@ -274,9 +275,10 @@ def text_or_stdin(text: str) -> str:
     from familiar_cli.errors import UsageError
 
     try:
-        return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
+        given = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"Standard input is not UTF-8 text: {error}") from error
+    return given if exact else given.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def file_or_stdin(file: str) -> tuple[bytes, str]:

@@ -160,7 +160,7 @@ def write(
     familiar memory write notes.md "Ask Bob about it."
     familiar memory write people/alice.md - < alice.md
     """
-    content = text_or_stdin(text)
+    content = text_or_stdin(text, exact=True)
     _change(ctx, f"write {path}", lambda tx: tx.write(path, content, expect=expect), dry_run)
 
 

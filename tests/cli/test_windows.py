@@ -75,7 +75,7 @@ def test_a_closed_pipe_is_an_invalid_argument_and_no_error(memory, windows, tmp_
 
 
 def test_standard_input_may_begin_with_a_mark_and_end_lines_with_two_signs(memory) -> None:
-    run("memory", "write", "a.md", "-", stdin=b"\xef\xbb\xbfone\r\ntwo\r\n")
+    run("memory", "append", "a.md", "-", stdin=b"\xef\xbb\xbfone\r\ntwo\r\n")
     assert (memory / "a.md").read_bytes() == b"one\ntwo\n"
 
 
