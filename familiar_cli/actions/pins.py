@@ -57,6 +57,16 @@ class PinnedFiles:
     budget_tokens: int
     problems: tuple[str, ...] = ()
 
+    @property
+    def shortage(self) -> str:
+        """Why not all of them are in every prompt, in words; empty when they fit."""
+        if self.tokens <= self.budget_tokens:
+            return ""
+        return (
+            f"Pinned files have {self.tokens:,} tokens, but prompts guarantee them"
+            f" {self.budget_tokens:,}; a full prompt leaves some out"
+        )
+
 
 def set_pins(
     familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False

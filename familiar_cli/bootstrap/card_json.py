@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from familiar_cli.bootstrap.card_fields import is_text
+from familiar_cli.bootstrap.import_report import Effects
 from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.memory.pages.self_files import SELF_FILES
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 FILE_FIELDS: Final = tuple(entry.field for entry in SELF_FILES)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ALWAYS_THERE: Final = ("name",)  # not worth a mention
+_USED: Final = {
+    **dict.fromkeys(FILE_FIELDS, ""),
+    "first_mes": " (opens a new conversation)",
+    "alternate_greetings": " (one of them, with `--greeting`)",
+    "nickname": " (what {{char}} becomes)",
+    "extensions.depth_prompt": "",
+}
+"""The fields that put text into prompts, and how."""
 
 
 class KeptCard(TypedDict, total=False):
@@ -72,13 +81,16 @@ def dump_kept(kept: KeptCard) -> bytes:
     return (dump_json(kept) + "\n").encode("utf-8")
 
 
-def unmapped(card: Card, *, book_dir: str | None) -> tuple[str, ...]:
-    """Return the names of what is kept but has no file, such as `tags` or `extensions.fav`."""
+def effects_of_card(card: Card, *, book_dir: str | None) -> Effects:
+    """Return what prompts have of the fields of a card, and what is kept without effect."""
     kept = kept_of(card, book_dir=book_dir)
-    names = list(_names(kept["data"]))
-    names += [f"top_level.{key}" for key in kept.get("top_level", {})]
-    names += [f"file {path}" for path, _ in card.members]
-    return tuple(names)
+    names = [field for field in FILE_FIELDS if is_text(card.data.get(field))]
+    names += _names(kept["data"])
+    used = [f"{name}{_USED[name]}" for name in names if name in _USED]
+    rest = [name for name in names if name not in _USED]
+    rest += [f"top_level.{key}" for key in kept.get("top_level", {})]
+    rest += [f"file {path}" for path, _ in card.members]
+    return Effects(in_every_prompt=tuple(used), kept=tuple(rest))
 
 
 def _stays(field: str, value: object, book_dir: str | None) -> bool:

@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 _SHOWN: Final = 12
 
 
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What became of each field and setting of a card or a book, in words.
+
+    Args:
+        in_every_prompt: What prompts always include.
+        found_when_it_fits: What prompts include when it fits what is said.
+        kept: What is kept for an export and has no effect here.
+    """
+
+    in_every_prompt: tuple[str, ...] = ()
+    found_when_it_fits: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
     """What became of each file, or would.
@@ -25,6 +40,8 @@ class ImportReport:
         overwritten: Those of `written` that held something else.
         edited: Files that were changed or deleted here since the last import; they stay so.
         removed: Files of another card that are gone.
+        in_every_prompt: Which fields and settings put text into every prompt.
+        found_when_it_fits: Which put text into prompts that it fits.
         kept_unmapped: What is kept, but no prompt and no search sees it.
         left_out: What could not be read.
         warnings: What was odd.
@@ -35,6 +52,8 @@ class ImportReport:
     overwritten: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    in_every_prompt: tuple[str, ...] = ()
+    found_when_it_fits: tuple[str, ...] = ()
     kept_unmapped: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -43,6 +43,9 @@ class ImportedLorebook:
         book: The book's name.
         source: The format it came in.
         entries: How many it has.
+        in_every_prompt: Which of its settings put text into every prompt.
+        found_when_it_fits: Which put text into prompts that it fits.
+        kept_unmapped: Which are kept for export and have no effect here.
     """
 
     book: str
@@ -50,6 +53,8 @@ class ImportedLorebook:
     entries: int
     written: tuple[str, ...]
     unchanged: tuple[str, ...]
+    in_every_prompt: tuple[str, ...]
+    found_when_it_fits: tuple[str, ...]
     kept_unmapped: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -75,7 +80,9 @@ def import_lorebook(
         len(book.entries),
         plan.written,
         plan.unchanged,
-        plan.kept_unmapped,
+        plan.effects.in_every_prompt,
+        plan.effects.found_when_it_fits,
+        plan.effects.kept,
         plan.warnings,
     )
 

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.card_fields import is_text
-from familiar_cli.bootstrap.card_json import FILE_FIELDS, dump_kept, kept_of, storable, unmapped
+from familiar_cli.bootstrap.card_json import (
+    FILE_FIELDS,
+    dump_kept,
+    effects_of_card,
+    kept_of,
+    storable,
+)
 from familiar_cli.bootstrap.containers import SUFFIXES
-from familiar_cli.bootstrap.import_report import ImportReport
+from familiar_cli.bootstrap.import_report import Effects, ImportReport
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, read_json
 from familiar_cli.errors import BadInputError, RefusedError
@@ -35,7 +41,7 @@ class UnpackPlan:
         unchanged: Files that hold already what they should.
         overwritten: Files that hold something else.
         removed: Files of another card that this one does not have.
-        kept_unmapped: What is kept in `card.json` or in the original alone.
+        effects: What becomes of each field, and of each setting of the book.
         warnings: What was odd about the card.
         book: The plan for its book, if it has one.
     """
@@ -45,7 +51,7 @@ class UnpackPlan:
     unchanged: tuple[str, ...]
     overwritten: tuple[str, ...]
     removed: tuple[str, ...]
-    kept_unmapped: tuple[str, ...]
+    effects: Effects
     warnings: tuple[str, ...]
     book: ImportPlan | None
 
@@ -58,7 +64,9 @@ class UnpackPlan:
             unchanged=tuple(sorted((*self.unchanged, *same))),
             overwritten=self.overwritten,
             removed=self.removed,
-            kept_unmapped=self.kept_unmapped,
+            in_every_prompt=self.effects.in_every_prompt,
+            found_when_it_fits=self.effects.found_when_it_fits,
+            kept_unmapped=self.effects.kept,
             warnings=self.warnings,
         )
 
@@ -103,7 +111,7 @@ def plan_unpack(card: Card, store: MemoryStore, *, overwrite: bool = False) -> U
         unchanged=tuple(sorted(same)),
         overwritten=overwritten,
         removed=removed,
-        kept_unmapped=(*unmapped(card, book_dir=book.directory), *book.kept_unmapped),
+        effects=_effects(card, book),
         warnings=(*card.warnings, *book.warnings, *_former_lore(store, same_card=same_card)),
         book=book.plan,
     )
@@ -159,10 +167,21 @@ class _BookPlan:
     refusal: str = ""
     warnings: tuple[str, ...] = ()
 
-    @property
-    def kept_unmapped(self) -> tuple[str, ...]:
-        names = self.plan.kept_unmapped if self.plan else ()
-        return tuple(f"character_book: {name}" for name in names)
+
+def _effects(card: Card, book: _BookPlan) -> Effects:
+    """Return what becomes of the card's fields and of the settings of its book."""
+    of_card = effects_of_card(card, book_dir=book.directory)
+    of_book = book.plan.effects if book.plan else Effects()
+    return Effects(
+        *(
+            (*names, *(f"character_book: {name}" for name in settings))
+            for names, settings in (
+                (of_card.in_every_prompt, of_book.in_every_prompt),
+                (of_card.found_when_it_fits, of_book.found_when_it_fits),
+                (of_card.kept, of_book.kept),
+            )
+        )
+    )
 
 
 def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:

@@ -1,4 +1,4 @@
-"""Ends a command that brought much in: its words can be found when it is done."""
+"""Ends a command that brought much in: its words can be found, and pins without room are named."""
 
 from __future__ import annotations
 
@@ -20,3 +20,14 @@ def index_words(out: Output, familiar: Familiar) -> None:
             familiar.index_words(report)
     except FamiliarError as error:
         out.warn(f"What came in cannot be searched yet: {error}")
+
+
+def warn_of_pins(out: Output, familiar: Familiar) -> None:
+    """Warn if prompts have too little room for all that is pinned."""
+    from contextlib import suppress
+
+    from familiar_cli.actions.pins import list_pins
+
+    with suppress(FamiliarError), familiar:  # where settings are wrong, other commands say so
+        if shortage := list_pins(familiar).shortage:
+            out.warn(f"{shortage}; see `familiar memory pins`")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
-from familiar_cli.commands._indexing import index_words
+from familiar_cli.commands._indexing import index_words, warn_of_pins
 from familiar_cli.commands._options import DryRun, Force, Update
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
@@ -58,6 +58,7 @@ def import_lorebook(
     )
     if not dry_run:
         index_words(out, familiar)
+        warn_of_pins(out, familiar)
     out.answer(
         asdict(done) | {"dry_run": dry_run},
         lambda: print_page(imported_page(done, dry_run=dry_run)),

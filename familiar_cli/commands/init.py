@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, file_or_stdin, globals_of, home_of, output
-from familiar_cli.commands._indexing import index_words
+from familiar_cli.commands._indexing import index_words, warn_of_pins
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _make_card(
 
     from familiar_cli.bootstrap.create_familiar import create_familiar
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.folder_page import made_page
+    from familiar_cli.ui.folder_page import card_page
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
@@ -106,10 +106,11 @@ def _make_card(
         dry_run=dry_run,
     )
     if not dry_run:
-        index_words(out, Familiar.load_from_disk(home, made.id))
+        familiar = Familiar.load_from_disk(home, made.id)
+        index_words(out, familiar)
+        warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
-    page = made_page(made, dry_run=dry_run, kept="not in any Markdown file")
-    out.answer(data, lambda: print_page(page))
+    out.answer(data, lambda: print_page(card_page(made, dry_run=dry_run)))
     for warning in made.warnings:
         out.warn(warning)
     if not dry_run:
@@ -130,7 +131,7 @@ def _make_personas(
     from familiar_cli.bootstrap.create_from_persona import create_from_persona
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.folder_page import NOT_READ, made_page
+    from familiar_cli.ui.folder_page import persona_page
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
@@ -154,7 +155,7 @@ def _make_personas(
     for one in made if not dry_run else ():
         index_words(out, Familiar.load_from_disk(home, one.id))
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
-    pages = [made_page(one, dry_run=dry_run, kept=NOT_READ) for one in made]
+    pages = [persona_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
     for warning in (w for one in made for w in one.warnings):
         out.warn(warning)

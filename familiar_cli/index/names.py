@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _NAME_WORDS: Final = 4
 _ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
 _MOST_NAMES: Final = 100  # of one file
-_EXPRESSION: Final = re.compile(r"/.+/[a-z]*", re.DOTALL)
 _ALIASES: Final = re.compile(r"^aliases:[ \t]*(.*(?:\n[ \t]*-[^\n]*)*)", re.MULTILINE)
 
 
@@ -30,7 +29,7 @@ def names_of(rel_path: str, title: str, text: str) -> set[str]:
         return set()
     told = [title, re.sub(r"\([^)]*\)", "", title), *_aliases(text)]
     if top == LORE_DIR:
-        told += (key for key in lore_page.parse(text).keys if not _EXPRESSION.fullmatch(key))
+        told += (key for key in lore_page.parse(text).keys if not lore_page.is_expression(key))
     return {name for one in told[:_MOST_NAMES] if (name := " ".join(fts.words(one)))}
 
 

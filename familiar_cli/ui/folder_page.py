@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 from rich.text import Text
 
 from familiar_cli.text import one_line
+from familiar_cli.ui.effects_page import effects_page
 from familiar_cli.ui.terminal import columns, plain
 
 if TYPE_CHECKING:
@@ -20,21 +22,22 @@ if TYPE_CHECKING:
 
 _MOST_LINES: Final = 60
 _CHARS: Final = 120
-NOT_READ: Final = "not used"
 
 
-def made_page(made: FamiliarReport, *, dry_run: bool, kept: str) -> RenderableType:
-    """Return what a card or a persona became.
+def card_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    """Return what a card became, and what becomes of its fields."""
+    effects = effects_page(made.in_every_prompt, made.found_when_it_fits, made.kept_unmapped)
+    table = _table(replace(made, kept_unmapped=()))
+    return Group(_headline(made, dry_run=dry_run), table, effects)
 
-    Args:
-        made: What was done.
-        dry_run: It was not.
-        kept: Says of what has no file that a person reads where it is.
-    """
-    return Group(
-        Text(f"{_deed(made, dry_run=dry_run)} ") + plain(f"{made.name} ({made.id})", "bold"),
-        _table(made, kept),
-    )
+
+def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    """Return what a persona became."""
+    return Group(_headline(made, dry_run=dry_run), _table(made))
+
+
+def _headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    return Text(f"{_deed(made, dry_run=dry_run)} ") + plain(f"{made.name} ({made.id})", "bold")
 
 
 def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
@@ -44,7 +47,7 @@ def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
         deed = "Nothing to import from"
     else:
         deed = "Would import" if dry_run else "Imported"
-    return Group(plain(f"{deed} {held or 'no tier files'}"), _table(done, NOT_READ))
+    return Group(plain(f"{deed} {held or 'no tier files'}"), _table(done))
 
 
 def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
@@ -55,14 +58,14 @@ def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
     return "Would change" if dry_run else "Changed"
 
 
-def _table(done: ImportReport, kept: str) -> RenderableType:
-    rows = list(_rows(done, kept))
+def _table(done: ImportReport) -> RenderableType:
+    rows = list(_rows(done))
     more = len(rows) - _MOST_LINES
     shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
     return columns([plain(kind, style), plain(what)] for kind, style, what in shown)
 
 
-def _rows(done: ImportReport, kept: str) -> Iterator[tuple[str, str, str]]:
+def _rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
     for path in done.written:
         overwritten = path in done.overwritten
         yield ("  overwritten" if overwritten else "  written", "green", path)
@@ -73,6 +76,6 @@ def _rows(done: ImportReport, kept: str) -> Iterator[tuple[str, str, str]]:
     for path in done.unchanged:
         yield "  unchanged", "dim", path
     for name in done.kept_unmapped:
-        yield "  kept", "dim", f"{one_line(name, _CHARS)} ({kept})"
+        yield "  kept", "dim", f"{one_line(name, _CHARS)} (not used)"
     for left in done.left_out:
         yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 
 from familiar_cli.text import one_line
+from familiar_cli.ui.effects_page import effects_page
 from familiar_cli.ui.terminal import columns, plain
 
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ _SHOWN: Final = 40
 
 
 def imported_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableType:
-    """Return what an import wrote, left alone, and kept without showing it."""
+    """Return what an import wrote and left alone, and what becomes of the book's settings."""
     rows = [[plain(kind, style), plain(what)] for kind, style, what in _rows(done)]
-    return Group(plain(_headline(done, dry_run=dry_run), "bold"), columns(rows))
+    effects = effects_page(done.in_every_prompt, done.found_when_it_fits, done.kept_unmapped)
+    return Group(plain(_headline(done, dry_run=dry_run), "bold"), columns(rows), effects)
 
 
 def _headline(done: ImportedLorebook, *, dry_run: bool) -> str:
@@ -41,6 +43,3 @@ def _rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
         yield from ((kind, style, path) for path in paths[:_SHOWN])
         if len(paths) > _SHOWN:
             yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
-    yield from (
-        ("  kept", "dim", f"{name} (not in any Markdown file)") for name in done.kept_unmapped
-    )

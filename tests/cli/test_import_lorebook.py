@@ -35,7 +35,7 @@ def run(*argv, stdin=None):
     return CliRunner().invoke(app, ["import-lorebook", *map(str, argv)], input=stdin)
 
 
-def test_it_tells_what_was_written_and_what_was_kept(memory, book) -> None:
+def test_it_tells_what_was_written_and_what_became_of_each_setting(memory, book) -> None:
     result = run(book)
 
     assert result.exit_code == 0
@@ -43,16 +43,21 @@ def test_it_tells_what_was_written_and_what_was_kept(memory, book) -> None:
         "Imported north (World Info, 2 entries)",
         "  written  lore/imported/citadel.md",
         "  written  lore/imported/城.md",
-        "  kept     probability of 1 entry (not in any Markdown file)",
+        "Found when it fits",
+        "  title, keys and text of 2 entries",
+        "Kept for export, without effect here",
+        "  probability of 1 entry",
     ]
     assert (memory / "lore/imported/城.md").is_file()
 
 
-def test_json_has_the_four_lists(memory, book) -> None:
+def test_json_has_the_lists(memory, book) -> None:
     data = json.loads(run(book, "--json").stdout)["data"]
 
     assert data["written"] == ["lore/imported/citadel.md", "lore/imported/城.md"]
     assert (data["unchanged"], data["warnings"]) == ([], [])
+    assert data["in_every_prompt"] == []
+    assert data["found_when_it_fits"] == ["title, keys and text of 2 entries"]
     assert data["kept_unmapped"] == ["probability of 1 entry"]
 
 

@@ -34,7 +34,12 @@ def test_it_tells_what_was_written_and_kept_and_what_to_type_next(card) -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "Made Ilse (ilse)"
     assert "  written  self/description.md" in lines
-    assert "  kept     avatar (not in any Markdown file)" in lines
+    every, kept = (
+        lines.index("In every prompt"),
+        lines.index("Kept for export, without effect here"),
+    )
+    assert "  description" in lines[every:kept]
+    assert "  avatar" in lines[kept:]
     assert result.stderr == 'Next: `familiar ask "Hello"`\n'
 
 

@@ -273,6 +273,8 @@ def test_housekeep(root) -> None:
 
 
 ACCOUNT = {
+    "in_every_prompt",
+    "found_when_it_fits",
     "written",
     "unchanged",
     "overwritten",

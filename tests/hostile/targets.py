@@ -36,7 +36,7 @@ from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text
-from familiar_cli.ui.folder_page import made_page
+from familiar_cli.ui.folder_page import card_page as card_made_page
 from familiar_cli.ui.housekeeping_page import housekeeping_page
 from familiar_cli.ui.lorebook_page import imported_page
 from familiar_cli.ui.status_page import list_page, status_page
@@ -137,7 +137,7 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
         return
     empty(world.home)
     made = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
-    show(made_page(made, dry_run=False, kept="kept"))
+    show(card_made_page(made, dry_run=False))
     again = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
     assert (again.id, again.written) == (made.id, ()), "a second init wrote something"
     familiar = Familiar(FamiliarPaths(made.path))

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.lorebooks.types import digest
+from familiar_cli.memory.pages.lore_page import is_expression
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
@@ -48,8 +49,12 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
 
 
 def stem_of(entry: LoreEntry) -> str:
-    """Return a file name without suffix for `entry`: its title, else a key, else its number."""
-    for name in (entry.title, *entry.keys, f"entry {entry.uid}"):
+    """Return a file name without suffix for `entry`: its title, else a key, else its number.
+
+    Regular expressions come after other keys.
+    """
+    names = sorted((entry.title, *entry.keys), key=is_expression)
+    for name in (*names, f"entry {entry.uid}"):
         stem = _fit(slugify(name, max_chars=_MAX_STEM_CHARS))
         if stem:
             return f"{stem}-entry" if _DEVICE.fullmatch(stem) else stem

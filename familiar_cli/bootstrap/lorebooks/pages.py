@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
-from familiar_cli.memory.pages.lore_page import LorePage, parse
+from familiar_cli.memory.pages.lore_page import LorePage, is_expression, parse
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable
 
-    from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
+    from familiar_cli.bootstrap.lorebooks.types import LoreEntry
 
 
 _MAX_TITLE_CHARS: Final = 200
@@ -30,16 +28,34 @@ def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
         enabled=entry.enabled,
         entry_id=entry_id,
         body=_LONE_SURROGATE.sub(_REPLACEMENT, body),
+        pinned=is_constant(entry),
     )
 
 
+def is_constant(entry: LoreEntry) -> bool:
+    """Tell whether an entry is meant for every prompt: it is constant, and says something."""
+    head, body = split_decorators(entry.content)
+    says_so = entry.raw.get("constant") in (True, "true") or "constant" in _names_in(head)
+    return says_so and entry.enabled and bool(body.strip())
+
+
 def heading(entry: LoreEntry) -> str:
-    """Return the title in one line; where it is empty the first key, else the number, stands in."""
-    for name in (entry.title, *entry.keys[:1]):
-        line = one_line(name, _MAX_TITLE_CHARS)
-        if line:
-            return line
-    return one_line(f"Entry {entry.uid}", _MAX_TITLE_CHARS)
+    """Return the title in one line; where it says nothing a key or the number stands in.
+
+    A regular expression is no title: it is not run, and reads like noise.
+    """
+    keys = [key for key in entry.keys if not is_expression(key)]
+    return _first_line(entry, (entry.title, *keys[:1], *entry.other_titles), is_expression)
+
+
+def _former_heading(entry: LoreEntry) -> str:
+    """Return the title as files have it that were imported when expressions were titles."""
+    return _first_line(entry, (entry.title, *entry.keys[:1]), lambda _: False)
+
+
+def _first_line(entry: LoreEntry, names: Iterable[str], is_bad: Callable[[str], bool]) -> str:
+    lines = (one_line(name, _MAX_TITLE_CHARS) for name in (*names, f"Entry {entry.uid}"))
+    return next((line for line in lines if line and not is_bad(line)), "Entry")
 
 
 def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
@@ -49,7 +65,7 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
     """
     now, then = parse(text), page_of(entry, entry_id)
     edits: dict[str, Any] = {}
-    if now.title is not None and now.title != then.title:
+    if now.title not in (None, then.title, _former_heading(entry)):
         edits["title"] = now.title
     if now.keys != then.keys:
         edits["keys"] = now.keys
@@ -95,46 +111,8 @@ def split_decorators(content: str) -> tuple[str, str]:
 
 def decorators_of(content: str) -> tuple[str, ...]:
     """Return the names of the decorators that `content` begins with."""
-    head, _ = split_decorators(content)
+    return _names_in(split_decorators(content)[0])
+
+
+def _names_in(head: str) -> tuple[str, ...]:
     return tuple(line[1] for line in _LINE.finditer(head))
-
-
-_SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable", "enabled"))
-_COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
-# What a card's book has where it says nothing.
-_BOOK_DEFAULTS: Final = {
-    **DEFAULTS,
-    "insertion_order": 100,
-    "secondary_keys": [],
-    "use_regex": False,
-    "extensions": {},
-}
-
-
-def unmapped(book: Lorebook) -> tuple[str, ...]:
-    """Return each setting that differs from its default, with how many entries have it."""
-    settings = [
-        name for name in book.frame if name != "name" and book.frame[name] not in ({}, None)
-    ]
-    of_book = [f"the book's {name}" for name in settings]
-    counts = Counter(name for entry in book.entries for name in _kept(entry))
-    return (
-        *of_book,
-        *(
-            f"{name} of {n} {'entry' if n == 1 else 'entries'}"
-            for name, n in sorted(counts.items())
-        ),
-    )
-
-
-def _kept(entry: LoreEntry) -> Iterator[str]:
-    for name, value in entry.raw.items():
-        if name == "extensions" and isinstance(value, dict):
-            yield from (f"extensions.{inner}" for inner in value)
-        elif name not in _SHOWN | _COUNTERS and not _is_default(name, value):
-            yield name
-    yield from {f"@@{name}" for name in decorators_of(entry.content)}
-
-
-def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401
-    return value is None or (name in _BOOK_DEFAULTS and bool(_BOOK_DEFAULTS[name] == value))

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.bootstrap import ledger
 from familiar_cli.bootstrap.lorebooks import book_settings, entry_ids
 from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, BookSettings, EntryRecord
+from familiar_cli.bootstrap.lorebooks.effects import effects_of
 from familiar_cli.bootstrap.lorebooks.files import EntryFiles, LoreFile, find
-from familiar_cli.bootstrap.lorebooks.pages import page_of, unmapped
+from familiar_cli.bootstrap.lorebooks.pages import page_of
 from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest
 from familiar_cli.diffs import unified
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.lore_page import render
+from familiar_cli.memory.pages.pins import PIN, is_pinned, without_pin
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
+    from familiar_cli.bootstrap.import_report import Effects
+    from familiar_cli.bootstrap.lorebooks.effects import State
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
@@ -34,14 +38,14 @@ class ImportPlan:
     Args:
         written: Entry files that are new or get new text; the settings' file when only they change.
         unchanged: Entry files that stay as they are.
-        kept_unmapped: Settings that no Markdown shows; they are kept for export.
+        effects: What becomes of each setting of the book.
         warnings: What was odd, and what stays although it could be expected to change.
         changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
     """
 
     written: tuple[str, ...]
     unchanged: tuple[str, ...]
-    kept_unmapped: tuple[str, ...]
+    effects: Effects
     warnings: tuple[str, ...]
     changes: tuple[tuple[str, bytes, str], ...] = ()
 
@@ -81,9 +85,9 @@ def plan_import(
     directory = check_directory(into)
     settings = book_settings.load(store, directory)
     found = find(store, directory, settings)
-    draft = _Draft(directory, settings, found, force=force)
+    draft = _Draft(directory, settings, found, update=update or force, force=force)
     draft.take(book)
-    draft.check(update=update or force)
+    draft.check()
     return draft.plan(store, book)
 
 
@@ -106,16 +110,24 @@ class _Draft:
     """A plan while it is being made."""
 
     def __init__(
-        self, directory: str, settings: BookSettings, found: EntryFiles, *, force: bool
+        self,
+        directory: str,
+        settings: BookSettings,
+        found: EntryFiles,
+        *,
+        update: bool,
+        force: bool,
     ) -> None:
         self.directory = directory
         self.settings = settings
         self.found = found
+        self.update = update
         self.force = force
         self.books = dict(settings.books)
         self.records = dict(settings.entries)
         self.changes: list[tuple[str, bytes, str]] = []
         self.unchanged: list[str] = []
+        self.states: dict[int, State] = {}
         self.changed: list[str] = []  # what is not written without `update`
         self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and the text it would get
         self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
@@ -135,11 +147,11 @@ class _Draft:
                 path = self.found.files[key].path
                 self.warnings.append(f"{path}: no longer in the source; it is kept")
 
-    def check(self, *, update: bool) -> None:
+    def check(self) -> None:
         """Refuse what is not allowed. Nothing has been written yet."""
         if self.edited and not self.force:
             raise ConflictError(_edits_message(self.edited), hint=_EDITS_HINT)
-        if self.changed and not update:
+        if self.changed and not self.update:
             raise RefusedError(
                 f"The source has changed since it was imported; {len(self.changed)} "
                 f"would change: {ledger.listed(self.changed)}; nothing was changed",
@@ -157,7 +169,7 @@ class _Draft:
         return ImportPlan(
             tuple(written),
             tuple(sorted(self.unchanged)),
-            unmapped(book),
+            effects_of(book, self.states),
             (*book.warnings, *sorted(self.warnings)),
             tuple(self.changes),
         )
@@ -195,24 +207,37 @@ class _Draft:
             self.warnings.append(f"{record.path}: deleted by hand; `--force` restores it")
             return
         text = render(page_of(entry, key))
-        after = replace(record, shape=entry.shape, place=place, slot=entry.slot, raw=entry.raw)
+        after = EntryRecord(
+            record.book, entry.shape, place, entry.slot, record.path, sha256_of(text), entry.raw
+        )
         if file is None:
-            self._write(key, after, text, MISSING)
+            self._write(after, key, text, MISSING)
+            return
+        after = replace(after, path=file.path)
+        is_untouched = file.sha256 == record.sha256
+        own = _with_own_pin(text, file, record)
+        # A page that nobody touched is written again also where an earlier version wrote another.
+        if self.update and is_untouched and text != file.text:
+            self._rewrite(after, key, text, file)
         elif same:
-            self.unchanged.append(file.path)
-        elif sha256_of(text) in (file.sha256, record.sha256):
-            self.unchanged.append(file.path)
+            self._stays(place, file)
+        elif own == file.text or render(page_of(was, key)) == text:
+            self._stays(place, file)
             self.changed.append(f"the settings of {file.path}")
-            self.records[key] = replace(after, path=file.path, sha256=sha256_of(text))
+            self.records[key] = after
         else:
-            self._rewrite(key, replace(after, path=file.path), text, file)
+            if not (is_untouched or _is_repinned(file, record)):
+                self.edited.append((file, own))
+                self.warnings.append(f"{file.path}: edited by hand; the edit was replaced")
+            self._rewrite(after, key, own, file)
 
-    def _rewrite(self, key: str, record: EntryRecord, text: str, file: LoreFile) -> None:
-        if file.sha256 != record.sha256:
-            self.edited.append((file, text))
-            self.warnings.append(f"{file.path}: edited by hand; the edit was replaced")
+    def _stays(self, place: int, file: LoreFile) -> None:
+        self.unchanged.append(file.path)
+        self.states[place] = "pinned" if is_pinned(file.text) else "found"
+
+    def _rewrite(self, record: EntryRecord, key: str, text: str, file: LoreFile) -> None:
         self.changed.append(file.path)
-        self._write(key, record, text, file.sha256)
+        self._write(record, key, text, file.sha256)
 
     def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
         """Note the entries that were not there before."""
@@ -225,7 +250,7 @@ class _Draft:
             record = EntryRecord(
                 book_id, entry.shape, place, entry.slot, path, sha256_of(text), entry.raw
             )
-            self._write(key, record, text, MISSING)
+            self._write(record, key, text, MISSING)
 
     def _directly_inside(self) -> set[str]:
         recorded = {record.path for record in self.records.values()}
@@ -235,9 +260,23 @@ class _Draft:
             if path.rpartition("/")[0] == self.directory
         }
 
-    def _write(self, key: str, record: EntryRecord, text: str, expect: str) -> None:
-        self.records[key] = replace(record, sha256=sha256_of(text))
+    def _write(self, record: EntryRecord, key: str, text: str, expect: str) -> None:
+        self.records[key] = record
         self.changes.append((record.path, text.encode(), expect))
+        self.states[record.place] = "pinned" if is_pinned(text) else "found"
+
+
+def _is_repinned(file: LoreFile, record: EntryRecord) -> bool:
+    """Tell whether a person pinned or unpinned an entry, and changed nothing else of its page."""
+    before = without_pin(file.text) if is_pinned(file.text) else PIN + file.text
+    return sha256_of(before) == record.sha256
+
+
+def _with_own_pin(text: str, file: LoreFile, record: EntryRecord) -> str:
+    """Return the text of a page with the pin that a person gave it, or took from it."""
+    if not _is_repinned(file, record) or is_pinned(text) == is_pinned(file.text):
+        return text
+    return without_pin(text) if is_pinned(text) else PIN + text
 
 
 def _frame(book: Lorebook | BookRecord) -> dict[str, object]:

@@ -94,6 +94,12 @@ class LoreEntry:
         return str(self.raw.get(self.title_field) or "")
 
     @property
+    def other_titles(self) -> tuple[str, ...]:
+        """What else it is called."""
+        names = (str(self.raw.get(name) or "") for name in ("name", "comment"))
+        return tuple(name for name in names if name != self.title)
+
+    @property
     def title_field(self) -> str:
         """Which setting holds the title: a book's entry may have a `name`, a `comment` or both."""
         if self.shape == "book" and str(self.raw.get("name") or "").strip():

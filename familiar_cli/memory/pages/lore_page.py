@@ -23,6 +23,7 @@ _H1: Final = re.compile(r"#(?:[ \t]+(.*))?")
 _DISABLED: Final = re.compile(r"[*_]*disabled[*_]*", re.IGNORECASE)
 _MARK: Final = re.compile(r"<!-- *lorebook entry ([0-9a-f]{8,64}) *-->")
 _REGEX_KEY: Final = re.compile(r"/.+/[a-z]*", re.DOTALL)
+_EXPRESSION: Final = re.compile(r"/.+/[dgimsuvy]*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,11 @@ def aside_spans(text: str) -> list[tuple[int, int]]:
         first = _skip_blank(lines, top + 1) if page.title is not None else top
         spans.append((starts[first], starts[_bullets(lines, first)[0]]))
     return sorted(spans)
+
+
+def is_expression(key: str) -> bool:
+    """Tell whether a key, or a title, is a regular expression as JavaScript writes it."""
+    return _EXPRESSION.fullmatch(key.strip()) is not None
 
 
 def quote(key: str) -> str:

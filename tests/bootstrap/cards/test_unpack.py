@@ -104,15 +104,22 @@ def test_card_json_holds_every_field_without_a_file(home) -> None:
     }
 
 
-def test_what_is_kept_but_not_mapped_is_named(home) -> None:
+def test_what_becomes_of_each_field_is_named(home) -> None:
     made = make(home, v2(x_mine=1) | {"avatar": "none"})
+    assert made.in_every_prompt == (
+        "description",
+        "personality",
+        "first_mes (opens a new conversation)",
+        "mes_example",
+        "post_history_instructions",
+        "alternate_greetings (one of them, with `--greeting`)",
+        "extensions.depth_prompt",
+    )
     assert made.kept_unmapped == (
         "creator_notes",
-        "alternate_greetings",
         "tags",
         "creator",
         "character_version",
-        "extensions.depth_prompt",
         "x_mine",
         "top_level.avatar",
     )
