@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import contextmanager
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -75,14 +76,16 @@ def rows_among(
     values: Iterable[int | str],
     before: Sequence[object] = (),
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `select`, which ends in `IN`, for any number of values.
+    """Return the rows of `select`, which ends in `IN`, for any number of values.
 
     `before` holds the values of parameters that stand before the `IN`.
     """
     wanted = list(values)
-    for start in range(0, len(wanted), _VALUES):
-        some = wanted[start : start + _VALUES]
-        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", (*before, *some))
+    batches = (wanted[start : start + _VALUES] for start in range(0, len(wanted), _VALUES))
+    return chain.from_iterable(
+        connection.execute(f"{select} ({','.join('?' * len(some))})", (*before, *some))
+        for some in batches
+    )
 
 
 def fault_of(error: BaseException) -> Fault:

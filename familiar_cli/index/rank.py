@@ -184,6 +184,8 @@ def favour(
         people: By document the share of those whom the question names who speak there.
         weights: How much each signal counts.
     """
+    if not people:
+        return list(scored)
     found = []
     for one in scored:
         share = people.get(one.line.document_id, 0.0)
