@@ -244,6 +244,7 @@ class _Writer:
             ranked.linked,
             _same_instance(file, self._options),
             people=round(scored.people, 4),
+            time=round(scored.time, 4),
             maxsim_line=_rounded(scored.maxsim.line if scored.maxsim else None),
             maxsim_passage=_rounded(scored.maxsim.passage if scored.maxsim else None),
         )

@@ -32,6 +32,7 @@ class Weights:
             for its passage.
         speaker: Added to a line whose speaker the question names.
         people: Added to a line in a file where all speak whom the question names.
+        time: Added to a line of the time that the question names.
         relevance: Share of words and meaning in the final score.
         recency: Share of how fresh the file is.
         links: Share of being, or being linked with, a person or topic that the question names.
@@ -45,6 +46,7 @@ class Weights:
     maxsim: float = 0.625
     speaker: float = 0.1
     people: float = 0.4
+    time: float = 0.2
     relevance: float = 0.8
     recency: float = 0.05
     links: float = 0.05
@@ -81,8 +83,9 @@ class Scored(NamedTuple):
         dense: 0 for unrelated, about 1 for a question and its answer; the same for any question.
         cosine: The larger of the cosines of the line and its passage.
         passage: The id of the passage that matches best.
-        relevance: Words and meaning together, and who speaks.
+        relevance: Words and meaning together, who speaks, and when.
         people: The share of those whom the question names who speak in the file.
+        time: How near in time it is to what the question asks for; 0 where it asks for no time.
         maxsim: By the vectors of tokens; None where not known.
     """
 
@@ -94,6 +97,7 @@ class Scored(NamedTuple):
     passage: int
     relevance: float
     people: float = 0.0
+    time: float = 0.0
     maxsim: LineNearness | None = None
 
 
@@ -175,13 +179,17 @@ def score(
 
 
 def favour(
-    scored: Iterable[Scored], people: Mapping[int, float], weights: Weights = WEIGHTS
+    scored: Iterable[Scored],
+    people: Mapping[int, float],
+    times: Mapping[int, float],
+    weights: Weights = WEIGHTS,
 ) -> list[Scored]:
-    """Return `scored` with what speaks for whole files added, best first.
+    """Return `scored` with who speaks and when added, best first.
 
     Args:
         scored: Lines, scored by words and meaning.
         people: By document the share of those whom the question names who speak there.
+        times: By line how near in time it is to what the question asks for.
         weights: How much each signal counts.
     """
     if not people:
@@ -189,8 +197,9 @@ def favour(
     found = []
     for one in scored:
         share = people.get(one.line.document_id, 0.0)
-        relevance = one.relevance + weights.people * share
-        found.append(one._replace(relevance=relevance, people=share))
+        near = times.get(one.line.id, 0.0)
+        relevance = one.relevance + weights.people * share + weights.time * near
+        found.append(one._replace(relevance=relevance, people=share, time=near))
     return _sorted(found)
 
 

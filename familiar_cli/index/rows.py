@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.index import chunking
+from familiar_cli.index.dates import day_in, times_of
 from familiar_cli.index.names import names_of
 from familiar_cli.index.people import put_people
 from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
@@ -18,7 +19,7 @@ from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from familiar_cli.files import Stamp
     from familiar_cli.index.chunking import Cut, TextSpan
@@ -191,6 +192,7 @@ class _Chunks:
             for n, span in enumerate(made.lines)
         ]
         connection.executemany(_INSERT, self._with_vectors(rows))
+        connection.executemany("INSERT OR IGNORE INTO times VALUES (?, ?, ?)", self._times(rows))
         title, read = fts.indexable(chunking.label(made.title, "", made.day)), blanked(self.text)
         connection.execute(
             "INSERT INTO documents_fts (rowid, title, body) VALUES (?, ?, ?)",
@@ -209,6 +211,14 @@ class _Chunks:
                     if row[2] == level
                 ],
             )
+
+    def _times(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, int]]:
+        """Yield what times the lines speak of; the heading above one may date it."""
+        for row in rows:
+            if row[2] == LINE:
+                day = day_in(row[3]) or self.made.day
+                for span in times_of(row[7], day):
+                    yield row[0], span.first.toordinal(), span.last.toordinal()
 
     def _above(self, heading: str) -> str:
         return chunking.label(self.made.title, heading, self.made.day)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "4"
+VERSION: Final = "5"
 BUSY_S: Final = 10.0
 PASSAGE: Final = 0
 LINE: Final = 1
@@ -84,6 +84,12 @@ CREATE TABLE people (               -- who speaks in a file, or whose file it is
 ) WITHOUT ROWID;
 CREATE INDEX people_head ON people (head, words, chars);
 CREATE INDEX people_document ON people (document_id);
+CREATE TABLE times (                -- what times a line speaks of, as days since the year 1
+    line_id INTEGER NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (line_id, first, last)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE documents_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
 CREATE VIRTUAL TABLE passages_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
 CREATE VIRTUAL TABLE lines_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");

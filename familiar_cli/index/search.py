@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
-from familiar_cli.clock import stopwatch_s
+from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import grep, hits, lexical, line_tokens, rank
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
@@ -16,6 +16,7 @@ from familiar_cli.index.names import named_in
 from familiar_cli.index.people import people_named, shares
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.shown import ShownHits
+from familiar_cli.index.times import times_of_lines
 from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.sqlite import rows_among
 
@@ -210,7 +211,9 @@ class _Asked:
         )
         found = {s.line.document_id for s in scored}
         people = shares(self.connection, people_named(self.connection, self.query), found)
-        scored = rank.favour(scored, people, weights)
+        today = to_zone(now(), self.options.zone).date()
+        times = times_of_lines(self.connection, self.query, today, scored)
+        scored = rank.favour(scored, people, times, weights)
         shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
         hit = hits.make(self.connection, self.index.store, self.query, self.options, shown)
         method: Method = "lexical"

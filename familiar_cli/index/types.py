@@ -76,7 +76,7 @@ class Signals:
     """Why a hit stands where it stands; None where a signal was not known.
 
     Args:
-        relevance: Words and meaning together, and who speaks.
+        relevance: Words and meaning together, who speaks, and when.
         lexical: By words: 1 is the best match that this question has.
         dense: By meaning: 0 for unrelated, about 1 for an answer, whatever the question.
         cosine: What `dense` was made of.
@@ -87,6 +87,7 @@ class Signals:
         same_instance: The asking instance wrote it.
         people: The share of those whom the question names who speak in the file, or of whom it
             tells.
+        time: How near in time it is to what the question asks for; 0 where it asks for no time.
         maxsim_line: By the vectors of its tokens: 1 is the best line that this question has.
         maxsim_passage: The same of the lines around it.
     """
@@ -101,6 +102,7 @@ class Signals:
     linked: bool
     same_instance: bool
     people: float = 0.0
+    time: float = 0.0
     maxsim_line: float | None = None
     maxsim_passage: float | None = None
 

@@ -88,6 +88,7 @@ def _signals(signals: Signals) -> str:
         f"coverage {signals.coverage:.2f}",
         f"speaker {_yes(signals.speaker)}",
         f"people {signals.people:.2f}",
+        f"time {signals.time:.2f}",
         f"recency {signals.recency:.3f}",
         f"linked {_yes(signals.linked)}",
         f"instance {_yes(signals.same_instance)}",

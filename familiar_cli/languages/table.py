@@ -1,0 +1,48 @@
+"""What a table of a language holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Words and forms. Alternatives of a word are separated by `|`; case counts for nothing.
+
+    A form is a regular expression with names in braces: `{month}`, `{weekday}` and `{season}` are
+    words of the table; `{near}` is a word that means a day, and `{way}` one that means the last,
+    this or the next of what stands beside it; `{number}` counts `{unit}`, in the past where the
+    form has `{ago}` and in the future where it has `{ahead}`; `{day}`, `{month_number}` and
+    `{year}` are digits. The first forms win. A space stands for any number of them.
+
+    Args:
+        code: As in ISO 639.
+        months: From January on.
+        weekdays: From Monday on.
+        seasons: Spring, summer, autumn, winter.
+        near: How many days from today; negative in the past.
+        ways: -1 is the last, 0 this one, 1 the next.
+        units: `day`, `week`, `weekend`, `month`, `year`.
+        numbers: Numbers as words, from one on.
+        ago: Words that say that it is past.
+        ahead: Words that say that it is to come.
+        forms: What means a day or a longer time.
+        spaced: Words have spaces between them.
+    """
+
+    code: str
+    months: tuple[str, ...] = ()
+    weekdays: tuple[str, ...] = ()
+    seasons: tuple[str, ...] = ()
+    near: Mapping[int, str] = field(default_factory=dict)
+    ways: Mapping[int, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ()
+    ago: str = ""
+    ahead: str = ""
+    forms: tuple[str, ...] = ()
+    spaced: bool = True

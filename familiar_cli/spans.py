@@ -1,0 +1,357 @@
+"""Days and longer times that a text names: `7 May 2023`, `last Friday`, `vor zwei Wochen`, `先週`.
+
+The words are those of `languages`; nothing here knows a language.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from calendar import monthrange
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.languages import LANGUAGES, NUMERALS
+from familiar_cli.text import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from familiar_cli.languages import Language
+
+MOST_CHARS: Final = 20_000
+"""So much of a text is looked at."""
+
+_SATURDAY: Final = 5
+_WEEK: Final = 7
+_MONTHS: Final = 12
+_SEASON_MONTHS: Final = 3
+_LEAP_YEAR: Final = 2000
+_ACCENT: Final = re.compile("[\u0300-\u036f]")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_DATED: Final = re.compile(r"(?<!\d)(?:1[5-9]|20|21)\d\d(?!\d)|\d\. ?\d{1,2}\. ?\d{4}")
+_DIGITS: Final = {
+    "day": r"(?<!\d)(?:0?[1-9]|[12]\d|3[01])(?!\d)",
+    "month_number": r"(?:0?[1-9]|1[0-2])(?!\d)",
+    "year": r"(?<!\d)(?:1[5-9]|20|21)\d\d(?!\d)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The days from `first` to `last`, both of them included."""
+
+    first: date
+    last: date
+
+
+@dataclass(frozen=True, slots=True)
+class Yearly:
+    """A day, month or season of any year.
+
+    Args:
+        month: Where it begins, from 1.
+        day: The day of the month; 0: all of it.
+        months: How many months it has.
+    """
+
+    month: int
+    day: int = 0
+    months: int = 1
+
+    def near(self, day: date) -> Span:
+        """Return the one nearest to `day`; of two the earlier.
+
+        Raises:
+            ValueError: No year near `day` has it, such as 29 February.
+        """
+        found = []
+        for year in (day.year - 1, day.year, day.year + 1):
+            with suppress(ValueError):
+                found.append(self.of(year))
+        return min(found, key=lambda span: abs(days_between(span, Span(day, day))))
+
+    def of(self, year: int) -> Span:
+        """Return that of the year in which it begins.
+
+        Raises:
+            ValueError: There is none, as in `31 June`.
+        """
+        if self.day:
+            only = date(year, self.month, self.day)
+            return Span(only, only)
+        later = self.month + self.months - 1
+        end_year, end_month = year + (later - 1) // _MONTHS, (later - 1) % _MONTHS + 1
+        last = date(end_year, end_month, monthrange(end_year, end_month)[1])
+        return Span(date(year, self.month, 1), last)
+
+
+def days_between(wanted: Span, other: Span) -> int:
+    """Return how many days `other` lies after `wanted`; negative before it, 0 if they meet."""
+    if other.first > wanted.last:
+        return (other.first - wanted.last).days
+    if other.last < wanted.first:
+        return (other.last - wanted.first).days
+    return 0
+
+
+def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
+    """Return what times `text` names, in the order in which they stand.
+
+    Args:
+        text: In any of the languages.
+        today: What `yesterday` is counted from; None: only what needs no such day is returned.
+    """
+    text = " ".join(_folded(text[:MOST_CHARS]).split())
+    found: list[tuple[int, int, dict[str, Any]]] = []
+    for name in _spoken(text):
+        found += _reader(name).matches(text)
+    return _meant(found, today)
+
+
+def _meant(found: list[tuple[int, int, dict[str, Any]]], today: date | None) -> list[Span | Yearly]:
+    """Return what matches mean, in their order; of those that overlap, the longest."""
+    taken: dict[int, tuple[int, Span | Yearly]] = {}
+    for start, stop, values in sorted(found, key=lambda match: (match[0] - match[1], match[0])):
+        if any(start < end and other < stop for other, (end, _) in taken.items()):
+            continue
+        with suppress(ValueError, OverflowError):
+            if (span := _span(values, today)) is not None:
+                taken[start] = stop, span
+    return [span for _, (_, span) in sorted(taken.items())]
+
+
+def _spoken(text: str) -> list[str]:
+    """Return the tables of which `text` may hold words; most texts hold none."""
+    heads = _heads()
+    words = heads.keys() & set(_WORD.findall(text))
+    names = {name for word in words for name in heads[word]}
+    if not text.isascii():
+        names |= {name for sign, name in _signs() if sign in text}
+    if _DATED.search(text):
+        names.add(NUMERALS)
+    return [name for name in (*LANGUAGES, NUMERALS) if name in names]
+
+
+@cache
+def _heads() -> Mapping[str, tuple[str, ...]]:
+    """Return the tables by the words that give them away, for languages with spaces."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in LANGUAGES:
+        language = _table(name)
+        for phrase in _telling(language) if language.spaced else ():
+            head = max(_WORD.findall(phrase), key=len)
+            found[head] = tuple(dict.fromkeys((*found.get(head, ()), name)))
+    return found
+
+
+@cache
+def _signs() -> tuple[tuple[str, str], ...]:
+    """Return what gives a language without spaces away, with the name of its table."""
+    tables = ((name, _table(name)) for name in LANGUAGES)
+    return tuple(
+        (phrase, name)
+        for name, language in tables
+        for phrase in sorted(set(_telling(language)))
+        if not language.spaced
+    )
+
+
+def _telling(language: Language) -> Iterator[str]:
+    listed = (*language.months, *language.seasons, *language.near.values())
+    units = language.units.values()
+    for words in (*listed, *units, *(language.weekdays if language.spaced else ())):
+        yield from _alternatives(words)
+
+
+def _alternatives(words: str) -> list[str]:
+    return [_folded(word) for word in words.split("|")]
+
+
+def _table(name: str) -> Language:
+    table: Language = import_module(f"familiar_cli.languages.{name}").TABLE
+    return table
+
+
+def _folded(text: str) -> str:
+    """Return `text` in lower case, without the accents that people leave out."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFD", fold(text))
+    return unicodedata.normalize("NFC", _ACCENT.sub("", apart))
+
+
+@cache
+def _reader(name: str) -> _Reader:
+    return _Reader(_table(name))
+
+
+class _Reader:
+    """Reads one language."""
+
+    def __init__(self, language: Language) -> None:
+        listed: dict[str, Mapping[Any, str]] = {
+            "month": dict(enumerate(language.months, 1)),
+            "weekday": dict(enumerate(language.weekdays)),
+            "season": dict(enumerate(language.seasons)),
+            "near": language.near,
+            "way": language.ways,
+            "unit": language.units,
+            "number": dict(enumerate(language.numbers, 1)),
+            "ago": {True: language.ago},
+            "ahead": {True: language.ahead},
+        }
+        self._values = {kind: _by_word(values) for kind, values in listed.items()}
+        begin, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
+        self._forms = [re.compile(begin + self._pattern(form) + end) for form in language.forms]
+
+    def matches(self, text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Yield from where to where `text` fits a form, and what its words are worth."""
+        for form in self._forms:
+            for found in form.finditer(text):
+                yield (
+                    *found.span(),
+                    {
+                        kind: self._value(kind, words)
+                        for kind, words in found.groupdict().items()
+                        if words is not None
+                    },
+                )
+
+    def _pattern(self, form: str) -> str:
+        made = _folded(form)
+        for kind in (*self._values, *_DIGITS):
+            made = made.replace(f"{{{kind}}}", f"(?P<{kind}>{self._words(kind)})")
+        return made
+
+    def _words(self, kind: str) -> str:
+        if kind in _DIGITS:
+            return _DIGITS[kind]
+        words = sorted(self._values[kind], key=len, reverse=True)
+        spelled = "|".join(map(re.escape, words))
+        return spelled + (r"|(?<!\d)\d{1,3}" if kind == "number" else "")
+
+    def _value(self, kind: str, words: str) -> Any:  # noqa: ANN401  # a number or the name of a unit
+        if kind in _DIGITS or (kind == "number" and words.isdecimal()):
+            return int(words)
+        return self._values[kind][words]
+
+
+def _by_word(values: Mapping[Any, str]) -> dict[str, Any]:
+    return {word: value for value, words in values.items() for word in _alternatives(words)}
+
+
+def _span(said: dict[str, Any], today: date | None) -> Span | Yearly | None:
+    """Return what the words of a form mean together.
+
+    Raises:
+        ValueError: No calendar holds it.
+        OverflowError: The same.
+    """
+    is_counted = "number" in said or "ago" in said or "ahead" in said
+    if is_counted or said.keys() & {"near", "way"}:
+        return _relative(said, today) if today else None
+    if "weekday" in said:
+        return _weekday(said["weekday"], -1, today) if today else None
+    year, yearly = said.get("year"), _yearly(said)
+    if year is None or yearly is None:
+        return yearly or Span(date(said["year"], 1, 1), date(said["year"], 12, 31))
+    return yearly.of(year)
+
+
+def _yearly(said: dict[str, Any]) -> Yearly | None:
+    """Return a day, month or season without its year.
+
+    Raises:
+        ValueError: No year has it.
+    """
+    month = said.get("month") or said.get("month_number")
+    if month:
+        date(_LEAP_YEAR, month, said.get("day", 1))
+        return Yearly(month, said.get("day", 0))
+    return _season(said["season"]) if "season" in said else None
+
+
+def _season(number: int) -> Yearly:
+    """Return a season of the northern half of the earth, by months."""
+    return Yearly(_SEASON_MONTHS * (number + 1), months=_SEASON_MONTHS)
+
+
+def _relative(said: dict[str, Any], today: date) -> Span | None:
+    if "near" in said:
+        return _one(today + timedelta(days=said["near"]))
+    if "way" in said and "number" in said:
+        return _stretch(said["unit"], said["way"] * said["number"], today)
+    if "way" in said:
+        return _beside(said, today)
+    sign = 1 if "ahead" in said and "ago" not in said else -1
+    return _away(said["unit"], sign * said.get("number", 1), today)
+
+
+def _beside(said: dict[str, Any], today: date) -> Span | None:
+    """Return the last, this or the next of something; within it, a weekday or season."""
+    way = said["way"]
+    if "unit" in said:
+        whole = _away(said["unit"], way, today, whole=True)
+        if whole and "weekday" in said:
+            return _one(whole.first + timedelta(days=said["weekday"]))
+        if whole and "season" in said:
+            return _season(said["season"]).of(whole.first.year)
+        return whole
+    if "weekday" in said:
+        return _weekday(said["weekday"], way, today)
+    yearly = _yearly(said)
+    return _of_years(yearly, way, today) if yearly else None
+
+
+def _of_years(yearly: Yearly, way: int, today: date) -> Span:
+    """Return the last that is over, the one of this year, or the next that has not begun."""
+    if way == 0:
+        return yearly.of(today.year)
+    years = range(today.year - 2, today.year + 3)
+    spans = [yearly.of(year) for year in years]
+    if way < 0:
+        return max((s for s in spans if s.last < today), key=lambda s: s.first)
+    return min((s for s in spans if s.first > today), key=lambda s: s.first)
+
+
+def _weekday(weekday: int, way: int, today: date) -> Span:
+    """Return the last or the next such day, which is never today; 0: that of this week."""
+    if way == 0:
+        return _one(today + timedelta(days=weekday - today.weekday()))
+    if way < 0:
+        return _one(today - timedelta(days=(today.weekday() - weekday - 1) % _WEEK + 1))
+    return _one(today + timedelta(days=(weekday - today.weekday() - 1) % _WEEK + 1))
+
+
+def _away(unit: str, count: int, today: date, *, whole: bool = False) -> Span | None:
+    """Return what lies so many units away: a day, or about it; `whole`: the calendar's own."""
+    if unit == "day":
+        return None if whole else _one(today + timedelta(days=count))
+    monday = today - timedelta(days=today.weekday())
+    if unit == "weekend":
+        saturday = monday + timedelta(days=_SATURDAY + _WEEK * count)
+        return Span(saturday, saturday + timedelta(days=1))
+    if unit == "week":
+        start = monday + timedelta(days=_WEEK * count)
+        return Span(start, start + timedelta(days=_WEEK - 1))
+    if unit == "year":
+        return Span(date(today.year + count, 1, 1), date(today.year + count, 12, 31))
+    months = today.year * _MONTHS + today.month - 1 + count
+    return Yearly(months % _MONTHS + 1).of(months // _MONTHS)
+
+
+def _stretch(unit: str, count: int, today: date) -> Span | None:
+    """Return all days from so many units ago until today, or from today on."""
+    far = _away(unit, count, today)
+    if far is None:
+        return None
+    return Span(min(far.first, today), max(far.last, today))
+
+
+def _one(day: date) -> Span:
+    return Span(day, day)

@@ -1,0 +1,180 @@
+"""Times that texts name, in seven languages; and what no calendar holds."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.languages import LANGUAGES
+from familiar_cli.spans import Span, Yearly, _table, days_between, spans_in
+
+TODAY = date(2023, 5, 8)  # a Monday
+days = st.dates(date(1600, 1, 1), date(2150, 12, 31))
+
+
+def only(text: str, today: date | None = TODAY) -> tuple[str, str]:
+    (found,) = spans_in(text, today)
+    assert isinstance(found, Span)
+    return found.first.isoformat(), found.last.isoformat()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("I left yesterday.", "Ich war gestern da.", "昨日行きました。", "ذهبت أمس", "Fui ayer."),
+        *("Je suis parti hier.", "我昨天去了", "7 May 2023", "May 7th, 2023", "2023-05-07"),
+        *("7. Mai 2023", "7.5.2023", "2023年5月7日", "２０２３年５月７日", "7 de mayo de 2023"),
+        *("7 mai 2023", "7 مايو 2023", "LAST SUNDAY", "letzten Sonntag", "1 day ago"),
+        *("vor einem Tag", "1日前", "hace un día", "il y a un jour", "一天前", "dimanche dernier"),
+        *("el domingo pasado", "الأحد الماضي", "上周日", "last night"),
+    ],
+)
+def test_a_day_is_meant(text) -> None:
+    assert only(text) == ("2023-05-07", "2023-05-07")
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("last week", "2023-05-01", "2023-05-07"),
+        ("letzte Woche", "2023-05-01", "2023-05-07"),
+        ("先週", "2023-05-01", "2023-05-07"),
+        ("الأسبوع الماضي", "2023-05-01", "2023-05-07"),
+        ("la semana pasada", "2023-05-01", "2023-05-07"),
+        ("la semaine dernière", "2023-05-01", "2023-05-07"),
+        ("上周", "2023-05-01", "2023-05-07"),
+        ("last weekend", "2023-05-06", "2023-05-07"),
+        ("two weeks ago", "2023-04-24", "2023-04-30"),
+        ("vor zwei Wochen", "2023-04-24", "2023-04-30"),
+        ("last month", "2023-04-01", "2023-04-30"),
+        ("next year", "2024-01-01", "2024-12-31"),
+        ("来年", "2024-01-01", "2024-12-31"),
+        ("in July 2023", "2023-07-01", "2023-07-31"),
+        ("im Juli 2023", "2023-07-01", "2023-07-31"),
+        ("2023年7月", "2023-07-01", "2023-07-31"),
+        ("summer of 2022", "2022-06-01", "2022-08-31"),
+        ("last summer", "2022-06-01", "2022-08-31"),
+        ("letzten Sommer", "2022-06-01", "2022-08-31"),
+        ("去年の夏", "2022-06-01", "2022-08-31"),
+        ("l'été dernier", "2022-06-01", "2022-08-31"),
+        ("winter 2022", "2022-12-01", "2023-02-28"),
+        ("the past three days", "2023-05-05", "2023-05-08"),
+        ("in 2021", "2021-01-01", "2021-12-31"),
+    ],
+)
+def test_a_longer_time_is_meant(text, first, last) -> None:
+    assert only(text) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "day"),
+    [
+        ("yesterday", date(2024, 1, 1), "2023-12-31"),
+        ("morgen", date(2023, 12, 31), "2024-01-01"),
+        ("last friday", date(2024, 1, 2), "2023-12-29"),
+        ("先週の金曜日", date(2024, 1, 3), "2023-12-29"),
+        ("3 days ago", date(2024, 3, 2), "2024-02-28"),
+    ],
+)
+def test_relative_days_cross_the_ends_of_years_and_months(text, today, day) -> None:
+    assert only(text, today) == (day, day)
+
+
+def test_months_are_counted_across_years() -> None:
+    assert only("last month", date(2024, 1, 31)) == ("2023-12-01", "2023-12-31")
+    assert only("vor drei Monaten", date(2024, 2, 29)) == ("2023-11-01", "2023-11-30")
+    assert only("last December", date(2024, 12, 5)) == ("2023-12-01", "2023-12-31")
+
+
+def test_a_day_without_its_year_is_that_of_any_year() -> None:
+    assert spans_in("on 7 May") == spans_in("5月7日") == [Yearly(5, 7)]
+    assert spans_in("in June") == spans_in("im Juni") == [Yearly(6)]
+    assert spans_in("during the winter") == [Yearly(12, months=3)]
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "last friday", "vor zwei Wochen", "先週", "on Monday"]
+)
+def test_what_depends_on_today_means_nothing_without_it(text) -> None:
+    assert spans_in(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("I may march on.", "Guten Morgen!", "the sun, to fall asleep", "so do we", ""),
+        *("0000-13-99", "30 February", "99 May", "9999-12-31", "por la mañana", "12345-01-01"),
+    ],
+)
+def test_what_is_no_time_means_none(text) -> None:
+    assert spans_in(text, TODAY) == []
+
+
+@pytest.mark.parametrize("today", [date.min, date.max, date(9999, 12, 31)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("yesterday tomorrow next year last year next month last week next winter last weekend",),
+        *("in 999 years", "999 years ago", "999 days ago", "in 999 weeks", "last May", "on 7 May"),
+    ],
+)
+def test_no_calendar_is_left(text, today) -> None:
+    for span in spans_in(text, today):
+        assert isinstance(span, Yearly) or span.first <= span.last
+
+
+@given(st.text(max_size=80), days)
+def test_any_text_is_read(text, today) -> None:
+    for span in spans_in(text, today):
+        assert isinstance(span, Yearly) or span.first <= span.last
+
+
+@given(days)
+def test_a_day_is_read_in_every_way_it_is_written(day) -> None:
+    month = f"{day:%B}"
+    forms = (day.isoformat(), f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}")
+    wanted = (day.isoformat(), day.isoformat())
+    assert {only(form) for form in (*forms, f"{day.year}年{day.month}月{day.day}日")} == {wanted}
+
+
+@given(days, st.integers(1, 300))
+def test_counted_days_are_counted(day, count) -> None:
+    past = (day - timedelta(days=count)).isoformat()
+    for text in (f"{count} days ago", f"vor {count} Tagen", f"{count}日前", f"hace {count} días"):
+        assert only(text, day) == (past, past)
+
+
+@given(st.tuples(days, days, days, days))
+def test_days_between_are_none_where_spans_meet_and_change_sign(found) -> None:
+    a, b = (Span(*sorted(pair)) for pair in (found[:2], found[2:]))
+    assert days_between(a, b) == -days_between(b, a)
+    assert (days_between(a, b) == 0) == (a.first <= b.last and b.first <= a.last)
+
+
+@given(days, st.integers(1, 12), st.integers(1, 28))
+def test_the_nearest_is_at_most_half_a_year_away(day, month, of_month) -> None:
+    near = Yearly(month, of_month).near(day)
+    assert abs((near.first - day).days) <= 184
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_a_table_is_complete(name) -> None:
+    table = _table(name)
+    assert (len(table.months), len(table.weekdays), len(table.seasons)) == (12, 7, 4)
+    assert table.near.keys() >= {-2, -1, 0, 1, 2}
+    assert table.ways.keys() == {-1, 0, 1}
+    assert table.units.keys() == {"day", "week", "weekend", "month", "year"}
+    assert len(table.numbers) >= 10
+    words = [*table.months, *table.weekdays, *table.seasons, *table.near.values()]
+    assert all(all(word.split("|")) for word in (*words, *table.units.values(), *table.numbers))
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_no_word_of_a_table_means_two_things(name) -> None:
+    table = _table(name)
+    for words in (table.months, table.weekdays, table.seasons, table.numbers, table.near.values()):
+        listed = [word for one in words for word in one.split("|")]
+        assert len(listed) == len(set(listed))
