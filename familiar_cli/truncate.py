@@ -15,6 +15,7 @@ USEFUL_TOKENS: Final = 20
 _CLOSERS: Final = r"[\"'”’»)\]*_」』）】]*"
 # A stop ends a sentence when white space follows; the stops of CJK scripts need none.
 _ENDS: Final = re.compile(rf"[.!?…।؟۔]+{_CLOSERS}(?=\s|$)|[。！？]+{_CLOSERS}|\n")
+_WRAPPED_CHARS: Final = 60
 _STOPS: Final = ".!?…"  # what follows these with a small letter is no new sentence
 _LAST_WORD: Final = re.compile(r"(\w[\w.]*)\.$")
 _ABBREVIATIONS: Final = frozenset(
@@ -39,19 +40,39 @@ def cut_to(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
     return ""
 
 
-def whole_sentences(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
-    """Return the sentences with which `text` begins, as many as fit; see `cut_to` if none does."""
+def whole_sentences(
+    text: str, limit_tokens: int, count: Callable[[str], int], *, least: int = USEFUL_TOKENS
+) -> str:
+    """Return the sentences with which `text` begins, as many as fit; see `cut_to` if none does.
+
+    Args:
+        text: The text.
+        limit_tokens: Most tokens.
+        count: Counts tokens.
+        least: Sentences with fewer tokens count as none.
+    """
     if count(text) <= limit_tokens:
         return text
     whole = text[: _sentence_end(text, _longest_fit(text, limit_tokens, count))].rstrip()
-    return whole if count(whole) >= USEFUL_TOKENS else cut_to(text, limit_tokens, count)
+    return whole if count(whole) >= least else cut_to(text, limit_tokens, count)
 
 
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the offset after each sentence of `text`."""
     for found in _ENDS.finditer(text):
-        if found[0][0] not in _STOPS or not _goes_on(text, found):
+        if found[0] == "\n":
+            goes_on = _is_wrapped(text, found.start())
+        else:
+            goes_on = found[0][0] in _STOPS and _goes_on(text, found)
+        if not goes_on:
             yield found.end()
+
+
+def _is_wrapped(text: str, at: int) -> bool:
+    """Return whether a line break only keeps a paragraph narrow."""
+    line = text[text.rfind("\n", 0, at) + 1 : at].rstrip()
+    is_long = len(line) >= _WRAPPED_CHARS and line[-1].isalnum()
+    return is_long and text[at + 1 : at + 2].isalpha()
 
 
 def _goes_on(text: str, stop: re.Match[str]) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.truncate import USEFUL_TOKENS, cut_to, sentence_ends
+from familiar_cli.truncate import USEFUL_TOKENS, cut_to, sentence_ends, whole_sentences
 
 
 class Words:
@@ -59,6 +59,19 @@ def test_a_sentence_end_truncation_of_dr_smith_does_not_leave_dr() -> None:
     text = f"{LONG}. {LONG}. Dr. Smith has the {LONG}"
 
     assert cut_to(text, 28, COUNTER.count) == f"{LONG}. {LONG}."
+
+
+def test_a_line_break_that_keeps_a_paragraph_narrow_ends_no_sentence() -> None:
+    line = "The miller wrote both notes down and sold them all to a man in a"
+    assert list(sentence_ends(f"It hums. {line}\nhat")) == [8]
+    assert list(sentence_ends(f"{line}\n- next")) == [len(line) + 1]
+    assert list(sentence_ends("Ada: hello\nRobin: hello")) == [11]
+
+
+def test_a_short_sentence_is_better_than_a_broken_one() -> None:
+    text = "It hums in two notes when two trains cross. " + "The miller wrote them down and " * 9
+    assert whole_sentences(text, 40, COUNTER.count, least=8) == text[:43]
+    assert not whole_sentences(text, 40, COUNTER.count).endswith(".")
 
 
 def test_without_a_sentence_it_is_cut_between_words() -> None:
