@@ -236,10 +236,13 @@ class TestWhatIsLeftOut:
         pieces = world.offers("Who keeps bees?")
         assert [p.rel_path for p in pieces if p.text] == ["people/discord-42.md"]
 
-    def test_what_stands_below_the_beginning_of_a_long_file_is_found(self, world) -> None:
-        text = "She counts every ship. " * 300
-        world.put("people/discord-42.md", f"# Anna\n\n{text}\n\n## Cellar\n\nA crate of zithers.")
-        assert "zithers" in world.found("Where are the zithers?")["people/discord-42.md"]
+    def test_what_a_long_file_of_a_person_does_not_show_is_found(self, world) -> None:
+        ships = "She counts every ship. " * 300
+        text = f"# Anna\n\n## Cellar\n\nA crate of zithers.\n\n## Ships\n\n{ships}"
+        world.put("people/discord-42.md", text)
+        assert world.found("Where are the zithers?")["people/discord-42.md"] == (
+            "[From memory: Anna › Cellar]\nA crate of zithers."
+        )
 
     def test_the_characters_own_files_are_no_memory(self, world) -> None:
         world.put("self/description.md", "# Description\n\nA lighthouse keeper.")

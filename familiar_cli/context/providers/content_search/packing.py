@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.text import framed
-from familiar_cli.truncate import USEFUL_TOKENS, cut_to
+from familiar_cli.truncate import USEFUL_TOKENS, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,6 +32,7 @@ WHOLE_SHARE: Final = 0.5
 
 _EXCHANGE: Final = 2  # a line that rests on no more turns says what they say
 
+_LEAST_TOKENS: Final = 8  # a sentence of so few still says something
 _SHORT_BONUS: Final = 0.02
 _USUAL_TOKENS: Final = 30
 _GAP: Final = "…"
@@ -269,9 +270,12 @@ class _Filler:
             or self.counter.count(piece.text) <= self.line_tokens
         ):
             return piece
-        return replace(
-            piece, text=cut_to(piece.text, self.line_tokens, self.counter.count) or piece.text
-        )
+        text = self._sentences(piece.text, self.line_tokens) or piece.text
+        end = piece.end if piece.is_turn else min(piece.start + len(text), piece.end)
+        return replace(piece, text=text, end=end)
+
+    def _sentences(self, text: str, room: int) -> str:
+        return whole_sentences(text, room, self.counter.count, least=_LEAST_TOKENS)
 
     def leave(self, piece: Piece, why: str) -> None:
         """Note why a piece is not there."""
@@ -301,7 +305,7 @@ class _Filler:
         if not source.is_entry or self.room < frame + USEFUL_TOKENS:
             return False
         share = self.room if is_first else min(self.room, int(WHOLE_SHARE * self.all_room))
-        text = cut_to(_from_best(source.whole, piece.text), share - frame, self.counter.count)
+        text = self._sentences(_from_best(source.whole, piece.text), share - frame)
         if not _LETTER.search(text):
             return False
         self._pay(piece, frame + self.counter.count(text)).cut = text
@@ -319,7 +323,7 @@ class _Filler:
             return
         self.leave(piece, f"it has {cost} tokens, but only {self.room} were left")
         if not self.open and self.room >= frame + USEFUL_TOKENS:
-            text = cut_to(piece.text, self.room - frame - _JOIN_TOKENS, self.counter.count)
+            text = self._sentences(piece.text, self.room - frame - _JOIN_TOKENS)
             if _LETTER.search(text):
                 self._pay(piece, frame + self.counter.count(text) + _JOIN_TOKENS).cut = text
 

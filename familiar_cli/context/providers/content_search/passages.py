@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource
 from familiar_cli.index.grep import holds_any
+from familiar_cli.index.markdown import plain
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
@@ -242,11 +243,14 @@ class Gatherer:
         if why_not:
             self.refused.setdefault(hit.rel_path, why_not)
             return False
+        if hit.rel_path not in self.sources:
+            self.sources[hit.rel_path] = self._source(hit, seen)
+            file.heading = hit.heading
+        if hit.heading == file.heading:
+            shown = _below_heading(shown, hit.heading)
         piece = self._piece(hit, file, shown)
         self.pieces.append(piece)
         self._chars += len(piece.text)
-        if hit.rel_path not in self.sources:
-            self.sources[hit.rel_path] = self._source(hit, seen)
         return True
 
     def add_named(self, rel_paths: Sequence[str], read: Callable[[str], str]) -> None:
@@ -343,10 +347,17 @@ class Gatherer:
 
 @dataclass(slots=True)
 class _File:
-    """A file that something was found in."""
+    """A file that something was found in.
+
+    Args:
+        text: All of it.
+        seen: What of it may be shown.
+        heading: The headings above its best line, which the label of the file's passage names.
+    """
 
     text: str
     seen: Seen
+    heading: str = ""
 
     @property
     def sha256(self) -> str:
@@ -361,6 +372,14 @@ def label_of(hit: Hit, *, is_whole: bool = False) -> str:
     shown = one_line(hit.title if is_whole else hit.heading or hit.title, LABEL_CHARS)
     day = day_words(date.fromisoformat(hit.day)) if hit.day else ""
     return shown if not day or day in shown or hit.day in shown else f"{shown}, {day}"
+
+
+def _below_heading(text: str, heading: str) -> str:
+    """Return `text` without the heading that it begins with, where the label says it."""
+    first = next(scan(text), None)
+    if first is None or not first.level or not f"> {heading}".endswith(f"> {plain(first.title)}"):
+        return text
+    return text[first.end :].strip() or text
 
 
 def _facts(seen: Seen) -> Iterator[Fact]:

@@ -25,7 +25,7 @@ from familiar_cli.text import one_line
 from familiar_cli.truncate import USEFUL_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.context.providers.content_search.filter import Chosen, Filter
     from familiar_cli.context.providers.content_search.passages import Passage
@@ -282,14 +282,18 @@ def _without_said(
     """Return people's files, the rest of them without the lines that are quoted."""
     quoted = {line for piece in found for line in piece.text.split("\n")}
     return [
-        replace(
-            piece,
-            text="\n".join(line for line in piece.text.split("\n") if line not in quoted),
-        )
+        replace(piece, text=_without(quoted, piece.text))
         if piece.priority == REST_PRIORITY
         else piece
         for piece in people
     ]
+
+
+def _without(quoted: Collection[str], text: str) -> str:
+    """Return a text without the lines that are quoted; empty when nothing else says anything."""
+    left = [line for line in text.split("\n") if line not in quoted]
+    is_empty = all(line.startswith("#") or not any(map(str.isalnum, line)) for line in left)
+    return "" if is_empty else "\n".join(left)
 
 
 def _words(error: BaseException) -> str:
