@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import unicodedata
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ _TAGS = re.compile(
     r"<(?=\s*/?\s*(?:turns|memory|voice|source|kept|message|passage|lines|findings|hidden[_\s-]?note)\b)",
     re.IGNORECASE,
 )
+_SHELL_SIGNS = re.compile(r"""[\s'"`$\\&|;<>()*?!#~^{}\[\]]""")
 NAME_CHARS = 60
 """Most characters of a name in a prompt."""
 _NOT_SLUG = re.compile(r"[\W_]+")
@@ -43,6 +45,17 @@ def one_line(text: str, width: int = 80) -> str:
     """Return `text` as one harmless line of at most `width` characters."""
     line = " ".join(harmless(text).split())
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
+
+
+def typed(word: str, *, windows: bool = os.name == "nt") -> str:
+    """Return a word, such as a path, as it is typed in a shell: quoted where it has to be."""
+    if word and not _SHELL_SIGNS.search(word):
+        return word
+    if windows:
+        return f'"{word}"'
+    import shlex  # noqa: PLC0415  # starting is quicker without it
+
+    return shlex.quote(word)
 
 
 def counted(number: int, noun: str, many: str = "") -> str:

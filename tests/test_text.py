@@ -19,6 +19,7 @@ from familiar_cli.text import (
     sha256_of,
     slugify,
     str_or_empty,
+    typed,
 )
 
 anything = st.text(st.characters(), max_size=60)
@@ -155,3 +156,22 @@ def test_what_is_counted_has_its_number(number: int, words: str) -> None:
 
 def test_an_odd_plural_is_given() -> None:
     assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
+
+
+@pytest.mark.parametrize(
+    ("word", "posix", "windows"),
+    [
+        ("people/alice.md", "people/alice.md", "people/alice.md"),
+        ("topics/お茶・抹茶.md", "topics/お茶・抹茶.md", "topics/お茶・抹茶.md"),
+        ("my notes.md", "'my notes.md'", '"my notes.md"'),
+        (
+            "/Users/x/Library/Application Support/familiar",
+            "'/Users/x/Library/Application Support/familiar'",
+            '"/Users/x/Library/Application Support/familiar"',
+        ),
+        ("Bob's.md", "'Bob'\"'\"'s.md'", '"Bob\'s.md"'),
+        ("$HOME", "'$HOME'", '"$HOME"'),
+    ],
+)
+def test_a_path_in_a_hint_can_be_typed(word, posix, windows) -> None:
+    assert (typed(word, windows=False), typed(word, windows=True)) == (posix, windows)

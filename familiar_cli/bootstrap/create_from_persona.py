@@ -13,7 +13,7 @@ from familiar_cli.bootstrap.staging import build
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_familiar_id
-from familiar_cli.text import one_line, slugify
+from familiar_cli.text import one_line, slugify, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def read_personas(
         FamiliarError: A folder cannot be read.
     """
     if familiar_id and len(found) > 1:
-        listed = "; ".join(f"`familiar init --from-persona {str(p.path)!r}`" for p in found)
+        listed = "; ".join(f"`familiar init --from-persona {typed(str(p.path))}`" for p in found)
         raise UsageError(
             f"There are {len(found)} personas, but only one ID; nothing was written",
             hint=f"Omit the ID to create all of them, or choose one: {listed}.",

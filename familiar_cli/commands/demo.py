@@ -10,6 +10,7 @@ import typer
 from familiar_cli.commands._base import App, output, run_async, with_models
 from familiar_cli.commands._options import DryRunUnasked
 from familiar_cli.commands._saying import reply_to
+from familiar_cli.text import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +179,7 @@ def _show(out: Output, title: str, *pages: Any, bold: bool = True) -> None:  # n
 
 def _farewell(out: Output, home: Path, *, kept: bool) -> None:
     where = (
-        f"Everything is in {home}. Look around: `familiar memory ls --home {home}`."
+        f"Everything is in {home}. Look around: `familiar memory ls --home {typed(str(home))}`."
         if kept
         else "All of this was in a temporary directory, which has been deleted."
     )

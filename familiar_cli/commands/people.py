@@ -58,6 +58,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     import sys
 
     from familiar_cli.actions.people.read import show_person
+    from familiar_cli.text import typed
     from familiar_cli.ui.emit import exact, say
     from familiar_cli.ui.people_page import shared_line
 
@@ -68,7 +69,8 @@ def show(ctx: typer.Context, person: Person) -> None:
     called = ", ".join(found.names) or "nothing: the file has neither a title nor aliases"
     out.note(f"{found.slug} is called {called}")
     if not found.sha256:
-        out.note(f"There is no file about them yet: `familiar memory write {found.rel_path} TEXT`.")
+        write = f"familiar memory write {typed(found.rel_path)} TEXT"
+        out.note(f"There is no file about them yet: `{write}`.")
     for named in found.collisions:
         out.warn(shared_line(named))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import ON_WINDOWS, open_patiently
+from familiar_cli.text import typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,5 +160,5 @@ def _check_private(path: Path, mode: int) -> None:
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(
             f"Other users can read the key file {str(path)!r}; it was not used",
-            hint=f"Run `chmod 600 {path}`.",
+            hint=f"Run `chmod 600 {typed(str(path))}`.",
         )

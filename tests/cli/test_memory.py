@@ -329,3 +329,10 @@ def test_reading_a_file_loads_nothing_heavy(memory) -> None:
     heavy = {"filelock", "regex", "asyncio", "rich", "sqlite3", "numpy", "httpx", "platformdirs"}
     assert heavy & set(loaded) == set()
     assert "familiar_cli.memory.store.store" in loaded
+
+
+@pytest.mark.skipif(os.name == "nt", reason="quoted otherwise there")
+def test_a_hint_with_a_path_can_be_typed(memory) -> None:
+    (memory / "my notes.md").write_text("x")
+    result = run("memory", "mv", "notes.md", "my notes.md")
+    assert "`familiar memory rm 'my notes.md'`" in result.stderr

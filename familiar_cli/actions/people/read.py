@@ -12,7 +12,7 @@ from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.same_person import main_slug
-from familiar_cli.text import fold, nearest, one_line
+from familiar_cli.text import fold, nearest, one_line, typed
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -113,7 +113,7 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
     if file is None and speaker is None:
         raise NotFoundError(
             f"No file about {slug!r} yet",
-            hint=f"Create one: `familiar memory write {rel_path} TEXT`.",
+            hint=f"Create one: `familiar memory write {typed(rel_path)} TEXT`.",
         )
     return PersonPage(
         slug=slug,

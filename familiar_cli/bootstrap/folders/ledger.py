@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap import ledger
 from familiar_cli.bootstrap.json_text import dump_json
+from familiar_cli.text import typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,8 +64,8 @@ def load(store: MemoryStore, rel_path: str) -> Ledger:
         rel_path,
         _entries,
         keeps="what was imported",
-        hint=f"`familiar memory log {rel_path}` shows its past; or move it away, and existing "
-        "files count as yours.",
+        hint=f"`familiar memory log {typed(rel_path)}` shows its past; or move it away, and "
+        "existing files count as yours.",
     )
     return Ledger(rel_path, entries or {})
 

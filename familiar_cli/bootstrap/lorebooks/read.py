@@ -11,7 +11,7 @@ from familiar_cli.bootstrap.lorebooks.foreign import FORMATS
 from familiar_cli.bootstrap.lorebooks.repair import Notes, mend_book, mend_world
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import BadInputError, LimitError
-from familiar_cli.text import one_line
+from familiar_cli.text import one_line, typed
 
 MAX_ENTRIES: Final = 20_000
 _CARD_FIELDS: Final = frozenset(("char_name", "char_persona", "first_mes", "mes_example"))
@@ -90,7 +90,7 @@ def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
             return _embedded(place["character_book"], origin, "a card's character_book")
     raise BadInputError(
         f"{origin!r} is a character card without a lorebook; nothing was imported",
-        hint=f"For the character itself: `familiar init --from-card {origin}`.",
+        hint=f"For the character itself: `familiar init --from-card {typed(origin)}`.",
     )
 
 

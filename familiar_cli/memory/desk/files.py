@@ -13,7 +13,7 @@ from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, Usa
 from familiar_cli.memory.desk.items import find_item, item_words, items_in, marked, with_item
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.store.types import MISSING
-from familiar_cli.text import one_line
+from familiar_cli.text import one_line, typed
 
 if TYPE_CHECKING:
     from familiar_cli.memory.desk.due import Due
@@ -80,7 +80,7 @@ def add_item(
     if len(items) <= len(items_in(before)):
         raise BadInputError(
             f"{rel_path!r} ends inside a code block, where items are not read; nothing was changed",
-            hint=f"Close the code block; see `familiar memory cat {rel_path}`.",
+            hint=f"Close the code block; see `familiar memory cat {typed(rel_path)}`.",
         )
     _write(store, rel_path, after, sha256, f"add {words}", dry_run=dry_run)
     return ListChange(rel_path, before, after, items[-1], dry_run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.journal.diff import is_binary
+from familiar_cli.text import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def blame(repository: Repository, history: History, rel_path: str) -> list[Blame
     if content is None:
         raise NotFoundError(
             f"The journal has no current file {rel_path!r}",
-            hint=f"Check its past: `familiar memory log {rel_path}`.",
+            hint=f"Check its past: `familiar memory log {typed(rel_path)}`.",
         )
     if is_binary(content):
         raise BadInputError(f"{rel_path!r} is not text, so it has no lines")

@@ -67,7 +67,7 @@ class Edits:
                 yield rel_path, content
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
-            if not rel_path.startswith(hidden):
+            if not rel_path.startswith(hidden) and _can_be_seen(rel_path):
                 del self._known[rel_path]
                 self._same_table = False
                 yield rel_path, None
@@ -132,6 +132,11 @@ class Edits:
 def recordable(name: str) -> bool:
     """Tell whether git takes `name` as part of a path, and not as something of its own."""
     return (name.isascii() and name[0] not in ".gG") or not paths.is_gits_own(name)
+
+
+def _can_be_seen(rel_path: str) -> bool:
+    """Tell whether the file would have been found if it were there."""
+    return rel_path.isascii() or paths.NAMES_ARE_UTF8
 
 
 def due(repository: Repository) -> bool:

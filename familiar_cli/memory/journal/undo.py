@@ -13,7 +13,7 @@ from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.journal.merge import merge
 from familiar_cli.memory.layout import DERIVED
 from familiar_cli.memory.store.types import MISSING, Change
-from familiar_cli.text import sha256_of
+from familiar_cli.text import sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,7 +104,7 @@ def restore(
     if then is None:
         raise NotFoundError(
             f"There was no file {rel_path!r} at {commit.id[:SHORT]}; nothing was changed",
-            hint=f"Check its past: `familiar memory log {rel_path}`.",
+            hint=f"Check its past: `familiar memory log {typed(rel_path)}`.",
         )
     change = Change(rel_path, _now(store, rel_path), then)
     message = f"restore {rel_path} as of {commit.id[:SHORT]}"

@@ -11,7 +11,7 @@ from familiar_cli.errors import BadInputError, FamiliarError, FileTooLargeError,
 from familiar_cli.files import is_misspelled, read_plain
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MemoryFile, MemoryHead
-from familiar_cli.text import fold, sha256_of
+from familiar_cli.text import fold, sha256_of, typed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +114,8 @@ class Tree:
         if self.is_dir(rel_path):
             shown = rel_path or "."
             return NotFoundError(
-                f"{shown!r} is a directory, not a file", hint=f"Run `familiar memory ls {shown}`."
+                f"{shown!r} is a directory, not a file",
+                hint=f"Run `familiar memory ls {typed(shown)}`.",
             )
         return self.not_found(rel_path)
 
@@ -151,7 +152,8 @@ def _decoded(rel_path: str, content: bytes, *, is_whole: bool = True) -> str:
     except UnicodeDecodeError as error:
         raise BadInputError(
             f"{rel_path!r} is not UTF-8 text (byte {error.start}); it was not changed",
-            hint=f"See its bytes with `familiar memory cat {rel_path}`, and save it as UTF-8.",
+            hint=f"See its bytes with `familiar memory cat {typed(rel_path)}`,"
+            " and save it as UTF-8.",
         ) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import unicodedata
 
 from familiar_cli import files
@@ -15,6 +16,8 @@ from familiar_cli.text import fold
 MAX_NAME_BYTES = 255  # of one name, on ext4, APFS and NTFS
 MAX_PATH_BYTES = 1024
 _SHOWN_CHARS = 80
+NAMES_ARE_UTF8 = sys.getfilesystemencoding() == "utf-8"
+"""Whether Python names files as they are. With an old locale it decodes other names wrongly."""
 
 _PRIVATE = (INDEX_DIR, ".git")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -56,6 +59,8 @@ def unreadable(name: str, *, wildcards: bool = False) -> str | None:
     """Return why `name` cannot be one part of a path here, or None when it can."""
     if name == "..":
         return "leads outside the memory directory"
+    if not (name.isascii() or NAMES_ARE_UTF8):
+        return "has a name that this locale cannot show; set one with UTF-8, or PYTHONUTF8=1"
     is_plain = name.isascii() and name.isprintable() and "\\" not in name  # as almost all are
     if not is_plain and _UNREADABLE.search(name):
         if _LONE_SURROGATE.search(name):

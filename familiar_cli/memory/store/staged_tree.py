@@ -21,7 +21,7 @@ from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import check_readable, signature
 from familiar_cli.memory.store.types import MISSING, Change
-from familiar_cli.text import fold, fold_all, sha256_of
+from familiar_cli.text import fold, fold_all, sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,7 +110,8 @@ class StagedTree:
         if self._load(step.to) is not None:
             raise RefusedError(
                 f"{step.to!r} already exists; nothing was changed",
-                hint=f"Remove it first: `familiar memory rm {step.to}`, or choose another path.",
+                hint=f"Remove it first: `familiar memory rm {typed(step.to)}`,"
+                " or choose another path.",
             )
         self._put(step.to, content, any_size=True)
 
@@ -273,7 +274,7 @@ def _check_expected(step: StagedStep, content: bytes | None) -> None:
         if content is not None:
             raise ConflictError(
                 f"{step.rel_path!r} already exists; it was not changed",
-                hint=f"Show it: `familiar memory cat {step.rel_path}`.",
+                hint=f"Show it: `familiar memory cat {typed(step.rel_path)}`.",
             )
     elif content is None:
         raise ConflictError(
@@ -283,5 +284,5 @@ def _check_expected(step: StagedStep, content: bytes | None) -> None:
     elif sha256_of(content) != step.expect.lower():
         raise ConflictError(
             f"{step.rel_path!r} has changed since it was read; it was not overwritten",
-            hint=f"Read it again: `familiar memory cat {step.rel_path}`.",
+            hint=f"Read it again: `familiar memory cat {typed(step.rel_path)}`.",
         )
