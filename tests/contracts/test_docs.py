@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from familiar_cli.cli import app
+from familiar_cli.markdown import scan
 from tests.support import pages
 from tests.support.server import Say
 from tests.support.world import home, run
@@ -64,7 +65,8 @@ def test_shown_commands_print_what_the_page_shows(page, tmp_path, model_cache) -
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_between_pages_lead_somewhere(page) -> None:
-    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    prose = "".join(line.text for line in scan(page.read_text("utf-8")) if not line.in_code)
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", prose)
     missing = [link for link in links if not (page.parent / link).exists()]
     assert missing == []
 
