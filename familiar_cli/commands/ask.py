@@ -126,7 +126,7 @@ def _words(text: str | None, again_for: int | None) -> str:
 def _show(out: Output, familiar: Familiar, said: Said) -> None:
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
-    from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.page import print_page
 
     trace = run_async(assemble(familiar, said))
     out.answer(trace.to_json(), lambda: print_page(context_page(trace)))

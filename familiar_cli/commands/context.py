@@ -111,7 +111,7 @@ def _check_only_with(way: str, given: bool, *needs: object) -> None:
 
 def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
     from familiar_cli.ui import context_page as page
-    from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.page import print_page
 
     if only_messages:
         out.answer(trace.to_json(), page.messages_text(trace.messages))

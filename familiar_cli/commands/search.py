@@ -65,9 +65,9 @@ def search(
     familiar search "the red scarf" --past
     """
     from familiar_cli.index.types import options_from
+    from familiar_cli.ui.page import print_page
     from familiar_cli.ui.progress import steps
     from familiar_cli.ui.search_page import search_data, search_page
-    from familiar_cli.ui.styled import print_styled
 
     _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
@@ -82,7 +82,7 @@ def search(
 
             said = search_past(familiar, asked, k=k, method=method, since=day, channel=channel)
     page = search_page(found, said, k=k, lines=lines, explain=explain)
-    out.answer(search_data(found, said, asked), lambda: print_styled(page))
+    out.answer(search_data(found, said, asked), lambda: print_page(*page))
     if found:
         _tell(out, found)
         _catch_up(out, familiar, found)

@@ -261,7 +261,7 @@ class _Asked:
         other = meta(self.connection, "model")
         held = (
             f"the index holds vectors of {other}, none of"
-            if other
+            if other and other != embedder.model
             else "nothing has been embedded yet with"
         )
         if needed:

@@ -177,7 +177,7 @@ class Chat:
     def _context(self) -> None:
         from familiar_cli.actions.sent import find_trace
         from familiar_cli.ui.context_page import context_page
-        from familiar_cli.ui.terminal import print_page
+        from familiar_cli.ui.page import print_page
 
         trace = self.last or find_trace(self.familiar)
         print_page(context_page(trace))

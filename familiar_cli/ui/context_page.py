@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
-
-from rich.console import Group
-from rich.padding import Padding
+from typing import TYPE_CHECKING, cast
 
 from familiar_cli.clock import iso
 from familiar_cli.text import harmless
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.page import Columns, Group, Indented, Part, plain
 from familiar_cli.ui.widgets import Bar, Name
 
 if TYPE_CHECKING:
@@ -26,9 +23,9 @@ _WITH_LINES = 100  # columns
 _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 
 
-def context_page(trace: Trace) -> RenderableType:
+def context_page(trace: Trace) -> Part:
     """Return the whole page."""
-    parts: list[RenderableType] = [_summary(trace)]
+    parts: list[Part] = [_summary(trace)]
     for title, part in (
         ("Layers", _layers(trace)),
         (
@@ -43,7 +40,7 @@ def context_page(trace: Trace) -> RenderableType:
         if part is not None:
             parts += [plain(""), plain(title, _HEADING), part]
     parts += [plain(""), plain("Messages", _HEADING), *_messages(trace.messages)]
-    return Group(*parts)
+    return Group(parts)
 
 
 def messages_text(messages: Iterable[TracedMessage]) -> str:
@@ -68,7 +65,7 @@ def what(trace: Trace) -> str:
     return "a dry run: nothing was sent" if trace.request is None else "off the record"
 
 
-def _summary(trace: Trace) -> RenderableType:
+def _summary(trace: Trace) -> Part:
     rows = [
         ("what", f"{what(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
         ("familiar", trace.familiar),
@@ -79,7 +76,7 @@ def _summary(trace: Trace) -> RenderableType:
     ]
     rows += [("error", trace.error)] if trace.error else []
     rows += [("notice", notice) for notice in trace.notices]
-    return columns([[plain(name, "dim"), plain(value)] for name, value in rows])
+    return Columns([[plain(name, "dim"), plain(value)] for name, value in rows])
 
 
 def _model(trace: Trace) -> str:
@@ -102,12 +99,12 @@ def _times(trace: Trace) -> str:
     return f"{assembled}, answered in {trace.reply_ms / 1000:.1f} s{end}"
 
 
-def _layers(trace: Trace) -> RenderableType:
+def _layers(trace: Trace) -> Part:
     rows = [_layer(layer) for layer in trace.layers]
-    return Padding(columns(rows, right=(2,)), (0, 0, 0, 2))
+    return Indented(Columns(rows, right=(2,)), 2)
 
 
-def _layer(layer: LayerUse) -> list[RenderableType]:
+def _layer(layer: LayerUse) -> list[Part]:
     used, budget = layer.used_tokens, layer.budget_tokens
     style = "red" if used > budget else "" if used else "dim"
     more = layer.share_tokens and budget > layer.share_tokens
@@ -119,7 +116,7 @@ def _layer(layer: LayerUse) -> list[RenderableType]:
     ]
 
 
-def _contributions(pieces: Sequence[TracedContribution]) -> RenderableType | None:
+def _contributions(pieces: Sequence[TracedContribution]) -> Part | None:
     return Contributions(pieces) if pieces else None
 
 
@@ -129,15 +126,21 @@ class Contributions:
     def __init__(self, pieces: Sequence[TracedContribution]) -> None:
         self._pieces = pieces
 
+    def lines(self, encoding: str) -> list[str]:
+        """See `page.Part`."""
+        return self._table(lines=True).lines(encoding)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = options.max_width >= _WITH_LINES
+        yield cast("RenderableType", self._table(lines=options.max_width >= _WITH_LINES))
+
+    def _table(self, *, lines: bool) -> Part:
         alike = groupby(self._pieces, key=row_key)
         rows = [_row(list(same), lines=lines) for _, same in alike]
         header = ["layer", "source", "from", "prio", "score", "tokens", ""]
         if all(piece.score is None for piece in self._pieces):
             header.remove("score")
             rows = [[*row[:4], *row[5:]] for row in rows]
-        yield _table(rows, header, right=range(3, len(header) - 1)) or ""
+        return _table(rows, header, right=range(3, len(header) - 1)) or plain("")
 
 
 def row_key(piece: TracedContribution) -> object:
@@ -146,7 +149,7 @@ def row_key(piece: TracedContribution) -> object:
     return (piece.layer, piece.source, state_of(piece), own)
 
 
-def _row(same: list[TracedContribution], *, lines: bool) -> list[RenderableType]:
+def _row(same: list[TracedContribution], *, lines: bool) -> list[Part]:
     first, state = same[0], state_of(same[0])
     tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
     return [
@@ -177,9 +180,9 @@ def _span(numbers: list[int]) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _cuts(pieces: Sequence[TracedContribution]) -> RenderableType | None:
+def _cuts(pieces: Sequence[TracedContribution]) -> Part | None:
     cut = [piece for piece in pieces if piece.reason]
-    rows: list[list[RenderableType]] = []
+    rows: list[list[Part]] = []
     for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
         same = list(group)
         offered, sent = _total(same)
@@ -196,8 +199,8 @@ def _total(same: list[TracedContribution]) -> tuple[int, int]:
     )
 
 
-def _reports(reports: Sequence[Report]) -> RenderableType | None:
-    rows: list[list[RenderableType]] = [
+def _reports(reports: Sequence[Report]) -> Part | None:
+    rows: list[list[Part]] = [
         [
             plain(report.name),
             plain(report.verdict, "" if report.verdict == "answered" else "red"),
@@ -209,8 +212,8 @@ def _reports(reports: Sequence[Report]) -> RenderableType | None:
     return _table(rows, right=(2,))
 
 
-def _side_calls(calls: Sequence[TracedSideCall]) -> RenderableType | None:
-    rows: list[list[RenderableType]] = [
+def _side_calls(calls: Sequence[TracedSideCall]) -> Part | None:
+    rows: list[list[Part]] = [
         [
             plain(call.name),
             plain(call.model),
@@ -223,12 +226,12 @@ def _side_calls(calls: Sequence[TracedSideCall]) -> RenderableType | None:
 
 
 def _table(
-    rows: list[list[RenderableType]], header: Iterable[str] = (), *, right: Iterable[int] = ()
-) -> RenderableType | None:
-    return Padding(columns(rows, header, right=right), (0, 0, 0, 2)) if rows else None
+    rows: list[list[Part]], header: Iterable[str] = (), *, right: Iterable[int] = ()
+) -> Part | None:
+    return Indented(Columns(rows, tuple(header), tuple(right)), 2) if rows else None
 
 
-def _messages(messages: Sequence[TracedMessage]) -> Iterator[RenderableType]:
+def _messages(messages: Sequence[TracedMessage]) -> Iterator[Part]:
     for number, message in enumerate(messages, start=1):
         yield plain(f"--- {number} {message.role}", "cyan")
         yield plain(message.content)

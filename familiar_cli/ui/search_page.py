@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.index.types import Hit
 from familiar_cli.text import one_line
-from familiar_cli.ui.styled import Styled
+from familiar_cli.ui.page import Indented, Part, Words, plain
 
 if TYPE_CHECKING:
     from familiar_cli.actions.search_past import PastFound, PastHit
@@ -20,17 +20,17 @@ def search_page(
     k: int,
     lines: bool = False,
     explain: bool = False,
-) -> list[Styled]:
+) -> list[Part]:
     """Return the `k` best: the text below the place and the headings, or one line each."""
     every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
-    page: list[Styled] = []
+    page: list[Part] = []
     for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
         if lines:
-            page.append(Styled(((f"{_address(hit)}:{one_line(hit.text, 10_000)}", ""),)))
+            page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
         else:
-            page += [Styled(())] * (number > 0) + [_place(hit), _words(hit)]
+            page += [plain("")] * (number > 0) + [_place(hit), _words(hit)]
         if explain and isinstance(hit, Hit):
-            page.append(Styled(((_signals(hit.signals), "dim"),), is_indented=True))
+            page.append(Indented(plain(_signals(hit.signals), "dim")))
     return page
 
 
@@ -51,23 +51,23 @@ def _address(hit: Hit | PastHit) -> str:
     return f"{hit.rel_path}:{hit.line}"
 
 
-def _place(hit: Hit | PastHit) -> Styled:
+def _place(hit: Hit | PastHit) -> Part:
     if isinstance(hit, Hit):
         is_told = not hit.day or hit.day in hit.rel_path
         about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
     else:
         about = f"{one_line(hit.speaker, 60)}, {hit.at:%Y-%m-%d %H:%M}"
-    return Styled(((_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")))
+    return Words([(_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")])
 
 
-def _words(hit: Hit | PastHit) -> Styled:
+def _words(hit: Hit | PastHit) -> Part:
     """Return the text, indented, with the best line of it standing out."""
     if not isinstance(hit, Hit):
-        return Styled(((hit.text, ""),), is_indented=True)
+        return Indented(plain(hit.text))
     start = max(hit.text.find(hit.best), 0)
     end = start + len(hit.best)
-    spans = ((hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], ""))
-    return Styled(spans, is_indented=True)
+    spans = [(hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], "")]
+    return Indented(Words(spans))
 
 
 def _maxsim(signals: Signals) -> tuple[str, ...]:

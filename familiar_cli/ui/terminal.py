@@ -66,17 +66,9 @@ def plain(text: object, style: str = "") -> Text:
     return Text(harmless(str(text)), style=style)
 
 
-def indented(text: Text, by: int = 4) -> Padding:
+def indented(text: Text) -> Padding:
     """Return text that stays indented where a terminal wraps it."""
-    return Padding(text, (0, 0, 0, by), expand=False)
-
-
-def assembled(spans: Iterable[tuple[str, str]]) -> Text:
-    """Return pieces of text from outside, each with its style, as one."""
-    text = plain("")
-    for words, style in spans:
-        text.append(harmless(words), style=style)
-    return text
+    return Padding(text, (0, 0, 0, 4), expand=False)
 
 
 def local(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, chop_cells
-from rich.measure import Measurement
-from rich.segment import Segment
-from rich.style import Style
-from rich.text import Text
-
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.measure import Measurement
 
 
 WIDTH_CHARS = 24
@@ -46,8 +41,16 @@ class Bar:
             return WIDTH_CHARS
         return min(max(round(WIDTH_CHARS * self.used / self.whole), 1), WIDTH_CHARS - 1)
 
+    def lines(self, encoding: str) -> list[str]:
+        """See `page.Part`."""
+        full, empty = _marks(ascii_only=not encoding.lower().startswith("utf"))
+        return [full * self.filled_chars + empty * (WIDTH_CHARS - self.filled_chars)]
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        full, empty = ("#", ".") if options.ascii_only else ("█", "░")
+        from rich.segment import Segment
+        from rich.style import Style
+
+        full, empty = _marks(ascii_only=options.ascii_only)
         color = "green" if self.even or self.used < self.whole * NEARLY_FULL else "yellow"
         if self.used > self.whole:
             color = "red"
@@ -55,7 +58,13 @@ class Bar:
         yield Segment(empty * (WIDTH_CHARS - self.filled_chars), Style(dim=True))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.measure import Measurement
+
         return Measurement(WIDTH_CHARS, WIDTH_CHARS)
+
+
+def _marks(*, ascii_only: bool) -> tuple[str, str]:
+    return ("#", ".") if ascii_only else ("█", "░")
 
 
 _PARTS = re.compile(r"[^/._:\s-]*[/._:\s-]+|[^/._:\s-]+")
@@ -69,11 +78,21 @@ class Name:
         self.text = one_line(text, _LONGEST)
         self.style = style
 
+    def lines(self, encoding: str) -> list[str]:
+        """See `page.Part`."""
+        del encoding
+        return [self.text]
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
         lines = list(_folded(self.text, max(options.max_width, 2)))
         yield Text("\n".join(lines), style=self.style, no_wrap=True)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.cells import cell_len
+        from rich.measure import Measurement
+
         longest = max(map(cell_len, _PARTS.findall(self.text)), default=0)
         whole = min(cell_len(self.text), options.max_width)
         return Measurement(min(longest, whole), whole)
@@ -81,6 +100,8 @@ class Name:
 
 def _folded(text: str, width: int) -> Iterator[str]:
     """Yield lines of at most `width` cells."""
+    from rich.cells import cell_len, chop_cells
+
     line = ""
     for part in _PARTS.findall(text):
         if cell_len(line) + cell_len(part) <= width:
