@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.actions.consolidate import Consolidating, How
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
+from familiar_cli.history.waiting import SAID_HERE, said_here
 from familiar_cli.index.build import SOME
 from familiar_cli.jobs import in_thread
 from familiar_cli.passes.events import Event, failed
@@ -92,7 +93,7 @@ class Daemon:
         seen = history.newest_id()
         scheduler = MemoryWriterScheduler(
             self._write,
-            history.unsummarised_count,
+            partial(said_here, history),
             turn_threshold=set_to.turn_threshold,
             idle_timeout=set_to.idle_timeout,
             on_error=self._failed,
@@ -150,7 +151,7 @@ class Daemon:
             await asyncio.sleep(LOOK_S)
 
     async def _write(self) -> None:
-        report = await write_memory(self._familiar, on_wait=self._note)
+        report = await write_memory(self._familiar, on_wait=self._note, which=SAID_HERE)
         if report.error is None:
             self.errors.pop(WRITING, None)
         self._print(lambda: self._on_report(report))

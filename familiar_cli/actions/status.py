@@ -96,13 +96,14 @@ class FamiliarStatus:
         memory_files: How many files its memory has.
         skipped: How many entries of its memory could not be used.
         turns: How many turns its history has.
-        unsummarised_turns: How many of them no summary covers yet.
+        unsummarised_turns: How many of them the memory writer has not read yet.
         unindexed_files: How many Markdown files are not in an index.
         last_turn: The newest turn.
         written: How far memory has been written.
         failures: What should have kept memory, failed, and has not succeeded since.
         summary: How far the rolling summary reaches.
         desk: What lies on the desk.
+        imported_turns: How many of the unsummarised turns were imported, and wait for a person.
     """
 
     familiar: str
@@ -121,6 +122,7 @@ class FamiliarStatus:
     failures: tuple[PassFailure, ...] = ()
     summary: SummaryStatus = SummaryStatus()
     desk: DeskStatus = DeskStatus()
+    imported_turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         failures=familiar.failures.all(),
         summary=_summary_of(familiar),
         desk=_desk_of(familiar),
+        imported_turns=past.imported,
     )
 
 
@@ -218,6 +221,7 @@ def _listed(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noqa: FBT0
 class _Past:
     turns: int = 0
     unwritten: int = 0
+    imported: int = 0
     last: Turn | None = None
     written: WrittenStatus = WrittenStatus()
 
@@ -229,13 +233,16 @@ def _history_of(path: Path) -> _Past:
     from familiar_cli.clock import iso
     from familiar_cli.history import WRITER
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.waiting import SAID_HERE, count
 
     store = HistoryStore(path)
     try:
         mark = store.watermark(WRITER)
         turn = store.turn(mark)
         written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
-        return _Past(store.count(), store.unsummarised_count(), store.last_turn(), written)
+        waiting = count(store)
+        imported = waiting - count(store, SAID_HERE)
+        return _Past(store.count(), waiting, imported, store.last_turn(), written)
     finally:
         store.close()
 

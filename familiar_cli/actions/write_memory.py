@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.errors import NotFoundError
+from familiar_cli.history.waiting import ALL, SAID_HERE, Which, count
 from familiar_cli.llm.slots import check_usable, for_plans
 from familiar_cli.passes.background import PATIENCE_S
 from familiar_cli.passes.failures import WRITING
@@ -12,7 +15,7 @@ from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
 from familiar_cli.writer.scheduler import due_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from familiar_cli.writer.types import WriterReport
 
 WRITER_SLOT: Final = "memory_writer"
+SOME_TURNS: Final = 2_000
+"""From so many turns the cost of a long backlog is estimated before it is written."""
+
 _PLAN_TOKENS: Final = 4096  # of a reply that says what to remember
 
 
@@ -45,6 +51,30 @@ def memory_writer(
         private=familiar.channels.private,
         channel_context_lookup=familiar.channel_label,
     )
+
+
+def of_channels(familiar: Familiar, channels: Sequence[str]) -> Which:
+    """Return the turns of these channels, or of all if none is named.
+
+    Raises:
+        NotFoundError: Nothing was said in one of them.
+    """
+    if not channels:
+        return ALL
+    known = {channel.channel_id for channel in familiar.history.channels()}
+    for channel in channels:
+        if channel not in known:
+            raise NotFoundError(
+                f"There are no turns in channel {channel!r}; nothing was written",
+                hint="Run `familiar history ls`.",
+            )
+    return Which(frozenset(channels))
+
+
+def imported_turns(familiar: Familiar, which: Which = ALL) -> int:
+    """Return how many imported turns wait."""
+    here = replace(which, said_here=True)
+    return count(familiar.history, which) - count(familiar.history, here)
 
 
 def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
@@ -128,7 +158,7 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     )
 
     async def write() -> None:
-        report = await write_memory(familiar, wait_s=0)
+        report = await write_memory(familiar, wait_s=0, which=SAID_HERE)
         if embeds:
             await familiar.embed_changes()
         if report.error:

@@ -42,6 +42,7 @@ def daemon(
     import asyncio
 
     from familiar_cli.actions.daemon import Daemon
+    from familiar_cli.actions.write_memory import imported_turns
     from familiar_cli.passes.failures import WRITING
     from familiar_cli.passes.watching import stopped_by_signals
     from familiar_cli.ui.daemon_page import Narrator
@@ -58,10 +59,10 @@ def daemon(
 
     with with_models(familiar_of(ctx)) as familiar:
         errors = run_async(run(familiar)).errors
-        waiting = familiar.history.unsummarised_count()
         data = {
             "passes": narrator.passes,
-            "remaining": waiting,
+            "remaining": familiar.history.unsummarised_count(),
+            "imported": imported_turns(familiar),
             "failures": list(familiar.failures.all()),
         }
     if once and WRITING in errors:

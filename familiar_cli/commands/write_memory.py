@@ -30,6 +30,10 @@ def write_memory(
         bool, typer.Option("--all", help="Read all turns, even those already processed.")
     ] = False,
     since: SinceTurns = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this channel (can be repeated)."),
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -41,7 +45,8 @@ def write_memory(
 
     The model is asked once per batch of turns. Exits with 0 if memory was written or there was
     nothing to write, with 6 if the model failed or its reply was unusable, and with 7 if some of it
-    was written before that. Failed batches are retried on the next run; no turn is lost.
+    was written before that. Failed batches are retried on the next run; no turn is lost. Imported
+    chats are only read by this command, which then shows the estimate first.
 
     \b
     familiar write-memory
@@ -49,8 +54,15 @@ def write_memory(
     familiar write-memory --estimate --json
     familiar write-memory --review
     familiar write-memory --since 7d
+    familiar write-memory --channel robin-and-yuzu
     """
-    from familiar_cli.actions.write_memory import memory_writer, write_memory
+    from familiar_cli.actions.write_memory import (
+        SOME_TURNS,
+        imported_turns,
+        memory_writer,
+        of_channels,
+        write_memory,
+    )
     from familiar_cli.errors import UsageError
     from familiar_cli.ui import writer_page as page
 
@@ -61,9 +73,14 @@ def write_memory(
         )
     with with_models(familiar_of(ctx)) as familiar:
         moment = moment_of(familiar, since)
-        if estimate:
-            told = memory_writer(familiar).estimate(since=moment, again=again)
-            return out.answer(told, page.estimate_text(told))
+        which = of_channels(familiar, channel or ())
+        if estimate or (imported_turns(familiar, which) and not out.quiet):
+            told = memory_writer(familiar).estimate(
+                which=which, since=moment, again=again, from_turns=0 if estimate else SOME_TURNS
+            )
+            if estimate:
+                return out.answer(told, page.estimate_text(told))
+            out.note(f"Estimate: {page.estimate_text(told).strip()}.")
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
         interrupted: list[WriterReport] = []
         with page.progress(out) as on_step:
@@ -73,6 +90,7 @@ def write_memory(
                 on_wait=out.note,
                 on_interrupt=interrupted.append,
                 on_step=on_step,
+                which=which,
                 since=moment,
                 again=again,
                 most_steps=steps,

@@ -220,17 +220,16 @@ class HistoryStore:
             return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
 
     def unsummarised_count(self) -> int:
-        """Return how many turns the memory writer has not read yet."""
-        sql = "SELECT count(*) FROM turns WHERE id > ?"
-        return self._number(sql, (self.watermark(WRITER),))
+        """Return how many turns the memory writer has not read yet; see `waiting`."""
+        from familiar_cli.history import waiting  # noqa: PLC0415  # it is for this class
+
+        return waiting.count(self)
 
     def unsummarised_times(self) -> list[datetime]:
-        """Return when each turn was said that the memory writer has not read yet, if it stands.
+        """Return when each turn was said that the memory writer has not read yet, if it stands."""
+        from familiar_cli.history import waiting  # noqa: PLC0415  # it is for this class
 
-        Their order is that of their ids.
-        """
-        sql = "SELECT at_ms FROM standing WHERE id > ? ORDER BY id"
-        return self._rows(sql, (self.watermark(WRITER),), lambda row: from_ms(row[0]))
+        return waiting.times(self)
 
     def watermark(self, name: str) -> int:
         """Return the id of the last turn that the process `name` is done with; 0: none."""

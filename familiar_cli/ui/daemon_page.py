@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.clock import iso, now
 from familiar_cli.passes.events import Event
 from familiar_cli.passes.failures import WRITING
+from familiar_cli.text import counted
 from familiar_cli.ui.emit import write_json
 from familiar_cli.ui.writer_page import report_text, told_after
 
@@ -51,10 +52,17 @@ class Narrator:
 
     def end(self, data: dict[str, Any], errors: Sequence[FamiliarError]) -> None:
         """Print the answer, and what failed."""
-        waiting = data["remaining"]
+        imported = data["imported"]
+        waiting = data["remaining"] - imported
         self._out.note(
-            f"{waiting} turns are waiting." if waiting else "All turns have been processed."
+            f"{counted(waiting, 'turn')} {'is' if waiting == 1 else 'are'} waiting."
+            if waiting
+            else "All turns have been processed."
         )
+        if imported:
+            wait = "waits" if imported == 1 else "wait"
+            told = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
+            self._out.note(told)
         if errors:  # it ended because it was told to, so the exit code is that of success
             self._out.partial(data, errors, lambda: None, exit_code=0)
         self._out.answer(data, lambda: None)

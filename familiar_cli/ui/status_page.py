@@ -75,11 +75,14 @@ def _reminders(desk: DeskStatus) -> str:
 
 
 def _written(status: FamiliarStatus, zone: tzinfo | None) -> str:
-    done, waiting = status.written, status.unsummarised_turns
+    done, imported = status.written, status.imported_turns
+    here = status.unsummarised_turns - imported
     at = f", said at {local(done.at, zone)}" if done.at else ""
     reaches = f"up to turn {done.last_turn:,}{at}" if done.last_turn else "nothing yet"
-    wait = f"{waiting:,} turn{'s wait' if waiting > 1 else ' waits'}: `familiar write-memory`"
-    return f"{reaches}; {wait}" if waiting else reaches
+    kinds = ((here, "turn"), (imported, "imported turn"))
+    wait = [f"{n:,} {kind}{'s wait' if n > 1 else ' waits'}" for n, kind in kinds if n]
+    more = f"; {', '.join(wait)}: `familiar write-memory`" if wait else ""
+    return reaches + more
 
 
 def _failed(failure: PassFailure, zone: tzinfo | None) -> str:

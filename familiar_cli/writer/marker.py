@@ -12,44 +12,52 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history import WRITER
+from familiar_cli.history import WRITER, waiting
 from familiar_cli.memory.layout import WRITER_JSON
+from familiar_cli.memory.pages.evidence import spans, turn_ids
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store.store import MemoryStore
 
 
-def marker_text(run: str, last: Turn) -> str:
-    """Return the content of the file after a step that ended with the turn `last`."""
-    return json.dumps({"run": run, "through": last.id, "turn": _digest(last)}) + "\n"
+def marker_text(run: str, piece: Sequence[Turn], *, is_part: bool = False) -> str:
+    """Return the content of the file after a step.
+
+    Args:
+        run: The pass.
+        piece: The turns of the step.
+        is_part: Turns before them go on waiting, so that only these are done.
+    """
+    last = piece[-1]
+    told = {"run": run, "through": last.id, "turn": _digest(last)}
+    return json.dumps(told | ({"turns": spans(t.id for t in piece)} if is_part else {})) + "\n"
 
 
 def reconcile(store: MemoryStore, history: HistoryStore) -> int:
-    """Move the watermark to where memory is already, and return how many turns that is.
+    """Record in the history what memory says is done, and return how many turns that is.
 
     Raises:
         FamiliarError: The history cannot be written.
     """
-    through = _through(store, history)
-    before = history.watermark(WRITER)
-    if through <= before:
-        return 0
-    waiting = history.unsummarised_count()
-    history.move_watermark(WRITER, through)
-    return waiting - history.unsummarised_count()
-
-
-def _through(store: MemoryStore, history: HistoryStore) -> int:
     try:
         value = json.loads(store.read_file(WRITER_JSON))
-        through, digest = int(value["through"]), value["turn"]
-    except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
+        through, digest, part = int(value["through"]), value["turn"], value.get("turns")
+    except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0  # none, or not ours: the watermark is where it is
     last = history.turn(through)
-    return through if last and _digest(last) == digest else 0
+    if last is None or _digest(last) != digest:
+        return 0
+    before = history.unsummarised_count()
+    if part is not None:
+        waiting.finish(history, turn_ids(f"<!-- turns {part} -->"))
+    elif through > history.watermark(WRITER):
+        waiting.finish_through(history, through)
+    return before - history.unsummarised_count()
 
 
 def _digest(turn: Turn) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history import WRITER
+from familiar_cli.history import WRITER, waiting
+from familiar_cli.history.waiting import ALL
 from familiar_cli.identity import Author, Labels
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import WRITER_JSON
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.history.waiting import Which
     from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
@@ -107,6 +109,7 @@ class MemoryWriter:
         self._mode: Mode = "apply"
         self._draft = Draft(store)
         self._first_id = 0
+        self._which = ALL
         self._may_move = True
         self.report = WriterReport("")
         self._asker = self._new_asker()
@@ -115,6 +118,7 @@ class MemoryWriter:
         self,
         mode: Mode = "apply",
         *,
+        which: Which = ALL,
         since: datetime | None = None,
         again: bool = False,
         most_steps: int | None = None,
@@ -127,6 +131,7 @@ class MemoryWriter:
 
         Args:
             mode: `apply` writes; `review` keeps a plan for a person; `dry_run` changes nothing.
+            which: Only these turns; the others go on waiting.
             since: Only turns from then on, also those that were read before.
             again: All turns, also those that were read before.
             most_steps: End after so many steps.
@@ -136,7 +141,7 @@ class MemoryWriter:
             ConfigError: The model reads too little for this work.
             FamiliarError: The history, the memory or the record cannot be used.
         """
-        self._begin(mode)
+        self._begin(mode, which)
         if mode != "dry_run" and reconcile(self._store, self._history):
             self.report.notices.append(
                 "An earlier pass was interrupted right after writing; this was recorded."
@@ -151,18 +156,37 @@ class MemoryWriter:
             self._end()
         return self.report
 
-    def estimate(self, *, since: datetime | None = None, again: bool = False) -> dict[str, Any]:
-        """Return what a pass would ask, without asking: turns, batches, and tokens of prompts."""
-        self._begin("dry_run")
+    def estimate(
+        self,
+        *,
+        which: Which = ALL,
+        since: datetime | None = None,
+        again: bool = False,
+        from_turns: int = 0,
+    ) -> dict[str, Any]:
+        """Return what a pass would ask, without asking: turns, batches, and tokens of prompts.
+
+        Args:
+            which: As `run` takes it, and so are `since` and `again`.
+            since: Only turns from then on.
+            again: All turns, also those that were read before.
+            from_turns: Read about so many turns, and conclude from them; 0: read all.
+        """
+        self._begin("dry_run", which)
         batches = turns = tokens = 0
-        waiting = self._turns(since, again=again)
-        for piece in steps(waiting, self._questions.caps, self._questions.cost):
+        read = self._turns(since, again=again)
+        for piece in steps(read, self._questions.caps, self._questions.cost):
             turns += len(piece)
             for batch in self._batches(piece):
                 asked = self._questions.about(batch, self._draft)
                 batches += 1
                 tokens += self._count(asked.system) + self._count(asked.user)
+            if 0 < from_turns <= turns:
+                break
         self._aliases.close()
+        if turns and (every := waiting.count(self._history, which)) > turns >= from_turns > 0:
+            batches, tokens = round(batches * every / turns), round(tokens * every / turns)
+            turns = every
         most = batches * self._settings.reply_tokens
         per_turn = round(tokens / turns, 1) if turns else None
         return {
@@ -173,8 +197,8 @@ class MemoryWriter:
             "most_reply_tokens": most,
         }
 
-    def _begin(self, mode: Mode) -> None:
-        self._mode = mode
+    def _begin(self, mode: Mode, which: Which) -> None:
+        self._mode, self._which = mode, which
         self._draft = Draft(self._store)
         self._first_id, self._may_move = 0, True
         self._public = self._called = None
@@ -193,7 +217,7 @@ class MemoryWriter:
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
                 report.notices.append(f"The name index was not updated: {error}")
         self._aliases.close()
-        report.remaining = self._history.unsummarised_count()
+        report.remaining = waiting.count(self._history, self._which)
         if self._mode != "apply":
             report.diff = self._draft.diff()
         report.outcome = _outcome(report, self._mode)
@@ -234,23 +258,26 @@ class MemoryWriter:
     def _turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
         """Yield what is to be read, a page at a time.
 
-        Turns that are left out before ones that are read go on waiting, so the watermark stays.
+        What was not asked for goes on waiting. Where turns from before `since` wait, nothing is
+        done with, and what was read is read again with them.
         """
-        waiting_from = self._history.watermark(WRITER)
-        after = 0 if again else waiting_from
+        if since is None and not again:
+            yield from waiting.turns(self._history, self._which)
+            return
+        waiting_from, after = self._history.watermark(WRITER), 0
         if since is not None:
             first = self._history.first_since(since)
             if first is None:
                 return
             after = first - 1
-            self._may_move = after <= waiting_from
+            self._may_move = after <= waiting_from and not waiting.has_gaps(self._history)
         while page := self._history.after(after, _PAGE):
             after = page[-1].id
             for turn in page:
-                if since is None or turn.at >= since:
+                if since is not None and turn.at < since:
+                    self._may_move = self._may_move and turn.id <= waiting_from
+                elif self._which.takes(turn):
                     yield turn
-                elif turn.id > waiting_from:
-                    self._may_move = False
 
     async def _step(self, piece: Sequence[Turn]) -> None:
         """Ask about some turns, and make what comes of it durable together with the watermark."""
@@ -304,7 +331,7 @@ class MemoryWriter:
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
         def also(tx: Transaction, applied: StepOutcome) -> None:
             if self._may_move:
-                tx.write(WRITER_JSON, marker_text(self.report.run, piece[-1]))
+                tx.write(WRITER_JSON, self._marker(piece))
             if applied.has_held:
                 stage(tx, self._store, self._held_plan(piece, applied))
 
@@ -322,7 +349,7 @@ class MemoryWriter:
             with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
                 stage(tx, self._store, plan)
                 if self._may_move:
-                    tx.write(WRITER_JSON, marker_text(self.report.run, piece[-1]))
+                    tx.write(WRITER_JSON, self._marker(piece))
             self.report.pending = plan.id
         self._move(piece)
 
@@ -344,9 +371,13 @@ class MemoryWriter:
         at = iso(now())
         return ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
 
+    def _marker(self, piece: Sequence[Turn]) -> str:
+        is_part = self._which != ALL or waiting.has_gaps(self._history)
+        return marker_text(self.report.run, piece, is_part=is_part)
+
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:
-            self._history.move_watermark(WRITER, piece[-1].id)
+            waiting.finish(self._history, [turn.id for turn in piece])
 
     def _tell(
         self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch], applied: StepOutcome

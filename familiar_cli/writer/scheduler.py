@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.history import WRITER
+from familiar_cli.history.waiting import said_here
 from familiar_cli.passes.failures import RETRY_AFTER, as_failure
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def due_turns(
 ) -> int:
     """Return how many turns a pass after a reply should cover; 0: none is due.
 
+    Imported turns wait for a person.
+
     Args:
         history: What was said.
         turn_threshold: So many turns make a pass due.
@@ -42,7 +45,7 @@ def due_turns(
     """
     if switch == "off":
         return 0
-    waiting = history.unsummarised_count()
+    waiting = said_here(history)
     silence_s = 0.0 if switch == "auto" and is_local else _silence_s(history)
     due = is_due(waiting, silence_s, turn_threshold=turn_threshold, idle_timeout=idle_timeout)
     return waiting if due else 0

@@ -97,7 +97,7 @@ class WriterReport:
         run: The pass's id, as in `runs/` and in the journal.
         outcome: What came of it.
         turns_covered: Turns that are done with.
-        remaining: Turns that still wait.
+        remaining: Turns that still wait, of those that the pass was asked for.
         batches: Questions that were put to the model and answered.
         files: The files that changed, or would.
         refused: What was not written.

@@ -263,3 +263,79 @@ def test_ctrl_c_ends_a_pass_between_two_steps_and_says_what_was_written(monkeypa
     assert (found["data"]["interrupted"], found["data"]["turns_covered"] > 0) == (True, True)
     assert "Keeps bees." in memory(root, ANNAS)
     assert data("status")["failures"] == []
+
+
+def brought_in(root, count=3, channel="old"):
+    """Import a chat of `count` lines into a channel."""
+    path = root.parent.parent / "chat.jsonl"
+    lines = [
+        {
+            "role": "user",
+            "name": "Anna",
+            "content": f"Old words {n}.",
+            "at": f"2020-01-01T10:0{n}:00Z",
+        }
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert run("import-chat", str(path), "--channel", channel).exit_code == 0
+
+
+def test_only_the_channels_that_are_named_are_written(serve):
+    root = talked()
+    brought_in(root)
+    server = serve(NOTHING)
+
+    found = data("write-memory", "--channel", "old", "--channel", "old")
+
+    assert (found["turns_covered"], found["remaining"]) == (3, 0)
+    assert "Old words 0." in server.last.body.decode()
+    assert "my bees" not in server.last.body.decode()
+    assert data("write-memory", "--estimate", "--channel", "cli")["turns"] == 2
+    assert data("write-memory", "--dry-run", "--channel", "old")["turns_covered"] == 0
+    assert data("write-memory")["turns_covered"] == 2
+
+
+def test_a_channel_without_turns_is_not_found():
+    talked()
+    done = run("write-memory", "--channel", "nowhere")
+    assert done.exit_code == 4
+    assert "There are no turns in channel 'nowhere'" in done.stderr
+
+
+def test_for_an_imported_backlog_the_estimate_is_shown_first(serve):
+    root = talked(1)
+    brought_in(root)
+    serve(NOTHING)
+
+    done = run("write-memory")
+
+    assert "Estimate: 4 turns in 1 question: about " in done.stderr
+    assert "4 turns done" in done.stderr
+
+
+def test_an_imported_backlog_waits_until_it_is_asked_for(serve):
+    root = talked(2, settings="[memory_writer]\nturn_threshold = 1\n")
+    brought_in(root)
+    server = serve("Hello.", NOTHING)
+
+    done = run("ask", "Hi there")
+
+    assert "Writing memory from 4 turns" in done.stderr
+    assert "Old words" not in server.last.body.decode()
+    status = data("status")
+    assert (status["unsummarised_turns"], status["imported_turns"]) == (3, 3)
+    assert "3 imported turns wait: `familiar write-memory`" in run("status").stdout
+
+
+def test_a_daemon_leaves_an_imported_backlog_too(serve):
+    root = talked(2)
+    brought_in(root)
+    serve(NOTHING)
+
+    done = run("daemon", "--once")
+    found = data("daemon", "--once")
+
+    assert "2 turns done" in done.stderr
+    assert "3 imported turns wait for `familiar write-memory`." in done.stderr
+    assert (found["remaining"], found["imported"], found["passes"]) == (3, 3, [])

@@ -16,6 +16,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RequestRefusedError
 from familiar_cli.history import HistoryStore
+from familiar_cli.history.waiting import Which
 from familiar_cli.identity import Who
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.layout import WRITER_JSON
@@ -186,6 +187,46 @@ def test_a_crash_between_commit_and_watermark_writes_nothing_twice(world):
     assert (report.spent.calls, report.outcome, world.watermark) == (0, "nothing", 3)
     assert {p: world.read(p) for p in before} == before
     assert "was interrupted" in report.notices[0]
+
+
+def test_a_crash_after_a_part_is_made_up_for_and_the_rest_goes_on_waiting(world):
+    world.say(channel="garden")
+    world.say(channel="kitchen")
+    world.say(channel="garden")
+    dying, kitchen = Killed(world.history.path), Which(frozenset({"kitchen"}))
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(world.writer(reply(op(turns=[2])), history=dying).run(which=kitchen))
+    dying.close()
+    assert world.history.unsummarised_count() == 3
+
+    report = world.write(NOTHING, run={"which": Which(frozenset({"garden"}))})
+
+    assert (report.turns_covered, world.history.unsummarised_count()) == (2, 0)
+    assert "was interrupted" in report.notices[0]
+
+
+def test_the_cost_of_a_long_backlog_is_concluded_from_its_beginning(world):
+    world.talk(100)
+    whole = world.writer(batch_turns=10).estimate()
+
+    some = world.writer(batch_turns=10).estimate(from_turns=30)
+
+    assert (some["turns"], whole["turns"]) == (100, 100)
+    assert some["batches"] == pytest.approx(whole["batches"], rel=0.25)
+    assert some["estimated_tokens"] == pytest.approx(whole["estimated_tokens"], rel=0.25)
+
+
+def test_one_channel_is_written_and_the_others_go_on_waiting(world):
+    world.say("I keep bees.", channel="garden")
+    world.say("I bake bread.", channel="kitchen")
+
+    report = world.write(reply(op(turns=[2])), run={"which": Which(frozenset({"kitchen"}))})
+
+    assert (report.turns_covered, report.remaining) == (1, 0)
+    assert "I bake bread." in world.prompt
+    assert "I keep bees." not in world.prompt
+    assert world.history.unsummarised_count() == 1
+    assert world.write(NOTHING).turns_covered == 1
 
 
 def test_a_killed_process_is_made_up_for_by_the_next(world):

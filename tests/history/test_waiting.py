@@ -1,0 +1,130 @@
+"""What a pass leaves out goes on waiting, and what it read never waits again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from familiar_cli.history import WRITER, HistoryStore, waiting
+from familiar_cli.history.waiting import ALL, SAID_HERE, Which
+from tests.support.chats import bring, robin, save, talk
+
+ONLY_B = Which(frozenset({"b"}))
+WHICH = (ALL, SAID_HERE, ONLY_B, Which(frozenset({"a", "b"}), said_here=True))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db")) as made:
+        yield made
+
+
+def said(store, *channels: str, source: str = "cli") -> list[int]:
+    return [store.append(name, "user", "Hi.", source=source).id for name in channels]
+
+
+def ids(store, which=ALL) -> list[int]:
+    return [turn.id for turn in waiting.turns(store, which)]
+
+
+def test_turns_of_other_channels_go_on_waiting(store) -> None:
+    said(store, "a", "b", "a", "b", "a")
+
+    waiting.finish(store, ids(store, ONLY_B))
+
+    assert ids(store) == [1, 3, 5]
+    assert (store.unsummarised_count(), waiting.count(store, ONLY_B)) == (3, 0)
+    assert len(store.unsummarised_times()) == 3
+
+
+def test_imported_turns_go_on_waiting(store, tmp_path) -> None:
+    bring(store, save(tmp_path / "old.jsonl", *talk(3)))
+    said(store, "cli", "cli")
+
+    assert waiting.said_here(store) == 2
+    waiting.finish(store, ids(store, SAID_HERE))
+
+    assert (waiting.said_here(store), store.unsummarised_count()) == (0, 3)
+    assert [turn.source for turn in waiting.turns(store)] == ["import-chat"] * 3
+
+
+def test_a_channel_that_goes_on_after_an_import_is_told_apart(store, tmp_path) -> None:
+    path = save(tmp_path / "robin.jsonl", robin("Hello."), robin("There."))
+    bring(store, path)
+    channel = store.channels()[0].channel_id
+    said(store, channel)
+    bring(store, save(tmp_path / "b.jsonl", robin("B.", "2031-01-01T00:00:00Z")))
+
+    assert waiting.said_here(store) == 1
+    waiting.finish(store, ids(store, SAID_HERE))
+
+    assert ids(store) == [1, 2, 4]
+
+
+def test_a_pass_in_steps_may_end_anywhere(store) -> None:
+    said(store, "a", "b", "b", "a", "b")
+    waiting.finish(store, ids(store, ONLY_B)[:2])
+    assert (ids(store), store.watermark(WRITER)) == ([1, 4, 5], 3)
+
+    waiting.finish(store, [1, 4])
+    assert (ids(store), waiting.has_gaps(store)) == ([5], False)
+
+
+def test_looking_writes_nothing(store) -> None:
+    assert (waiting.said_here(store), ids(store), waiting.has_gaps(store)) == (0, [], False)
+    assert not store.path.exists()
+
+
+def test_a_plain_history_gets_no_table(store) -> None:
+    said(store, "a", "a")
+    waiting.finish(store, [1, 2])
+    with store.use(create=False) as connection:
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    assert "waiting" not in names
+
+
+def test_what_was_done_when_killed_is_either_done_or_waits(store, monkeypatch) -> None:
+    said(store, "a", "b")
+
+    def dies(*_) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HistoryStore, "move_watermark", dies)
+        with pytest.raises(KeyboardInterrupt):
+            waiting.finish(store, [2])
+
+    assert ids(store) == [1, 2]
+    assert not waiting.has_gaps(store)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_turn_is_read_once_and_none_is_lost(tmp_path_factory, data) -> None:
+    with closing(HistoryStore(tmp_path_factory.mktemp("w") / "history.db")) as store:
+        kind: dict[int, tuple[str, str]] = {}
+        pending: set[int] = set()
+        for _ in range(data.draw(st.integers(1, 6))):
+            for _ in range(data.draw(st.integers(0, 5))):
+                channel = data.draw(st.sampled_from("abc"))
+                source = data.draw(st.sampled_from(["cli", waiting.IMPORTED]))
+                (new,) = said(store, channel, source=source)
+                kind[new] = (channel, source)
+                pending.add(new)
+            which = data.draw(st.sampled_from(WHICH))
+            meant = {
+                n
+                for n in pending
+                if which.takes_of(kind[n][0], imported=kind[n][1] == waiting.IMPORTED)
+            }
+            found = ids(store, which)
+            assert (set(found), len(found)) == (meant, len(meant))
+            assert waiting.count(store, which) == len(meant)
+            done = found[: data.draw(st.integers(0, len(found)))]
+            waiting.finish(store, done)
+            pending -= set(done)
+            assert set(ids(store)) == pending
+            assert store.unsummarised_count() == len(store.unsummarised_times()) == len(pending)
