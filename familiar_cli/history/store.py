@@ -24,7 +24,7 @@ from familiar_cli.history.rows import (
 )
 from familiar_cli.history.selection import newest_rows
 from familiar_cli.history.speakers import ALL, RECENT, SAID
-from familiar_cli.history.types import ChannelSummary, Speaker, Turn
+from familiar_cli.history.types import WRITER, ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
 
-T = TypeVar("T")
-WRITER: Final = "memory_writer"
-"""The watermark up to which turns have been summarised into memory."""
+__all__ = ["WRITER", "HistoryStore"]
 
+T = TypeVar("T")
 GREETING: Final = "greeting"
 """The source of a turn with which the familiar opened a channel."""
 

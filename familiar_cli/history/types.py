@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.identity import Author
+
+WRITER: Final = "memory_writer"
+"""The watermark up to which turns have been summarised into memory."""
 
 Role = Literal["user", "assistant", "system"]
 

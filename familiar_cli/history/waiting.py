@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.rows import SELECTED, from_ms, pack, to_turn, unpack
-from familiar_cli.history.store import WRITER
+from familiar_cli.history.types import WRITER
 
 if TYPE_CHECKING:
     import sqlite3
@@ -94,7 +94,9 @@ def times(history: HistoryStore) -> list[datetime]:
         if connection is None:
             return []
         sql = f"SELECT at_ms FROM standing WHERE {_OF_RUN}"  # noqa: S608
-        rows = [row for run in _runs(connection, ALL) for row in connection.execute(sql, _values(run))]
+        rows = [
+            row for run in _runs(connection, ALL) for row in connection.execute(sql, _values(run))
+        ]
         after = "SELECT at_ms FROM standing WHERE id > ?"
         rows += connection.execute(after, (_mark(connection),)).fetchall()
         return [from_ms(row[0]) for row in rows]
