@@ -19,6 +19,11 @@ _EDITORS = {"VISUAL", "EDITOR"}
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
 
+def pytest_runtest_setup(item) -> None:
+    if os.name == "nt" and item.get_closest_marker("posix"):
+        pytest.skip("needs what only POSIX has")
+
+
 @pytest.fixture(autouse=True)
 def _own_world(tmp_path_factory, monkeypatch) -> None:
     for name in list(os.environ):

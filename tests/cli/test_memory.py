@@ -48,6 +48,7 @@ class TestLs:
         assert (result.exit_code, result.stdout) == (0, "")
         assert "familiar memory write" in result.stderr
 
+    @pytest.mark.posix
     def test_what_is_skipped_is_told(self, memory) -> None:
         (memory / "broken.md").symlink_to("nowhere")
         result = run("memory", "ls")

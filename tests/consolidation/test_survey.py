@@ -146,6 +146,7 @@ def test_a_cache_that_is_damaged_is_no_cache(tmp_path, content) -> None:
     assert found.periods("daily") == life.survey(cached=False).periods("daily")
 
 
+@pytest.mark.posix
 def test_an_unreadable_file_is_named_at_every_look(tmp_path) -> None:
     life = lived(tmp_path)
     (life.store.root / "weekly/2024-W23.md").write_bytes(b"\xff\xfe")

@@ -50,6 +50,7 @@ def name(page) -> str:
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if "```console" in p.read_text("utf-8")], ids=name
 )
+@pytest.mark.posix
 def test_shown_commands_print_what_the_page_shows(page, tmp_path, model_cache) -> None:
     (tmp_path / "examples").symlink_to(pages.ROOT / "examples", target_is_directory=True)
     env = dict(os.environ)

@@ -149,6 +149,7 @@ def test_git_and_we_agree_on_every_tree(world) -> None:
     world.check()
 
 
+@pytest.mark.posix
 def test_the_index_links_and_half_written_files_never_enter(world) -> None:
     world.by_hand(".index/embeddings.sqlite", b"\0" * 100)
     world.by_hand(".git/config", "x")

@@ -159,6 +159,7 @@ class TestAPersonsEditWins:
         assert not other.store.exists("b.md")
         assert other.messages()[0] == "edited by hand: b.md"
 
+    @pytest.mark.posix
     def test_also_a_directory_or_a_link_in_the_way(self, world) -> None:
         break_off(world, done=0)
         (world.store.root / "a.md").unlink()

@@ -145,6 +145,7 @@ def test_one_path_has_one_spelling(store) -> None:
     assert store.read("people/./a.md").rel_path == "people/a.md"
 
 
+@pytest.mark.posix
 class TestLinks:
     @pytest.fixture
     def outside(self, root, tmp_path):
@@ -209,6 +210,7 @@ PATHS = st.one_of(st.lists(PIECES, max_size=5).map("/".join), st.text(max_size=1
 
 @settings(max_examples=60, deadline=None)
 @given(path=PATHS, other=PATHS)
+@pytest.mark.posix
 def test_whatever_the_path_nothing_outside_is_touched(path, other) -> None:
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)

@@ -136,6 +136,7 @@ def test_what_is_not_there_is_neither_deleted_nor_moved(store, change) -> None:
     assert "'alice.md'" in str(caught.value.hint)
 
 
+@pytest.mark.posix
 def test_permissions_stay(store) -> None:
     store.write_file("a.md", "x")
     (store.root / "a.md").chmod(0o600)
