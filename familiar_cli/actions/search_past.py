@@ -11,7 +11,7 @@ from familiar_cli.errors import UsageError
 from familiar_cli.history.recall import recall
 from familiar_cli.identity import Labels
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.rank import WEIGHTS, is_named
+from familiar_cli.index.past import scores_of_turns
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
 
 METHODS: Final = ("auto", "hybrid", "lexical")
+_LOOKED_AT: Final = (
+    150  # turns that words and meaning find; who spoke, and when, says which are best
+)
 _BEFORE_DAYS: Final = 1000  # so many turns are looked at when only some days count
 
 
@@ -100,26 +103,32 @@ def search_past(
         near=near,
         channel_id=channel,
         hidden_channels=() if channel else familiar.channels.private(),
-        limit=_BEFORE_DAYS if since else k,
+        limit=max(k, _LOOKED_AT) if since is None else _BEFORE_DAYS,
     )
     labels = Labels(frozenset(), familiar.name).joined(one.turn.author for one in found.turns)
-    hits = [_hit(familiar, one.turn, one.score, query, labels) for one in found.turns]
+
+    def speaker(turn: Turn) -> str:
+        if turn.role == "assistant":
+            return framed(familiar.name)
+        return labels.of(turn.author) if turn.author else "Somebody"
+
+    scores = scores_of_turns(found.turns, query, speaker=speaker, zone=familiar.zone)
+    hits = [
+        _hit(familiar, one.turn, score, speaker(one.turn))
+        for one, score in zip(found.turns, scores, strict=True)
+    ]
     wanted = [hit for hit in hits if since is None or hit.at.date() >= since]
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
     waiting = familiar.turns_without_vector() if method != "lexical" else 0
     return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
 
 
-def _hit(familiar: Familiar, turn: Turn, score: float, query: str, labels: Labels) -> PastHit:
-    speaker = framed(familiar.name)
-    if turn.role != "assistant":
-        speaker = labels.of(turn.author) if turn.author else "Somebody"
-    score += WEIGHTS.speaker * is_named(speaker, query)
+def _hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> PastHit:
     return PastHit(
         (turn.id, turn.id),
         turn.channel_id,
         to_zone(turn.at, familiar.zone),
         speaker,
         turn.content,
-        round(WEIGHTS.relevance * score, 4),
+        round(score, 4),
     )

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.spans import Span, Yearly, days_between, spans_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _AFTER_DAYS: Final = 10
 _BEFORE_DAYS: Final = 5
 _BEFORE: Final = 0.6
+_OF_FILE: Final = 0.8
 _SHORT_DAYS: Final = 7  # what is no longer says of each of its days that it was then
 
 _DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
@@ -74,6 +75,25 @@ def times_of(text: str, day: date | None) -> list[Span]:
             with suppress(ValueError):
                 found.append(span.near(day))
     return [span for span in found if span != Span(day or date.min, day or date.min)]
+
+
+def day_span(day: date) -> Span:
+    """Return one day as a span."""
+    return Span(day, day)
+
+
+def time_of(
+    wanted: Sequence[Span | Yearly], held: Span | None, spoken_of: Iterable[Span] = ()
+) -> float:
+    """Return how near a line is to the times that a question names, in [0, 1].
+
+    Args:
+        wanted: The times.
+        held: The day or period of the line's file; None: it has none.
+        spoken_of: The times that the line speaks of itself, which count more.
+    """
+    of_file = _OF_FILE * closeness(wanted, held) if held else 0.0
+    return max([of_file, *(closeness(wanted, span) for span in spoken_of)])
 
 
 def closeness(wanted: Sequence[Span | Yearly], held: Span) -> float:

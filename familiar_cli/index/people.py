@@ -19,7 +19,7 @@ from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 _MOST_NAMES: Final = 100  # of one file
 _MIN_WORD_CHARS: Final = 2
@@ -100,11 +100,43 @@ def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
         select = "SELECT DISTINCT name FROM people WHERE name IN"
         return {name for (name,) in rows_among(connection, select, wanted)}
 
+    def longer(short: str) -> set[str]:
+        sql = "SELECT DISTINCT name FROM people WHERE name > ? AND name < ? LIMIT ?"
+        found = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
+        return {name for (name,) in found}
+
+    found = _named(query, heads, known, longer)
+    return NamedPeople(tuple(frozenset(_also_called(connection, keys)) for keys in found))
+
+
+def people_among(labels: Iterable[str], query: str) -> NamedPeople:
+    """Return whom `query` names, of the speakers with these labels."""
+    names = {part for label in labels for part in parts_of(label)}
+    begun: dict[str, Head] = {}
+    for head, size in map(head_of, names):
+        other = begun.get(head, Head(0, 0))
+        begun[head] = Head(max(other.words, size.words), max(other.chars, size.chars))
+    found = _named(
+        query,
+        lambda heads: {head: begun[head] for head in heads if head in begun},
+        names.intersection,
+        lambda short: {name for name in names if name.startswith(short) and name != short},
+    )
+    return NamedPeople(tuple(map(frozenset, found)))
+
+
+def _named(
+    query: str,
+    heads: Callable[[Collection[str]], Mapping[str, Head]],
+    known: Callable[[Collection[str]], Collection[str]],
+    longer: Callable[[str], set[str]],
+) -> list[set[str]]:
+    """Return for each name in `query` the keys that it stands for; `longer` begin with it."""
     found = {mention.key: {mention.key} for mention in find_mentions(query, heads, known)}
     for short in sorted(_may_be_nicknames(query) - found.keys()):
-        if longer := _beginning_with(connection, short):
-            found[short] = longer
-    return NamedPeople(tuple(frozenset(_also_called(connection, keys)) for keys in found.values()))
+        if names := longer(short):
+            found[short] = names
+    return list(found.values())
 
 
 def shares(
@@ -148,9 +180,3 @@ def _may_be_nicknames(query: str) -> set[str]:
     capitals = [word for word in _WORD.findall(query) if word[0].isupper()]
     short = {key_of(word) for word in capitals} - fts.STOP_WORDS
     return {word for word in short if len(word) >= _MIN_NICKNAME_CHARS}
-
-
-def _beginning_with(connection: sqlite3.Connection, short: str) -> set[str]:
-    sql = "SELECT DISTINCT name FROM people WHERE name > ? AND name < ? LIMIT ?"
-    found = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
-    return {name for (name,) in found}

@@ -192,7 +192,7 @@ def favour(
         times: By line how near in time it is to what the question asks for.
         weights: How much each signal counts.
     """
-    if not people:
+    if not (people or times):
         return list(scored)
     found = []
     for one in scored:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from familiar_cli.index.dates import closeness, period_of
+from familiar_cli.index.dates import day_span, period_of, time_of
 from familiar_cli.spans import Span, spans_in
 from familiar_cli.sqlite import rows_among
 
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.index.rank import Scored
-
-
-_OF_FILE: Final = 0.8
 
 
 def times_of_lines(
@@ -29,19 +26,19 @@ def times_of_lines(
     wanted = spans_in(query, today)
     if not wanted:
         return {}
-    select = "SELECT id, rel_path, day FROM documents WHERE id IN"
-    files: dict[int, float] = {}
-    for id_, rel_path, day in rows_among(connection, select, {s.line.document_id for s in scored}):
-        held = _day(day) if day else period_of(rel_path)
-        files[id_] = _OF_FILE * closeness(wanted, held) if held else 0.0
-    found = {s.line.id: files.get(s.line.document_id, 0.0) for s in scored}
+    spoken_of: dict[int, list[Span]] = {}
     select = "SELECT line_id, first, last FROM times WHERE line_id IN"
-    for id_, first, last in rows_among(connection, select, list(found)):
+    for id_, first, last in rows_among(connection, select, [s.line.id for s in scored]):
         span = Span(date.fromordinal(first), date.fromordinal(last))
-        found[id_] = max(found[id_], closeness(wanted, span))
-    return found
-
-
-def _day(day: str) -> Span:
-    only = date.fromisoformat(day)
-    return Span(only, only)
+        spoken_of.setdefault(id_, []).append(span)
+    select = "SELECT id, rel_path, day FROM documents WHERE id IN"
+    files = {
+        id_: day_span(date.fromisoformat(day)) if day else period_of(rel_path)
+        for id_, rel_path, day in rows_among(
+            connection, select, {s.line.document_id for s in scored}
+        )
+    }
+    return {
+        s.line.id: time_of(wanted, files[s.line.document_id], spoken_of.get(s.line.id, ()))
+        for s in scored
+    }

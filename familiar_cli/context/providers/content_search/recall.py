@@ -13,7 +13,7 @@ from familiar_cli.context.providers.content_search.packing import Piece, PieceSo
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import coverage
-from familiar_cli.index.rank import WEIGHTS, is_named
+from familiar_cli.index.past import scores_of_turns
 from familiar_cli.text import framed
 from familiar_cli.when import day_words
 
@@ -124,13 +124,14 @@ class Recaller:
         authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
         labels = request.labels.joined(authors)
         made = _Pieces(query, self.name, shown, labels)
+        scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
         sources: dict[str, PieceSource] = {}
         pieces = []
-        for one in found.turns:
+        for one, score in zip(found.turns, scores, strict=True):
             if one.turn.content.strip():
                 source = self._source(one.turn, request.channel_id)
                 sources.setdefault(source.key, source)
-                pieces.append(made.of(one, source.key))
+                pieces.append(made.of(one, source.key, score))
         return Recall(
             tuple(pieces),
             sources,
@@ -179,30 +180,30 @@ class _Pieces:
     shown: frozenset[int]
     labels: Labels
 
-    def of(self, found: Recalled, source: str) -> Piece:
+    def of(self, found: Recalled, source: str, score: float) -> Piece:
         """Return a turn that was found, with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
         return replace(
-            self._piece(found.turn, source, found.score),
+            self._piece(found.turn, source, score),
             before=self._piece(before, source, 0.0) if before else None,
         )
 
     def _piece(self, turn: Turn, source: str, score: float) -> Piece:
-        speaker = self._speaker(turn)
+        speaker = self.speaker(turn)
         words = "\n  ".join(turn.content.strip().splitlines())  # none begins as a speaker does
-        score += WEIGHTS.speaker * is_named(speaker, self.query)
         return Piece(
             source=source,
             start=turn.id,
             end=turn.id,
             text=f"{speaker}: {words}",
-            score=WEIGHTS.relevance * score,
+            score=score,
             strength=round(coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
             is_turn=True,
         )
 
-    def _speaker(self, turn: Turn) -> str:
+    def speaker(self, turn: Turn) -> str:
+        """Return whose words a turn holds."""
         if turn.role == "assistant":
             return framed(self.name)
         return self.labels.of(turn.author) if turn.author else "Somebody"
