@@ -46,9 +46,10 @@ def daemon(
     from familiar_cli.passes.failures import WRITING
     from familiar_cli.passes.watching import stopped_by_signals
     from familiar_cli.ui.daemon_page import Narrator
+    from familiar_cli.ui.emit import print_error
 
     out = output(ctx)
-    narrator = Narrator(out, has_lines=not once)
+    narrator = Narrator(out, once=once)
 
     async def run(familiar: Familiar) -> Daemon:
         stop = asyncio.Event()
@@ -66,6 +67,9 @@ def daemon(
             "failures": list(familiar.failures.all()),
         }
     if once and WRITING in errors:
-        errors[WRITING].data = data
-        raise errors[WRITING]
+        failed = errors.pop(WRITING)
+        for error in errors.values():
+            print_error(error)
+        failed.data = data
+        raise failed
     narrator.end(data, list(errors.values()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.text import one_line
+
 if TYPE_CHECKING:
     from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.familiar import Familiar
@@ -16,6 +18,7 @@ _STAYS: Final = {
     "memory": "Memory is unchanged",
     "index": "The index is unchanged",
 }
+_REASON_CHARS: Final = 120
 
 
 def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
@@ -53,11 +56,16 @@ def finish(out: Output, familiar: Familiar) -> None:
 
 def _tell(out: Output, drained: Drained, why: str) -> None:
     for name, reason in drained.failed:
-        out.warn(f"{_STAYS[_kind(name)]}: {reason}")
+        told = one_line(reason, _REASON_CHARS).rstrip(".")
+        out.warn(f"{_STAYS[_kind(name)]}: {told}. Details: `familiar {_details(name)}`.")
     if any(_kind(name) == "summary" for name in drained.cancelled):
         out.note(f"The summary {why}; a later turn continues it.")
     if any(_kind(name) == "memory" for name in drained.cancelled):
         out.note(f"Writing memory {why}; `familiar write-memory` continues it.")
+
+
+def _details(job: str) -> str:
+    return "index status" if _kind(job) == "index" else "status"
 
 
 def _kind(job: str) -> str:

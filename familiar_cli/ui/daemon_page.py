@@ -24,15 +24,16 @@ class Narrator:
 
     Args:
         out: Where the command's words go.
-        has_lines: With `--json`, each event is a line; False: there is only the answer.
+        once: It does what is due and ends: with `--json` there is only the answer, and failures are
+            told at the end.
 
     Attributes:
         passes: The passes of the memory writer that did something, as `--json` shows them.
     """
 
-    def __init__(self, out: Output, *, has_lines: bool) -> None:
+    def __init__(self, out: Output, *, once: bool) -> None:
         self._out = out
-        self._has_lines = has_lines and out.as_json
+        self._once = once
         self.passes: list[dict[str, Any]] = []
 
     def report(self, report: WriterReport) -> None:
@@ -46,9 +47,10 @@ class Narrator:
 
     def event(self, event: Event) -> None:
         """Print an event."""
-        if self._has_lines:
+        if self._out.as_json and not self._once:
             write_json(event.to_json(iso(now())))
-        self._out.note(f"error: {event.message}" if event.error else event.message)
+        if not (event.error and self._once):
+            self._out.note(f"error: {event.message}" if event.error else event.message)
 
     def end(self, data: dict[str, Any], errors: Sequence[FamiliarError]) -> None:
         """Print the answer, and what failed."""

@@ -13,7 +13,7 @@ from datetime import timedelta
 import pytest
 
 from familiar_cli.history import HistoryStore
-from tests.support.server import ChatServer, Stall
+from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, run
 from tests.support.writing import (
     ANNA,
@@ -38,6 +38,15 @@ def test_once_catches_up_and_ends(monkeypatch):
 
     assert (found["remaining"], found["passes"][0]["outcome"]) == (0, "wrote")
     assert "Keeps bees." in memory(root, ANNAS)
+
+
+def test_once_tells_a_failure_once(monkeypatch):
+    talked(2)
+    with ChatServer([Fail(401, "bad key")]) as server:
+        point_at(server, monkeypatch)
+        done = run("daemon", "--once")
+    assert (done.exit_code, done.stderr.count("error:")) == (6, 1)
+    assert done.stderr.count("bad key") <= 1
 
 
 def test_once_with_a_failing_model_ends_with_6(monkeypatch):

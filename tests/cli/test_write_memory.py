@@ -201,7 +201,21 @@ def test_a_pass_that_fails_after_a_reply_is_told_of_and_rests(serve):
     second = run("ask", "hi", "--as", "discord:42")
 
     assert (first.exit_code, second.exit_code, len(started.requests)) == (0, 0, 3)
-    assert "Memory is unchanged" in first.stderr
+    told = [line for line in first.stderr.splitlines() if "Memory is unchanged" in line]
+    assert len(told) == 1
+    assert told[0].endswith("Details: `familiar status`.")
+    assert "bad key" in run("status").stdout
+
+
+def test_a_long_reason_of_a_failed_pass_is_told_in_one_short_line(serve):
+    talked(2, settings="[memory_writer]\nturn_threshold = 2\n")
+    serve("Hello.", "no JSON here\n" * 9)
+
+    done = run("ask", "hi", "--as", "discord:42")
+
+    (told,) = (line for line in done.stderr.splitlines() if "Memory is unchanged" in line)
+    assert len(told) < 220
+    assert "quarantine" in run("status", "--json").stdout
 
 
 def test_a_silent_server_does_not_hold_a_reply_up_for_ever(serve):
