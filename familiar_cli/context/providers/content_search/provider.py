@@ -141,6 +141,7 @@ class ContentSearchProvider:
             self._on_behind()
         remarks = [_remark(remark) for remark in found.remarks]
         remarks += map(_left, found.left)
+        late = [*late, *([_told(found.unread)] if found.unread else [])]
         if not found.passages:
             return [*remarks, *late]
         offered = await self._chosen(retrieval, request, people, found)

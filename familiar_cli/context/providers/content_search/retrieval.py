@@ -106,6 +106,7 @@ class Candidates:
         remarks: What is to be known about the search.
         behind: The index does not hold everything yet.
         left: What was found and did not fit.
+        unread: What was not searched although it should be, in words; empty: nothing.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -113,6 +114,7 @@ class Candidates:
     remarks: tuple[str, ...] = ()
     behind: bool = False
     left: tuple[LeftOut, ...] = ()
+    unread: str = ""
 
 
 class Retrieval:
@@ -281,12 +283,6 @@ class Retrieval:
     ) -> Candidates:
         opened = self._memory.opened()
         remarks = [_sentence(note) for note in result.notes]
-        if result.unread:
-            remarks.append(
-                f"{result.unread} files were not read in time; run `familiar index build`"
-            )
-        if past.unread:
-            remarks.append(f"{past.unread} turns were not read yet; run `familiar index build`")
         if past.waiting > FEW_WAITING:
             remarks.append(
                 f"{past.waiting} turns are found by words alone until `familiar index build`"
@@ -316,7 +312,8 @@ class Retrieval:
             else LeftOut(why, key)
             for key, why in filling.left.items()
         )
-        return Candidates(passages, how, tuple(remarks), behind, tuple(left))
+        unread = _unread(result.unread, past.unread)
+        return Candidates(passages, how, tuple(remarks), behind, tuple(left), unread)
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
         """Return what was just said and the last turns before it, in which names are looked for."""
@@ -423,6 +420,14 @@ def _with(fresh: Refreshed, result: SearchResult) -> SearchResult:
     """Return a result that also tells how the index was found."""
     notes = (*notes_on(fresh), *result.notes)
     return replace(result, unread=result.unread + fresh.unread, notes=notes)
+
+
+def _unread(files: int, turns: int) -> str:
+    counts = ((files, "file"), (turns, "turn"))
+    missing = [f"{count:,} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
+    if not missing:
+        return ""
+    return f"{' and '.join(missing)} could not be searched in time; run `familiar index build`"
 
 
 def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
