@@ -116,12 +116,17 @@ def _chunks(text: str) -> Iterator[str]:
 
 # Pieces of text much as cl100k_base cuts them: a word takes the one mark or space before it along.
 _KINDS: Final = re.compile(
-    r"(?:[^\w\r\n]|_)?(?:"
+    # Before what takes a mark along: these stand between the letters of a word.
+    r"(?P<niqqud>[\u0591-\u05c7]+)"
+    r"|(?P<harakat>[\u0610-\u061a\u064b-\u065f\u0670]+)"
+    r"|(?P<numerals>[\u0660-\u0669\u06f0-\u06f9]+)"  # Arabic-Indic, and the Persian ones
+    r"|(?:[^\w\r\n]|_)?(?:"
     r"(?P<word>[A-Z]*[a-z]+)"
     r"|(?P<upper>[A-Z]+)"
     r"|(?P<latin>[A-Za-z\u00c0-\u024f]+)"
     r"|(?P<greek>[\u0250-\u058f]+)"  # Greek, Cyrillic, Armenian
-    r"|(?P<arabic>[\u0590-\u07ff]+)"  # Hebrew, Arabic
+    r"|(?P<hebrew>[\u05d0-\u05ff]+)"
+    r"|(?P<arabic>[\u0600-\u060f\u061b-\u064a\u066a-\u066f\u0671-\u06ef\u06fa-\u07ff]+)"
     r"|(?P<kana>[\u3041-\u30ff]+)"
     r"|(?P<han>[\u3400-\u9fff\uf900-\ufaff]+)"
     r"|(?P<hangul>[\u1100-\u11ff\uac00-\ud7af]+)"
@@ -141,7 +146,11 @@ _PER_CHAR: Final = {
     "upper": 0.26,
     "latin": 0.42,
     "greek": 0.53,
+    "hebrew": 1.15,
+    "niqqud": 2.0,
     "arabic": 0.75,
+    "harakat": 1.0,
+    "numerals": 2.0,
     "kana": 1.05,
     "han": 1.45,
     "hangul": 1.25,

@@ -17,6 +17,13 @@ from tests.support.texts import TEXTS
 WITHIN_A_QUARTER = [
     *("English", "Markdown", "roleplay", "Python", "JavaScript", "JSON", "addresses"),
     *("Japanese", "Chinese", "Korean", "Russian", "emoji"),
+    *("Arabic", "vocalised Arabic", "Arabic numbers", "Hebrew", "vocalised Hebrew"),
+]
+NOT_FITTED = [
+    "ולדתי בחיפה בשנת 1987, ומאז אני אוהב את הים ואת הספינות הגדולות.",
+    "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ",
+    "بِسْمِ اللَّهِ الرَّحْمَٰنِ الرَّحِيمِ الْحَمْدُ لِلَّهِ رَبِّ الْعَالَمِينَ",
+    "رقم الطلب ٩٨٧٦٥٤، السعر ٢٩٩ ريالاً، الموعد ١٤:٣٠ يوم ٥ مايو",
 ]
 
 
@@ -40,6 +47,11 @@ def test_the_estimate_is_not_wrong_by_more_than_a_third_elsewhere(kind, exact) -
 def test_the_estimate_holds_for_code_it_was_not_fitted_to(exact) -> None:
     code = inspect.getsource(json.decoder)
     assert tokens.heuristic().count(code) == pytest.approx(exact.count(code), rel=0.25)
+
+
+@pytest.mark.parametrize("text", NOT_FITTED)
+def test_the_estimate_holds_for_hebrew_and_arabic_it_was_not_fitted_to(text, exact) -> None:
+    assert tokens.heuristic().count(text) == pytest.approx(exact.count(text), rel=0.25)
 
 
 @pytest.mark.parametrize("kind", sorted(TEXTS))

@@ -25,9 +25,7 @@ def read_foreign(path: Path) -> bytes:
         with open_patiently(path) as stream:
             return read_stream(stream, origin=path.name)
     except FileNotFoundError as error:
-        raise NotFoundError(
-            f"No such file: {str(path)!r}", hint="Look for it with `ls`, and check the spelling."
-        ) from error
+        raise NotFoundError(f"No such file: {str(path)!r}", hint="Check the path.") from error
     except IsADirectoryError as error:
         raise BadInputError(
             f"{str(path)!r} is a directory, not a file", hint="Give a file inside it."

@@ -87,7 +87,7 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"No such file: {name!r}", hint="Look for it with `ls`.") from error
+        raise NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
     except IsADirectoryError as error:
         raise BadInputError(f"{name!r} is a directory, not a file") from error
     except OSError as error:

@@ -72,7 +72,7 @@ def require_there(directory: Path) -> None:
     if is_directory(directory):
         return
     if not os.path.lexists(directory):
-        raise NotFoundError(f"No such directory: {str(directory)!r}", hint="Look for it with `ls`.")
+        raise NotFoundError(f"No such directory: {str(directory)!r}", hint="Check the path.")
     raise BadInputError(
         f"{str(directory)!r} is not a directory; nothing was imported",
         hint="Give the directory that contains it.",
