@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import RefusedError
@@ -91,11 +92,17 @@ def set_pins(
     return tx.result
 
 
-def list_pins(familiar: Familiar) -> PinnedFiles:
-    """Return the pinned files as the prompts of a direct conversation have them."""
+def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
+    """Return the pinned files as the prompts of a direct conversation have them.
+
+    Args:
+        familiar: Whose.
+        by_index: Found by the index, which is brought up to date; else by a look at all files.
+    """
     from familiar_cli.actions.prompt import pinned_memory, turn_setup
     from familiar_cli.clock import now
     from familiar_cli.context.types import ContextRequest, Layer, Modality
+    from familiar_cli.index.pins import find_pins, pins_in_files
 
     setup = turn_setup(familiar, _CHANNEL)
     request = ContextRequest(
@@ -109,7 +116,9 @@ def list_pins(familiar: Familiar) -> PinnedFiles:
         layer_tokens=setup.allowance.layers,
         tier=setup.channel.tier,
     )
-    pinned = pinned_memory(familiar, setup, in_time=False).of(request)
+    by_files = partial(pins_in_files, familiar.memory)
+    find = partial(find_pins, familiar.index) if by_index else by_files
+    pinned = pinned_memory(familiar, setup, find).of(request)
     pins = sorted(
         (_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
         key=lambda pin: pin.rel_path,

@@ -19,7 +19,7 @@ from familiar_cli.context.providers.system_block import SystemBlockProvider
 from familiar_cli.context.tiers import STANDARD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.context.limits import Allowance
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_search.retrieval import Retrieval
     from familiar_cli.context.types import ContextRequest, Spoken
     from familiar_cli.familiar import Familiar
+    from familiar_cli.index.pins import Pins
 
 FILTER_SLOT: Final = "content_filter"
 _REFRESH_SHARE: Final = 0.25  # of the deadline, for reading files that changed
@@ -128,7 +129,7 @@ def _providers(
         familiar.channel_label,
         set_to.history.elsewhere_channels,
     )
-    pinned = pinned_memory(familiar, setup)
+    pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
     return [
         *([block] if at_start else ()),
         character,
@@ -159,18 +160,16 @@ def _providers(
     ]
 
 
-def pinned_memory(familiar: Familiar, setup: TurnSetup, *, in_time: bool = True) -> PinnedMemory:
+def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]) -> PinnedMemory:
     """Return what looks up the pins of a turn.
 
     Args:
         familiar: Whose turn.
         setup: What holds for it.
-        in_time: Within the time that a provider has; otherwise all files are looked at.
+        find: Finds what is pinned.
     """
     from familiar_cli.context.providers.content_search.passages import Sight
-    from familiar_cli.index.pins import find_pins
 
-    deadline_s = familiar.config.context.provider_deadline_s
     share_private = familiar.config.memory_writer.dm == "share"
 
     def sight(request: ContextRequest) -> Sight:
@@ -178,14 +177,16 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, *, in_time: bool = True)
         macros = setup.character.macros_of(request)
         return Sight(request.channel_id, frozenset, macros, share_private)
 
+    return PinnedMemory(find, familiar.memory, familiar.counter, sight)
+
+
+def _find_pins(familiar: Familiar) -> Pins:
+    """Return what is pinned, found in the time that a provider has."""
+    from familiar_cli.index.pins import find_pins
+
+    deadline_s = familiar.config.context.provider_deadline_s
     refresh_s, within_s = _REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s
-    limits = {"refresh_s": refresh_s, "within_s": within_s} if in_time else {}
-    return PinnedMemory(
-        lambda: find_pins(familiar.index, **limits),
-        familiar.memory,
-        familiar.counter,
-        sight,
-    )
+    return find_pins(familiar.index, refresh_s=refresh_s, within_s=within_s)
 
 
 def _content_search(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadInputError, FamiliarError
+from familiar_cli.files import read_plain
 from familiar_cli.index import scan
 from familiar_cli.index.build import Refreshed
 from familiar_cli.index.schema import IndexUnusableError
@@ -18,12 +19,15 @@ from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.memory.store.store import MemoryStore
 
 _HEAD_BYTES: Final = 4096
+_MARKS: Final = (b"---", b"\xef\xbb\xbf---")
+"""How a file with front matter begins."""
+
 _UNKNOWN: Final = None
 
 
@@ -50,7 +54,7 @@ def find_pins(
     """Return which files are pinned, as they are now.
 
     The index is brought up to date first. Of files that it does not hold, only the beginning is
-    read; so it is where the index cannot be used at all.
+    read.
 
     Args:
         index: The index of the memory.
@@ -60,14 +64,10 @@ def find_pins(
     if not index.store.root.is_dir():
         return Pins()
     until_s = None if within_s is None else stopwatch_s() + within_s
-    known: dict[str, bool | None]
-    left: set[str]
     try:
         fresh, known, left = index.use(lambda c: _ask(index, c, refresh_s))
     except IndexUnusableError:
-        files = index.store.walk().files
-        paths = [file.rel_path for file in files if not file.is_dir]
-        fresh, known, left = Refreshed(), {}, set(filter(_is_text, paths))
+        return pins_in_files(index.store, within_s=within_s)
     known |= dict.fromkeys(left, _UNKNOWN)
     looked, problems, unread = _look(index.store, known, until_s)
     if looked.keys() - left:
@@ -75,6 +75,15 @@ def find_pins(
             index.use(lambda c: _note(c, looked, left))
     pinned = sorted(path for path, is_one in (known | looked).items() if is_one)
     return Pins(tuple(pinned), unread, tuple(problems), fresh)
+
+
+def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
+    """Return which files are pinned, by a look at the beginning of each; no index is made."""
+    until_s = None if within_s is None else stopwatch_s() + within_s
+    paths = (file.rel_path for file in store.walk().files if not file.is_dir)
+    unknown = dict.fromkeys((path for path in paths if _is_text(path)), _UNKNOWN)
+    looked, problems, unread = _look(store, unknown, until_s)
+    return Pins(tuple(path for path in looked if looked[path]), unread, tuple(problems))
 
 
 def _ask(
@@ -89,7 +98,7 @@ def _ask(
 
 
 def _look(
-    store: MemoryStore, known: dict[str, bool | None], until_s: float | None
+    store: MemoryStore, known: Mapping[str, bool | None], until_s: float | None
 ) -> tuple[dict[str, bool], list[tuple[str, str]], int]:
     """Look at the files of which it is not known; return also those that there was no time for."""
     unknown = sorted(path for path, pinned in known.items() if pinned is _UNKNOWN)
@@ -108,9 +117,11 @@ def _look(
 
 
 def _is_pinned(store: MemoryStore, rel_path: str) -> bool:
+    with suppress(OSError):  # which the store puts into words
+        # Nearly all files are done with here, in a tenth of the time that the store takes.
+        if not read_plain(f"{store.root}/{rel_path}", len(_MARKS[-1])).startswith(_MARKS):
+            return False
     head = store.read_head(rel_path, _HEAD_BYTES)
-    if not head.text.startswith(("---", "\ufeff---")):
-        return False
     is_all = head.is_whole or body_start(head.text)
     return is_pinned(head.text if is_all else store.read_file(rel_path))
 

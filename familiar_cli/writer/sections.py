@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.markdown import bullet, newline_of, scan, sections
+from familiar_cli.markdown import body_start, bullet, newline_of, scan, sections
 from familiar_cli.memory.pages.privacy import private_channel
 from familiar_cli.text import fold
 
@@ -19,7 +19,8 @@ DEEPEST: Final = 2
 
 def summary_of(text: str) -> str:
     """Return what stands between the H1 and the first H2."""
-    return _summary(text).body.strip()
+    section = _summary(text)
+    return text[max(section.end - len(section.body), body_start(text)) : section.end].strip()
 
 
 def section_of(text: str, heading: str) -> str | None:
@@ -78,7 +79,7 @@ def with_summary(text: str, paragraphs: Sequence[str]) -> str:
     """
     newline = newline_of(text)
     section = _summary(text)
-    head = text[: section.lines[0].end] if section.level else ""
+    head = text[: section.lines[0].end if section.level else body_start(text)]
     head = _ended(head, newline) + newline if head else ""
     body = (newline * 2).join(paragraphs) + newline
     return head + body + _gap_below(text, section) + text[section.end :]

@@ -207,3 +207,61 @@ class TestPrompts:
     def test_macros_of_lore_are_expanded_and_keys_left_out(self, memory) -> None:
         run("memory", "write", "lore/x.md", PINNED + "# X\n\n- key\n\n{{char}} is tall.\n")
         assert "[Pinned: X]\nada is tall." in system()
+
+
+class TestElsewhere:
+    def test_the_scratchpad_is_shown_without_its_front_matter(self, memory) -> None:
+        (memory / "scratch.md").write_text(PINNED + "Half a thought.\n", "utf-8")
+        assert "[Pinned: scratch.md]\nHalf a thought." in system("--tier", "1")
+        everything = system("--tier", "4")
+        assert everything.count("Half a thought.") == 1
+        assert "pinned: true" not in everything
+        assert "place of its own" in offered("--tier", "4")["scratch.md"]["reason"]
+
+    def test_a_file_of_the_character_keeps_its_place_and_hides_its_front_matter(
+        self, memory
+    ) -> None:
+        (memory / "self").mkdir()
+        (memory / "self" / "description.md").write_text(PINNED + "# D\n\nAda is tall.", "utf-8")
+        assert system().count("Ada is tall.") == 1
+        assert "pinned" not in system()
+
+    def test_a_new_name_of_a_pinned_person_leaves_the_pin(self, memory) -> None:
+        run("memory", "pin", "people/cli-bob.md")
+        assert run("people", "alias", "cli:bob", "Bobby").exit_code == 0
+        assert text(memory / "people" / "cli-bob.md").startswith(PINNED + "# Bob\n")
+        assert offered()["people/cli-bob.md"]["kept"]
+
+    def test_housekeeping_finds_nothing_wrong_with_pins(self, memory) -> None:
+        before = data("housekeep")["findings"]
+        run("memory", "pin", "rules.md", "notes.md", "people/cli-bob.md")
+        assert data("housekeep")["findings"] == before
+
+
+class TestDoctor:
+    def checks(self) -> list[tuple[str, str]]:
+        result = run("doctor", "--json")
+        checks = json.loads(result.stdout)["data"]["checks"]
+        return [(one["verdict"], one["detail"]) for one in checks if one["name"] == "pins"]
+
+    def test_without_pins_it_says_nothing(self, memory) -> None:
+        assert self.checks() == []
+
+    def test_pins_that_fit_are_counted_and_no_index_is_made(self, memory) -> None:
+        (memory / "rules.md").write_text(PINNED + RULES, "utf-8")
+        ((verdict, detail),) = self.checks()
+        assert verdict == "ok"
+        assert detail.startswith("1 with ")
+        assert not (memory / ".index" / "embeddings.sqlite").exists()
+
+    def test_pins_without_room_are_a_warning(self, memory) -> None:
+        (memory / "rules.md").write_text(PINNED + "Never mention the war. " * 900, "utf-8")
+        ((verdict, detail),) = self.checks()
+        assert verdict == "warn"
+        assert "prompts guarantee them" in detail
+
+    def test_a_pin_that_nobody_sees_is_a_warning(self, memory) -> None:
+        run("memory", "write", "lore/x.md", PINNED + "# X\n\n- x\n- **Disabled**\n\nWords.\n")
+        assert ("warn", "pinned, but in no prompt") in [
+            (verdict, detail.partition(":")[0]) for verdict, detail in self.checks()
+        ]

@@ -62,6 +62,34 @@ def memory(patient: Patient) -> Iterator[Result]:
     yield from _large(walk.files, patient.config.memory.max_file_bytes)
 
 
+def pins(patient: Patient) -> Iterator[Result]:
+    """Look whether prompts have room for all that is pinned, and may show it."""
+    from familiar_cli.actions.pins import list_pins
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    try:
+        with Familiar(patient.paths) as familiar:
+            # Without its journal, so that a change that broke off is left for that check to find.
+            familiar.memory = MemoryStore(patient.paths.memory)
+            found = list_pins(familiar, by_index=False)
+    except FamiliarError:
+        return  # the checks of the settings and of the character say why
+    if not found.pins:
+        return
+    if found.shortage:
+        yield warn(found.shortage, "Unpin or shorten some, or raise `budget.pinned`.")
+    else:
+        detail = f"{len(found.pins)} with {found.tokens:,} of {found.budget_tokens:,} tokens"
+        yield ok(detail)
+    silent = [f"{pin.rel_path} ({pin.note})" for pin in found.pins if not pin.tokens]
+    if silent:
+        mend = "Change or unpin them: `familiar memory unpin PATH`."
+        yield warn(f"pinned, but in no prompt: {_some(silent)}", mend)
+
+
 def people(patient: Patient) -> Iterator[Result]:
     """Look whether every person can be told from the others, and every file be read."""
     from contextlib import closing

@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "settings": its.settings,
     "memory": its.memory,
     "marks": marks.marks,
+    "pins": its.pins,
     "journal": past.journal,
     "people": its.people,
     "lock": its.lock,

@@ -10,6 +10,7 @@ from familiar_cli.context.tiers import is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
+from familiar_cli.markdown import body_start
 from familiar_cli.memory.desk.items import due_items, items_in, with_details
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.pages.privacy import private_spans
@@ -125,7 +126,9 @@ class DeskProvider:
         except NotFoundError:
             return None
         spans = [] if self._share_private else private_spans(head.text, request.channel_id)
-        return _Seen(head, frozenset(1 + head.text.count("\n", 0, start) for start, _ in spans))
+        hidden = {1 + head.text.count("\n", 0, start) for start, _ in spans}
+        front = head.text.count("\n", 0, body_start(head.text))
+        return _Seen(head, frozenset(hidden | set(range(1, front + 1))))
 
     def _reminders(self, seen: _Seen, now: datetime) -> Contribution | None:
         due = due_items(seen.items(), now, self._zone)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import SELF_DIR
 
 PERSONA_DIR: Final = f"{SELF_DIR}/.persona"
@@ -69,9 +70,11 @@ def field_markdown(field: str, text: str) -> str:
 def field_text(markdown: str) -> str:
     """Return the field's text: all below the H1 and one blank line, unchanged.
 
-    A file whose H1 was taken away by hand is text from its first line on.
+    Front matter above the H1 is no part of it. A file whose H1 was taken away by hand is text from
+    its first line on.
     """
-    first, newline, rest = markdown.partition("\n")
+    below = markdown[body_start(markdown) :]
+    first, newline, rest = (below if below.startswith("# ") else markdown).partition("\n")
     if not first.startswith("# "):
         return markdown
     if not newline:

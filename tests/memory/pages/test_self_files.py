@@ -32,6 +32,11 @@ def test_a_file_saved_with_windows_line_ends_still_loses_its_title() -> None:
     assert field_text("# Scenario\r\n\r\nRain.\r\n") == "Rain.\r\n"
 
 
+def test_front_matter_above_the_title_is_no_text() -> None:
+    assert field_text("---\npinned: true\n---\n# Scenario\n\nRain.\n") == "Rain.\n"
+    assert field_text("---\nNo title.\n---\nRain.\n") == "---\nNo title.\n---\nRain.\n"
+
+
 def test_a_title_alone_is_no_text() -> None:
     assert field_text("# Scenario") == ""
 
