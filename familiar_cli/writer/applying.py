@@ -71,6 +71,8 @@ class Applying:
         if operation.op in REWRITES and shrinks(text, after, operation):
             self.held.append(operation)
             return self._refuse(operation, "shrink", "more than half of it would be gone; held")
+        if after == text and operation.op == "add_bullets":
+            return self._refuse(operation, "duplicate", "the file already says so")
         return self._put(operation, after)
 
     def _put(self, operation: Operation, after: str) -> bool:

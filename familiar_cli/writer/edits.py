@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
-from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.writer import sections
 
@@ -39,8 +39,11 @@ def edited(text: str, operation: Operation, private_heading: str = "") -> str:
         case "replace_section":
             return sections.with_section(text, heading, _rewritten(text, heading, operation.lines))
         case _:
-            bullets = [_bullet(line.text, line.turns) for line in operation.lines]
-            return sections.with_bullets(text, heading, bullets)
+            section = sections.section_of(text, heading) or ""
+            there = normal_lines(section) | normal_lines(sections.summary_of(text))
+            fresh = [line for line in operation.lines if normal(line.text) not in there]
+            bullets = [_bullet(line.text, line.turns) for line in fresh]
+            return sections.with_bullets(text, heading, bullets) if bullets else text
 
 
 def shrinks(before: str, after: str, operation: Operation) -> bool:

@@ -15,7 +15,7 @@ from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages.as_line import as_line
 from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
-from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
 from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, one_line, slugify
 from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
@@ -161,8 +161,9 @@ def _lines(
 
 
 def _same(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
-    """Return the bullets that earlier operations add to the same file."""
-    same = [o for o in before if o.rel_path == operation.rel_path and o.op == "add_bullets"]
+    """Return what earlier operations add to the same file; a second `create` adds to it, too."""
+    added = ("add_bullets", "create")
+    same = [o for o in before if o.rel_path == operation.rel_path and o.op in added]
     return [line for o in same for line in o.lines]
 
 
@@ -298,11 +299,18 @@ def _as_play(text: str) -> str:
 
 def _names(text: str, names: Sequence[str]) -> bool:
     words = f" {' '.join(_WORD.findall(fold(text)))} "
-    return any(
+    return _mentions(text, names) or any(
         f" {normal(name)} " in words or (not name.isascii() and normal(name) in words)
         for name in names
         if normal(name)
     )
+
+
+def _mentions(text: str, names: Sequence[str]) -> bool:
+    """Tell whether a name stands in `text`, also where other letters cling to it: `Saraさん`."""
+    keys = {key for name in names if (key := key_of(name))}
+    heads = dict(map(head_of, keys))
+    return bool(find_mentions(text, lambda _: heads, keys.intersection))
 
 
 def _alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:

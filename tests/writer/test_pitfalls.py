@@ -452,6 +452,45 @@ def test_a_small_model_may_only_use_words_that_were_said(world):
     assert "- Keeps bees. (Anna)" in world.read(ANNAS)
 
 
+def test_several_creates_of_one_topic_wrote_one_bullet_three_times(world):
+    world.say()
+    again = op("create", "topics/bees.md", ["Anna keeps bees."], title="Bees")
+
+    report = world.write(reply(again, again, {**again, "file": "topics/Bees.md"}))
+
+    assert world.read("topics/bees.md").count("Anna keeps bees") == 1
+    assert rails(report) == ["duplicate", "duplicate"]
+
+
+def test_a_topic_that_was_not_shown_gets_no_line_twice(world):
+    world.store.write_file("topics/harbour.md", "# Harbour\n\n## Notes\n\n- Anna keeps bees.\n")
+    world.say()
+
+    report = world.write(reply(op("create", "topics/harbour.md", ["Anna keeps bees."])))
+
+    assert world.read("topics/harbour.md").count("Anna keeps bees") == 1
+    assert rails(report) == ["duplicate"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("Sara", "Saraさんによると、庭に蜂がいる。"),
+        ("Sara", "Saraちゃんは蜂を飼っている。"),
+        ("모카", "모카님은 벌을 키운다."),
+        ("Will", "Will keeps bees."),
+    ],
+)
+def test_a_name_with_letters_around_it_is_attribution_enough(tmp_path, name, line):
+    world = World(tmp_path)
+    world.say(f"庭に蜂がいる。 벌을 키운다. {line}", Author("discord", "42", None, name))
+
+    world.write(reply(op(lines=[line])))
+
+    assert f"- {line} <!-- turns 1 -->\n" in world.read(ANNAS)
+    world.history.close()
+
+
 def test_who_said_so_is_not_said_twice(world):
     world.say()
 
