@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError, NotFoundError
 from familiar_cli.files import is_directory, is_plain, locked, write_whole
-from familiar_cli.index import line_tokens, rows, scan, schema, vectors
-from familiar_cli.index.chunking import embedding_text, label
+from familiar_cli.index import line_tokens, scan, schema, vectors
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH, read_passages, token_version
 from familiar_cli.memory.layout import INDEX_DIR
@@ -20,7 +19,7 @@ from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from familiar_cli.files import Stamp
@@ -210,7 +209,7 @@ class EmbeddingIndex:
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.look(self.store.root, connection)
         scan.note(connection, seen)
-        rows.take_out(connection, seen.gone)
+        _take_out(connection, seen.gone)
         changed, unread = [], 0
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
             if until_s is not None and stopwatch_s() >= until_s:
@@ -228,12 +227,14 @@ class EmbeddingIndex:
         for rel_path in rel_paths:
             stamp = scan.stamp(self.store.root / rel_path)
             if stamp is None:
-                rows.take_out(connection, [rel_path])
+                _take_out(connection, [rel_path])
             else:
                 self._take_in(connection, rel_path, stamp)
 
     def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: Stamp) -> bool:
         """Read one file, and tell whether its content is new to the index."""
+        from familiar_cli.index import rows  # noqa: PLC0415  # a search rarely finds anything new
+
         try:
             content = self.store.read_bytes(rel_path)
         except NotFoundError:
@@ -313,6 +314,13 @@ class EmbeddingIndex:
             return ""
 
 
+def _take_out(connection: sqlite3.Connection, rel_paths: Sequence[str]) -> None:
+    if rel_paths:
+        from familiar_cli.index import rows  # noqa: PLC0415
+
+        rows.take_out(connection, rel_paths)
+
+
 def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
     """Tell whether the index holds vectors that may be compared with those of `embedder`."""
     same = _signature(connection) == _signature_of(embedder)
@@ -367,6 +375,8 @@ def _batches(
     connection: sqlite3.Connection, total: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
     """Yield what waits for vectors: the text the encoder reads and the ids it is for, by key."""
+    from familiar_cli.index.chunking import embedding_text, label  # noqa: PLC0415
+
     last = 0
     while total > 0:
         found = connection.execute(
@@ -395,6 +405,8 @@ def _embed_batch(
     batch: dict[bytes, tuple[str, list[int]]],
     directory: Path,
 ) -> int:
+    from familiar_cli.index import rows  # noqa: PLC0415
+
     made = read_passages(embedder, [text for text, _ in batch.values()])
     # The rows are on disk before anything says where they are, so a crash loses a batch at most.
     extents = line_tokens.put(connection, directory, made)

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.markdown import Block
 
-VERSION: Final = "3"
-"""Changes with every rule below, so that an index made by other rules is made again."""
-
 WHOLE_FILE_WORDS: Final = 300
 SECTION_LEVEL: Final = 2
 SECTION_TOKENS: Final = 1200

@@ -6,10 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.markdown import split_front_matter
 from familiar_cli.memory.layout import LORE_DIR
-from familiar_cli.memory.pages import lore_page
-from familiar_cli.memory.pages.links import NAMED_DIRS
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -24,6 +21,9 @@ _ALIASES: Final = re.compile(r"^aliases:[ \t]*(.*(?:\n[ \t]*-[^\n]*)*)", re.MULT
 
 def names_of(rel_path: str, title: str, text: str) -> set[str]:
     """Return by which names a text may mean a file: words in lower case, with spaces between."""
+    from familiar_cli.memory.pages import lore_page  # noqa: PLC0415  # asking needs none of these
+    from familiar_cli.memory.pages.links import NAMED_DIRS  # noqa: PLC0415
+
     top, _, below = rel_path.partition("/")
     if not below or top not in (*NAMED_DIRS, LORE_DIR):
         return set()
@@ -60,6 +60,8 @@ def _unspaced(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tupl
 
 def _aliases(text: str) -> list[str]:
     """Return the aliases in the front matter."""
+    from familiar_cli.markdown import split_front_matter  # noqa: PLC0415
+
     front, _ = split_front_matter(text)
     found = _ALIASES.search(front) if front else None
     if not found:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.memory.layout import PEOPLE_DIR
-from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.mentions import Head, find_mentions, head_of, key_of
 from familiar_cli.sqlite import rows_among
 
@@ -73,6 +72,8 @@ def put_people(
     """Note who speaks in a file, or whose file it is."""
     named = list(dict.fromkeys(speakers))
     if rel_path.startswith(f"{PEOPLE_DIR}/"):
+        from familiar_cli.memory.people.alias_section import names_of  # noqa: PLC0415
+
         named += names_of(text)
     keys: dict[str, bool] = {}
     for name in named[:_MOST_NAMES]:

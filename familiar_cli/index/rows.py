@@ -11,7 +11,7 @@ from familiar_cli.index import chunking
 from familiar_cli.index.dates import day_in, times_of
 from familiar_cli.index.names import names_of
 from familiar_cli.index.people import put_people
-from familiar_cli.index.schema import LINE, PASSAGE, meta, set_meta
+from familiar_cli.index.schema import LINE, PASSAGE, changes_of, meta, set_meta
 from familiar_cli.memory.pages.links import targets
 from familiar_cli.memory.pages.machine_text import blanked
 from familiar_cli.memory.pages.pins import is_pinned
@@ -94,11 +94,6 @@ def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
             _take_out(connection, rel_path)
 
 
-def changes(connection: sqlite3.Connection) -> str:
-    """Return what is another one after every change of what is held of files."""
-    return meta(connection, "changes")
-
-
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
     """Return the first of `count` fresh numbers for vectors. Call it inside a transaction."""
     first = int(meta(connection, "next_seq") or 1)
@@ -107,7 +102,7 @@ def next_seq(connection: sqlite3.Connection, count: int) -> int:
 
 
 def _count_change(connection: sqlite3.Connection) -> None:
-    set_meta(connection, changes=str(int(changes(connection) or 0) + 1))
+    set_meta(connection, changes=str(int(changes_of(connection) or 0) + 1))
 
 
 def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:

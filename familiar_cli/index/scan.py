@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.files import Stamp, stamp_of
-from familiar_cli.index import rows
-from familiar_cli.index.schema import meta, set_meta
+from familiar_cli.index.schema import changes_of, meta, set_meta
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.store.listing import list_all
 
@@ -48,7 +47,7 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
     hold all of it, and has held the same since.
     """
     listing = list_all(os.path.realpath(root))
-    digest, changes = listing.digest(), rows.changes(connection)
+    digest, changes = listing.digest(), changes_of(connection)
     *known, count = (meta(connection, "listing") or "- - 0").split(" ")
     if known == [digest, changes]:
         return Scan({}, (), int(count), listing.closed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import TEMP_PREFIX, locked, remove
 from familiar_cli.fts import TOKENIZER
-from familiar_cli.index import chunking, token_vectors
+from familiar_cli.index import token_vectors
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, is_useless, transaction
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
 VERSION: Final = "5"
+CHUNKER: Final = "3"
+"""Changes with every rule of `chunking`, so that an index made by other rules is made again."""
 BUSY_S: Final = 10.0
 PASSAGE: Final = 0
 LINE: Final = 1
@@ -153,6 +155,11 @@ def meta(connection: sqlite3.Connection, key: str) -> str:
     return str(row[0]) if row else ""
 
 
+def changes_of(connection: sqlite3.Connection) -> str:
+    """Return what is another one after every change of what is held of files."""
+    return meta(connection, "changes")
+
+
 def set_meta(connection: sqlite3.Connection, **values: str) -> None:
     """Note `values`."""
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
@@ -218,7 +225,7 @@ def _checked(path: Path) -> sqlite3.Connection | str:
 def _why_old(found: dict[str, str]) -> str:
     if found.get("schema") != VERSION:
         return "it came from another version of the program"
-    if found.get("chunker") != chunking.VERSION or found.get("tokenizer") != TOKENIZER:
+    if found.get("chunker") != CHUNKER or found.get("tokenizer") != TOKENIZER:
         return "files are now split differently"
     return ""
 
@@ -238,7 +245,7 @@ def _create(connection: sqlite3.Connection, reason: str) -> None:
         set_meta(
             connection,
             schema=VERSION,
-            chunker=chunking.VERSION,
+            chunker=CHUNKER,
             tokenizer=TOKENIZER,
             model="",
             dimension="0",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import grep, hits, lexical, line_tokens, rank
+from familiar_cli.index import hits, lexical, line_tokens, rank
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError, read_queries
@@ -108,13 +108,19 @@ def _find(
     if not index.store.root.is_dir():
         return _Found("grep" if options.method == "grep" else "lexical", ())
     if options.method == "grep":
-        return _Found("grep", grep.find(index.store, query, options, is_wanted))
+        return _Found("grep", _read_all(index, query, options))
     try:
         return index.use(lambda c: _answer(index, c, query, options, opened, progress=progress))
     except IndexUnusableError as error:
         told = (f"{error}. All files were read instead.",)
-        found = grep.find(index.store, query, options, is_wanted)
+        found = _read_all(index, query, options)
         return _Found("grep", found, notes=told, hint=error.hint or "")
+
+
+def _read_all(index: EmbeddingIndex, query: str, options: SearchOptions) -> tuple[Hit, ...]:
+    from familiar_cli.index import grep  # noqa: PLC0415  # only where the index is not asked
+
+    return grep.find(index.store, query, options, is_wanted)
 
 
 def _answer(

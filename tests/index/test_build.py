@@ -286,7 +286,7 @@ def test_a_foreign_database_is_made_anew(world) -> None:
 def test_another_way_of_cutting_makes_the_index_anew(world, monkeypatch) -> None:
     world.put("a.md", "tea")
     world.index.refresh()
-    monkeypatch.setattr("familiar_cli.index.chunking.VERSION", "next")
+    monkeypatch.setattr("familiar_cli.index.schema.CHUNKER", "next")
     assert "split" in world.index.refresh().rebuilt
 
 
