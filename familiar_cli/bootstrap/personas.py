@@ -11,6 +11,7 @@ from familiar_cli.bootstrap.folders.plan import Piece
 from familiar_cli.bootstrap.folders.reading import require_there
 from familiar_cli.bootstrap.persona_tasks import tasks_markdown
 from familiar_cli.errors import BadInputError
+from familiar_cli.markdown import title_of
 from familiar_cli.memory import desk
 from familiar_cli.memory.desk.items import items_in
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
@@ -49,10 +50,48 @@ MAIN_INSTRUCTION: Final = "{{original}}\n\n"
 """Stands above the protocols, so that they add to the main instruction and do not replace it."""
 
 _SESSION: Final = re.compile(rf"{SESSIONS_DIR}/\d{{4}}-\d{{2}}-\d{{2}}\.md")
+_NAME_LABELS: Final = (
+    *("preferred name", "full name", "name", "called"),
+    *(
+        "nombre",
+        "nom",
+        "nome",
+        "naam",
+        "rufname",
+        "vorname",
+        "имя",
+        "ім'я",
+        "imię",
+        "jméno",
+        "isim",
+    ),
+    *(
+        "名前",
+        "お名前",
+        "氏名",
+        "呼び名",
+        "名字",
+        "姓名",
+        "이름",
+        "الاسم",
+        "اسم",
+        "نام",
+        "שם",
+        "नाम",
+    ),
+)
 _NAME: Final = re.compile(
-    r"^\s*(?:[-*+]\s+)?\**(?:preferred name|full name|name|called)\**\s*:\**\s*(\S.*)$",
+    rf"^\s*(?:[-*+]\s+)?\**(?:{'|'.join(_NAME_LABELS)})\**\s*[:：]\**\s*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+# What a heading says that names nobody: what the file is, and not whom it is about.
+_NO_NAME: Final = re.compile(
+    r"\b(?:user|users|human|about|profile|notes?|me|person|who|your|the|owner|operator|client"
+    r"|usuario|usuaria|sobre|perfil|utilisateur|utilisatrice|profil|benutzer|benutzerin|nutzer|über"
+    r"|пользователь)\b|ユーザー|利用者|プロフィール|について|用户|使用者|用戶|사용자|프로필|المستخدم|حول|עלי|משתמש",
+    re.IGNORECASE,
+)
+_MOST_NAME_WORDS: Final = 4
 _MOST_NAME_CHARS: Final = 80
 
 
@@ -201,7 +240,8 @@ class _Mapping:
     def _page(self, source: str, part: str, text: str) -> list[tuple[str, str]]:
         if part == USER:
             name = _name_in(text) or self.user_name or self.user.label
-            return [(people_path(self.user.slug), f"# {name}\n\n{text}")]
+            title = "" if title_of(text) == name else f"# {name}\n\n"
+            return [(people_path(self.user.slug), title + text)]
         if part in FIELDS:
             above = MAIN_INSTRUCTION if part == PROTOCOLS and "{{original}}" not in text else ""
             field = FIELDS[part]
@@ -221,5 +261,10 @@ def _stays(piece: Piece) -> bool:
 
 
 def _name_in(text: str) -> str:
+    """Return whom a text is about: as a line says it, else as its title does; or nothing."""
     found = _NAME.search(text)
-    return one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS) if found else ""
+    if found:
+        return one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS)
+    title = one_line(title_of(text), _MOST_NAME_CHARS)
+    is_name = not _NO_NAME.search(title) and len(title.split()) <= _MOST_NAME_WORDS
+    return title if is_name else ""

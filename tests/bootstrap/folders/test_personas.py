@@ -63,6 +63,29 @@ def test_the_parts_become_the_character_and_the_user_a_person(store, ember) -> N
     assert page.endswith((ember / "USER.md").read_text("utf-8"))
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("# ユーザー\n\n- **名前：** 佐藤花\n- 京都に住んでいる。\n", "佐藤花"),
+        ("الاسم: نور حداد\nتعمل في الميناء.\n", "نور حداد"),
+        ("# Usuario\n\n- **Nombre:** José Núñez\n", "José Núñez"),
+        ("* Имя: Вера\n", "Вера"),
+        ("# 佐藤花\n\n京都に住んでいる。\n", "佐藤花"),
+        ("# Noor Haddad\n\nWorks at the harbour.\n", "Noor Haddad"),
+        ("# USER.md - About your human\n\nWorks at the harbour.\n", "4711"),
+        ("# User profile\n", "4711"),
+        ("# What I have learned so far of them\n", "4711"),
+        ("# المستخدم\n", "4711"),
+    ],
+)
+def test_a_user_is_called_as_their_file_says_in_any_language(store, text, name) -> None:
+    take(store, {"USER.md": text.encode(), "SOUL.md": b"Warm.\n"})
+    page = store.read_file("people/discord-4711.md")
+    assert names_of(page) == (name,)
+    assert page.endswith(text)
+    assert page.count(f"# {name}\n") == 1
+
+
 def test_a_persona_is_found_again_byte_for_byte(store, ember) -> None:
     files = read_folder(ember).files
     plan = take(store, files)
