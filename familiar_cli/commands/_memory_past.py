@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, moment_of, output
+from familiar_cli.commands._completion import MemoryPath
 from familiar_cli.commands._options import DryRun
 from familiar_cli.commands._options import since as since_option
 
@@ -23,7 +24,6 @@ AnyCommit = Annotated[
         help="Commit to undo; default: the newest change in effect made by the program.",
     ),
 ]
-Path = Annotated[str, typer.Argument(metavar="PATH", help="A file, e.g. people/alice.md.")]
 
 
 def add_to(app: App) -> None:
@@ -119,7 +119,7 @@ def diff(
 
 def blame(
     ctx: typer.Context,
-    path: Path,
+    path: MemoryPath,
     *,
     words: Annotated[
         bool, typer.Option("--words", help="Below each line, print the turns it is based on.")
@@ -195,7 +195,7 @@ def undo(
 
 def restore(
     ctx: typer.Context,
-    path: Path,
+    path: MemoryPath,
     *,
     at: Annotated[
         str, typer.Option("--at", metavar="COMMIT", help="Commit whose version to restore.")

@@ -7,44 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._completion import complete_path, complete_pinned
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.types import Applied
-
-
-def _complete_path(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the files whose path begins so, for a shell; whatever fails, a shell hears nothing."""
-    from contextlib import suppress
-
-    from familiar_cli.errors import FamiliarError
-
-    with suppress(FamiliarError):
-        files = familiar_of(ctx).memory.walk().files
-        paths = [file.rel_path for file in files if not file.is_dir]
-        return [path for path in paths if path.startswith(incomplete)]
-    return []
-
-
-def _complete_pinned(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the pinned files whose path begins so, as above."""
-    from contextlib import suppress
-
-    from familiar_cli.errors import FamiliarError
-    from familiar_cli.index.pins import find_pins
-
-    with suppress(FamiliarError):
-        pinned = find_pins(familiar_of(ctx).index).rel_paths
-        return [path for path in pinned if path.startswith(incomplete)]
-    return []
-
-
-MemoryPath = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH", help="File, e.g. people/alice.md.", autocompletion=_complete_path
-    ),
-]
 
 
 def add_to(app: App) -> None:
@@ -57,7 +24,7 @@ def pin(
     ctx: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files to pin.", autocompletion=_complete_path),
+        typer.Argument(metavar="PATH...", help="Files to pin.", autocompletion=complete_path),
     ],
     *,
     dry_run: DryRun = False,
@@ -77,7 +44,7 @@ def unpin(
     ctx: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files to unpin.", autocompletion=_complete_pinned),
+        typer.Argument(metavar="PATH...", help="Files to unpin.", autocompletion=complete_pinned),
     ],
     *,
     dry_run: DryRun = False,

@@ -8,7 +8,8 @@ import typer
 
 from familiar_cli.commands import _memory_past, _memory_pins
 from familiar_cli.commands._base import familiar_of, group, output, text_or_stdin
-from familiar_cli.commands._memory_pins import MemoryPath, answer_applied
+from familiar_cli.commands._completion import MemoryPath, complete_path
+from familiar_cli.commands._memory_pins import answer_applied
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
@@ -178,7 +179,10 @@ def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun 
 @app.command()
 def rm(
     ctx: typer.Context,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files to delete.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Files to delete.", autocompletion=complete_path),
+    ],
     *,
     dry_run: DryRun = False,
 ) -> None:
@@ -198,7 +202,9 @@ def rm(
 @app.command()
 def mv(
     ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="A file.")],
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="A file.", autocompletion=complete_path)
+    ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="New path; must not exist yet.")],
     *,
     dry_run: DryRun = False,
