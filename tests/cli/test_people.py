@@ -208,3 +208,32 @@ def test_doctor_tells_of_shared_names(root) -> None:
     result = run("doctor", "--json")
     checks = {c["detail"] for c in json.loads(result.stdout)["data"]["checks"]}
     assert "shared names: 'nicky' (discord-42, discord-7)" in checks
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("花", "花さん"),
+        ("花", "花ちゃん"),
+        ("花さん", "花"),
+        ("花さん", "花ちゃん"),
+        ("Sara", "Saraさん"),
+        ("지훈", "지훈님"),
+        ("محمد", "أبو محمد"),
+    ],
+)
+def test_show_finds_a_name_with_another_title(root, written, asked) -> None:
+    (root / "memory" / "people" / "discord-5.md").write_text(f"# {written}\n", "utf-8")
+    result = run("people", "show", asked)
+    assert (result.exit_code, result.stdout) == (0, f"# {written}\n")
+
+
+def test_who_is_called_exactly_so_comes_first_and_changes_need_the_name_itself(root) -> None:
+    people = root / "memory" / "people"
+    (people / "discord-5.md").write_text("# عمر\n", "utf-8")
+    (people / "discord-6.md").write_text("# أبو عمر\n", "utf-8")
+    assert run("people", "show", "أبو عمر").stdout == "# أبو عمر\n"
+    assert run("people", "show", "عمر").stdout == "# عمر\n"
+    (people / "discord-6.md").unlink()
+    assert run("people", "show", "أبو عمر").stdout == "# عمر\n"
+    assert run("people", "alias", "أبو عمر", "Omar").exit_code == 4

@@ -11,6 +11,7 @@ from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.honorifics import without_honorific
 from familiar_cli.memory.people.same_person import main_slug
 from familiar_cli.text import fold, nearest, one_line, typed
 
@@ -97,7 +98,8 @@ def people_of(familiar: Familiar) -> People:
 def show_person(familiar: Familiar, person: str) -> PersonPage:
     """Return one person's file; `person` is a slug, `platform:id` or any name.
 
-    Who is known by what they said only has an empty one.
+    A name may have a title that the file does not know, or the other way round: `Saraさん`. Who is
+    known by what they said only has an empty one.
 
     Raises:
         NotFoundError: Nobody is called so.
@@ -105,7 +107,7 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
     """
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
-        slug = find_person(familiar, names, person)
+        slug = find_person(familiar, names, person, loosely=True)
         shared = shared_names(names, slug)
     rel_path = people_path(slug)
     speaker = speakers_of(familiar).get(slug)
@@ -131,8 +133,14 @@ def _shown_names(speaker: Speaker | None) -> tuple[str, ...]:
     return (one_line(speaker.author.label),) if speaker else ()
 
 
-def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
+def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: bool = False) -> str:
     """Return whom `person` means: a slug, `platform:id`, or a name.
+
+    Args:
+        familiar: Who knows them.
+        names: Their names.
+        person: What was typed.
+        loosely: Where nobody is called so, take who is but for a title such as `さん`.
 
     Raises:
         NotFoundError: Nobody.
@@ -148,6 +156,11 @@ def find_person(familiar: Familiar, names: Aliases, person: str) -> str:
         names.called(person),
         (main_slug(familiar.memory, s) for s in said if wanted in _names_of(said[s].author)),
     )
+    if loosely and not called and not slug:
+        bare = without_honorific(person)
+        called = {
+            entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
+        }.union(s for s in said if bare in map(without_honorific, _names_of(said[s].author)))
     if len(called) > 1:
         listed = ", ".join(sorted(called))
         raise UsageError(
