@@ -74,7 +74,11 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
     Raises:
         AnsweredError: It has one, which the error's `data` holds as `ask --json` does.
     """
-    reply = None if said.reply_to is None else whole_reply(familiar.history, said.reply_to)
+    reply = (
+        None
+        if said.reply_to is None or said.instead_of
+        else whole_reply(familiar.history, said.reply_to)
+    )
     if reply is None:
         return
     error = AnsweredError(
@@ -85,6 +89,7 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
         "turn": said.reply_to,
         "reply": reply.content,
         "reply_turn": reply.id,
+        "supersedes": None,
         "model": None,
         "usage": None,
         "finish_reason": None,

@@ -158,6 +158,7 @@ def _runner(familiar: Familiar, said: Said, setup: TurnSetup) -> TurnRunner:
         notice=notice,
         source=said.source,
         message_id=said.message_id,
+        instead_of=said.instead_of,
     )
 
 

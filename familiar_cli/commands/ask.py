@@ -102,9 +102,9 @@ def ask(
     said = replace(said, reply_to=again_for)
     with with_models(familiar_of(ctx)) as familiar:
         if dry_run:
-            _show(output(ctx), familiar, said)
+            show_prompt(output(ctx), familiar, said)
         else:
-            result = _take_turn(output(ctx), familiar, said, stream=not no_stream)
+            result = take_turn(output(ctx), familiar, said, stream=not no_stream)
             _go_on(output(ctx), familiar, result, background=not no_background)
 
 
@@ -123,7 +123,8 @@ def _words(text: str | None, again_for: int | None) -> str:
     return text_or_stdin(text).rstrip("\r\n") if text == "-" else text
 
 
-def _show(out: Output, familiar: Familiar, said: Said) -> None:
+def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
+    """Print the prompt that would be sent."""
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.page import print_page
@@ -134,7 +135,8 @@ def _show(out: Output, familiar: Familiar, said: Said) -> None:
         out.warn(notice)
 
 
-def _take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> TurnResult:
+def take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> TurnResult:
+    """Take a turn and print the reply."""
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.reply import ReplyPrinter
 

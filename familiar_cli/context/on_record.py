@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from familiar_cli.clock import now, to_ms
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.context.turn_runner import TurnResult, TurnRunner
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history.messages import keep_once
+from familiar_cli.history.standing import supersede
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class OnRecord(TurnRunner):
         notice: What the person should know in any case.
         source: Through what turns come.
         message_id: What the platform calls what is said; empty: nobody knows.
+        instead_of: The reply whose place the new one takes; None: there is none.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class OnRecord(TurnRunner):
         notice: str = "",
         source: str = "cli",
         message_id: str = "",
+        instead_of: Turn | None = None,
     ) -> None:
         super().__init__(pipeline, notice=notice)
         self._history = history
@@ -55,6 +59,7 @@ class OnRecord(TurnRunner):
         self._question: Turn | None = None
         self._source = source
         self._message_id = message_id
+        self._instead_of = instead_of
 
     def _begin(self, request: ContextRequest, trace: Trace) -> None:
         if request.opening:
@@ -89,7 +94,8 @@ class OnRecord(TurnRunner):
             reply = self._kept_reply(self._question, text, partial=partial)
         trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
         trace = self._record(trace, keep=self._keep_traces)
-        return TurnResult(self._question, reply, text, trace, tuple(self.notices))
+        old = self._instead_of.id if self._instead_of and reply else None
+        return TurnResult(self._question, reply, text, trace, tuple(self.notices), supersedes=old)
 
     def _what_is_kept(self, result: TurnResult) -> str:
         assert result.turn is not None
@@ -97,16 +103,22 @@ class OnRecord(TurnRunner):
         return f"{kept}, the partial reply as turn {result.reply.id}" if result.reply else kept
 
     def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
+        reply = Turn(
+            id=0,
+            channel_id=question.channel_id,
+            author=None,
+            role="assistant",
+            content=text,
+            at=to_ms(now()),
+            modality=question.modality,
+            source=self._source,
+            partial=partial,
+            reply_to=question.id,
+        )
         try:
-            return self._history.append(
-                question.channel_id,
-                "assistant",
-                text,
-                modality=question.modality,
-                source=self._source,
-                partial=partial,
-                reply_to=question.id,
-            )
+            if self._instead_of:
+                return supersede(self._history, self._instead_of, reply)
+            return keep_once(self._history, reply).turn
         except FamiliarError as error:
             error.args = (f"The reply could not be kept. {error}",)
             error.data = {"turn": question.id, "reply": text, "reply_turn": None}

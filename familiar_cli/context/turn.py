@@ -11,7 +11,7 @@ from familiar_cli.context.telling import notices
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import UsageError
-from familiar_cli.history.arranging import in_pairs
+from familiar_cli.history.arranging import in_pairs, place_of
 from familiar_cli.identity import Labels
 
 if TYPE_CHECKING:
@@ -57,8 +57,10 @@ def request_for(
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
     """
     check_said(said)
-    recent = in_pairs(history.recent(said.channel_id, MOST_PENDING))
+    before_id = place_of(said.instead_of) if said.instead_of else None
+    recent = in_pairs(history.recent(said.channel_id, MOST_PENDING, before_id))
     last = recent[-1] if recent else None
+    newest = said.instead_of.id if said.instead_of else last.id if last else 0
     request = ContextRequest(
         familiar_id=familiar_id,
         channel_id=said.channel_id,
@@ -69,13 +71,14 @@ def request_for(
         budget_tokens=allowance.total,
         budget_reason=allowance.reason,
         layer_tokens=allowance.layers,
-        seed=f"{familiar_id}\n{said.channel_id}\n{last.id if last else 0}\n{said.text}",
+        seed=f"{familiar_id}\n{said.channel_id}\n{newest}\n{said.text}",
         pending_turns=_unanswered([turn for turn in recent if turn.id != said.reply_to]),
         tier=said.tier or tier,
         labels=labels_in(history, said.channel_id, name).joined(
             [said.author, *(turn.author for turn in recent)]
         ),
         off_record=said.off_record,
+        before_id=before_id,
         reply_to=said.reply_to,
     )
     if last is None:

@@ -40,6 +40,7 @@ class TurnResult:
         trace: The record.
         notices: What the person should know, a line each.
         interrupted: The reply broke off because the person said so.
+        supersedes: The turn whose place the reply took; None: there is none.
     """
 
     turn: Turn | None
@@ -48,6 +49,7 @@ class TurnResult:
     trace: Trace
     notices: tuple[str, ...] = ()
     interrupted: bool = False
+    supersedes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what `ask --json` says of it."""
@@ -56,6 +58,7 @@ class TurnResult:
             "turn": self.turn.id if self.turn else None,
             "reply": self.text,
             "reply_turn": self.reply.id if self.reply else None,
+            "supersedes": self.supersedes,
             "model": trace["model"],
             "usage": trace["usage"],
             "finish_reason": trace["finish_reason"],

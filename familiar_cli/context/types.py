@@ -121,6 +121,7 @@ class Said:
         message_id: What the platform calls the message. One that is kept already is not added
             again, but answered if it has no reply.
         reply_to: A kept turn that is to be answered. Then its words, author and channel count.
+        instead_of: The reply to that turn, whose place the new one takes.
     """
 
     text: str
@@ -134,6 +135,7 @@ class Said:
     tier: int | None = None
     message_id: str = ""
     reply_to: int | None = None
+    instead_of: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)

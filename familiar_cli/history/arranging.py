@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def place_of(turn: Turn) -> int:
+    """Return the number of the turn where it stands: its own, unless it took another's place."""
+    return turn.id if turn.place is None else turn.place
+
+
 def by_time(items: Sequence[T], turn_of: Callable[[T], Turn]) -> list[T]:
     """Return `items` with each turn that was heard moved up to the time when it was said.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.arranging import by_time
+from familiar_cli.history.arranging import by_time, place_of
 from familiar_cli.history.rows import PLACE, SELECTED, in_ms, pack, to_turn, unpack
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def around(
 ) -> list[Kept]:
     """Return a turn with its neighbours in the channel, oldest first."""
     span = TurnFilter(turn.channel_id, everything=everything or not turn.stands)
-    place = turn.id if turn.place is None else turn.place
+    place = place_of(turn)
     above = newest(history, span, before + 1, place + 1)
     with history.use(create=False) as connection:
         if connection is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
 from familiar_cli.errors import NotFoundError, RefusedError
+from familiar_cli.history.arranging import place_of
 from familiar_cli.history.messages import insert
 from familiar_cli.history.rows import in_ms, pack, unpack
 from familiar_cli.history.speakers import recount
@@ -129,7 +130,7 @@ def supersede(history: HistoryStore, old: Turn, new: Turn) -> Turn:
         _mark(connection, (old.id,), "superseded", made.id)
         if old.hidden:
             _mark(connection, (made.id,), "hidden", 1)
-    return replace(made, place=_place(old), stands=not old.hidden)
+    return replace(made, place=place_of(old), stands=not old.hidden)
 
 
 def choose(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
@@ -276,10 +277,6 @@ def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
             f"Turn {turn_id} was withdrawn; nothing was changed",
             hint=f"Run `familiar history restore {turn_id}` first.",
         )
-
-
-def _place(turn: Turn) -> int:
-    return turn.id if turn.place is None else turn.place
 
 
 def _alternatives(place: int, others: str | None) -> tuple[int, ...]:

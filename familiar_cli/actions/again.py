@@ -1,0 +1,69 @@
+"""Which reply is to be made again, and what it replied to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from familiar_cli.context.types import Modality, Said
+from familiar_cli.errors import NotFoundError, RefusedError
+from familiar_cli.history.arranging import in_pairs
+from familiar_cli.history.store import GREETING
+
+if TYPE_CHECKING:
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Turn
+
+_LAST = 20  # turns of a channel among which the question of its last reply is looked for
+
+
+def again(familiar: Familiar, said: Said) -> Said:
+    """Return what asks for another reply in place of the last one of channel `said.channel_id`.
+
+    Raises:
+        NotFoundError: Nothing was said in the channel.
+        RefusedError: Its last turn is no reply.
+    """
+    channel_id = said.channel_id
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST))
+    if not turns:
+        raise NotFoundError(
+            f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
+        )
+    last = turns[-1]
+    question = _question(familiar, turns)
+    if question is None:
+        raise RefusedError(
+            f"The last turn of channel {channel_id!r}, turn {last.id}, is no reply; "
+            "nothing was asked",
+            hint=_hint(last),
+        )
+    return replace(
+        said,
+        text=question.content,
+        author=question.author,
+        modality=Modality(question.modality),
+        reply_to=question.id,
+        instead_of=last,
+    )
+
+
+def _question(familiar: Familiar, turns: list[Turn]) -> Turn | None:
+    """Return what the last turn replies to: what it says itself, or what was said before it."""
+    last = turns[-1]
+    if last.role != "assistant" or last.source == GREETING:
+        return None
+    if last.reply_to is not None:
+        question = familiar.history.turn(last.reply_to)
+        if question is not None and question.stands:
+            return question
+    before = turns[-2] if len(turns) > 1 else None
+    return before if before is not None and before.role == "user" else None
+
+
+def _hint(last: Turn) -> str:
+    if last.role == "user":
+        return f"Run `familiar ask --reply-to {last.id}` for a first reply to it."
+    if last.source == GREETING:
+        return "Open another conversation with `familiar ask --channel NAME --greeting N`."
+    return "Run `familiar history show`."
