@@ -108,7 +108,7 @@ def edit(
 ) -> None:
     """Replace the text of a turn. The old text is kept; `choose` brings it back.
 
-    Memory that was written from the old text is not changed; `familiar housekeep` finds it.
+    Memory that was written from the old text is not changed.
 
     \b
     familiar history edit 1204 "We met in Lisbon."
