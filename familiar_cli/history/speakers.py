@@ -54,9 +54,10 @@ ALL: Final = """SELECT person.author_platform, person.author_user_id, named.auth
 SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 
 _MOVED: Final = """UPDATE speakers SET turns = turns + ?3, last_id = coalesce((
-        SELECT id FROM shown WHERE shown.channel_id = ?1
-        AND (author_platform, author_user_id) = (
-            speakers.author_platform, speakers.author_user_id)
+        SELECT id FROM turns AS said WHERE said.channel_id = ?1
+        AND (author_platform, author_user_id) = (speakers.author_platform, speakers.author_user_id)
+        AND NOT EXISTS (SELECT 1 FROM set_aside
+            WHERE turn_id = said.id AND (superseded_by OR withdrawn))
         ORDER BY id DESC LIMIT 1), 0)
     WHERE channel_id = ?1 AND (author_platform, author_user_id) = (
         SELECT author_platform, author_user_id FROM turns WHERE id = ?2)"""

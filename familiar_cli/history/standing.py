@@ -247,14 +247,20 @@ def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -
 
 def _mark(connection: sqlite3.Connection, turn_ids: Collection[int], mark: str, value: int) -> None:
     """Mark turns, and count their authors again."""
-    before = _shown(connection, turn_ids)
+    before = _set_aside(connection, turn_ids)
     sql = "INSERT INTO marks (turn_id, mark, value, at_ms) VALUES (?, ?, ?, ?)"
     at_ms = in_ms(now())
     connection.executemany(sql, [(turn_id, mark, value, at_ms) for turn_id in turn_ids])
     if turn_ids:
         forget_from(connection, min(turn_ids))
-    changed = before ^ _shown(connection, turn_ids)
-    recount(connection, {i: -1 if i in before else 1 for i in changed})
+    changed = before ^ _set_aside(connection, turn_ids)
+    recount(connection, {i: 1 if i in before else -1 for i in changed})
+
+
+def _set_aside(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
+    """Return those that were superseded or withdrawn, whatever became of their channel."""
+    sql = "SELECT turn_id FROM set_aside WHERE (superseded_by OR withdrawn) AND turn_id IN"
+    return {row[0] for row in rows_among(connection, sql, turn_ids)}
 
 
 def _shown(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:

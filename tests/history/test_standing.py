@@ -167,6 +167,15 @@ def test_summaries_that_rest_on_a_withdrawn_turn_are_made_again(store) -> None:
     assert [turn.id for turn in summaries.turns(PUBLIC, 2, 6, 9, ())] == [4, 5, 6]
 
 
+def test_what_is_withdrawn_while_its_channel_is_out_stays_out(store) -> None:
+    say(store, "one", "two", "three")
+    standing.withdraw_channel(store, "cli")
+    standing.withdraw(store, [3])
+    standing.withdraw_channel(store, "cli", withdrawn=False)
+    assert [(s.author, s.turns) for s in store.speakers()] == [(ANNA, 2)]
+    assert words(store.recent("cli", 9)) == ["one", "two"]
+
+
 OPS = st.one_of(
     st.tuples(st.just("say"), st.sampled_from("ab"), st.sampled_from([1, 2, None])),
     st.tuples(st.sampled_from(["supersede", "withdraw", "restore", "choose"]), st.integers(0, 30)),
@@ -174,7 +183,7 @@ OPS = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(OPS, max_size=30))
 def test_no_reader_finds_what_was_replaced_or_withdrawn(tmp_path_factory, operations) -> None:
     path = tmp_path_factory.mktemp("marks") / "history.db"
