@@ -35,7 +35,14 @@ from familiar_cli import fts
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index import schema, vectors
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import OnnxEmbedder, Opened, Spec, open_embedder
+from familiar_cli.index.embedder import (
+    AT_ONCE,
+    Encoded,
+    OnnxEmbedder,
+    Opened,
+    Spec,
+    open_embedder,
+)
 from familiar_cli.index.onnx import Encoder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
@@ -49,6 +56,10 @@ if TYPE_CHECKING:
 LIMITS = {"build": 0.9, "refresh": 3.0, "query": 3.0, "process": 4.0}
 DIMENSION = 384
 TURNS_A_FILE = 40
+TOKENS = 20  # of a line
+TOKEN_WIDTH = 64
+ASKED = "What did Ada say about the names of keyword arguments in a function call?"
+WORDS = ("ada", "say", "names", "keyword", "arguments", "function", "call")
 
 
 class Chance:
@@ -57,6 +68,7 @@ class Chance:
     model = "chance"
     dimension = DIMENSION
     spec = Spec("chance", "chance", DIMENSION, 256)
+    token_version = "chance"
 
     def passages(self, texts: Sequence[str]) -> Matrix:
         """Return a random vector for each text."""
@@ -64,6 +76,20 @@ class Chance:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     queries = passages
+
+    def read_passages(self, texts: Sequence[str]) -> Encoded:
+        """Return random vectors of texts, and of as many tokens as a line has."""
+        return self._encoded(texts, TOKENS)
+
+    def read_queries(self, texts: Sequence[str]) -> Encoded:
+        """Return random vectors of questions, and of as many tokens as one has."""
+        return self._encoded(texts, len(WORDS))
+
+    def _encoded(self, texts: Sequence[str], tokens: int) -> Encoded:
+        chance = np.random.default_rng(len(texts))
+        rows = chance.standard_normal((tokens * len(texts), TOKEN_WIDTH), np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return Encoded(self.passages(texts), rows, (tokens,) * len(texts), WORDS * len(texts))
 
 
 def prose() -> list[str]:
@@ -106,22 +132,23 @@ def seconds(call: Callable[[], object]) -> float:
 def build(embedder: Embedder, directory: Path) -> dict[str, float]:
     """Compare our build with the bare model on the same texts."""
     fill(directory / "memory", 8, TURNS_A_FILE)
+    assert isinstance(embedder, OnnxEmbedder)
     embedder.passages(["warm"])
-    read: list[list[str]] = []
-    given = embedder.passages
+    read: list[str] = []
+    given = embedder.read_passages
 
-    def listen(texts: Sequence[str]) -> Matrix:
-        read.append(list(texts))
+    def listen(texts: Sequence[str]) -> Encoded:
+        read.extend(texts)
         return given(texts)
 
-    embedder.passages = listen  # type: ignore[method-assign]
+    embedder.read_passages = listen  # type: ignore[method-assign]
     index = EmbeddingIndex(MemoryStore(directory / "memory"))
     ours = seconds(lambda: index.build_if_stale(embedder))
-    embedder.passages = given  # type: ignore[method-assign]
-    assert isinstance(embedder, OnnxEmbedder)
+    embedder.read_passages = given  # type: ignore[method-assign]
     model = Encoder(embedder.spec, embedder._directory, optimised=True)  # noqa: SLF001
-    bare = seconds(lambda: [model.pooled(batch) for batch in read])
-    count = sum(len(batch) for batch in read)
+    batches = [read[at : at + AT_ONCE] for at in range(0, len(read), AT_ONCE)]
+    bare = seconds(lambda: [model.pooled(batch) for batch in batches])
+    count = len(read)
     return {
         "texts": count,
         "per_second": round(count / ours, 1),
@@ -166,17 +193,16 @@ def query(directory: Path, pieces: int, runs: int) -> dict[str, float]:
     plain = sqlite3.connect(":memory:")
     plain.execute(f'CREATE VIRTUAL TABLE t USING fts5 (title, body, tokenize = "{fts.TOKENIZER}")')
     plain.executemany("INSERT INTO t (rowid, title, body) VALUES (?, ?, ?)", rows)
-    asked = "What did Ada say about the names of keyword arguments in a function call?"
-    vector = Chance().queries([asked])[0]
+    vector = Chance().queries([ASKED])[0]
     matched = "SELECT rowid, rank FROM t WHERE t MATCH ? ORDER BY rank LIMIT 200"
 
     def bare() -> None:
         scores = matrix @ vector
         scores.argmax()
-        plain.execute(matched, (fts.match_any(asked),)).fetchall()
+        plain.execute(matched, (fts.match_any(ASKED),)).fetchall()
 
     def ours() -> None:
-        search(index, asked, SearchOptions(k=10, refresh=False), opened)
+        search(index, ASKED, SearchOptions(k=10, refresh=False), opened)
 
     found = pairs(ours, bare, runs)
     plain.close()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.files import Stamp
     from familiar_cli.index.embedder import Embedder
+    from familiar_cli.index.line_tokens import Held
+    from familiar_cli.index.token_vectors import Rows
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped
@@ -117,6 +119,7 @@ class EmbeddingIndex:
         self.store = store
         self.directory = directory or store.root / INDEX_DIR
         self._cached: tuple[tuple[str, str, str], Vectors] | None = None
+        self._tokens: tuple[Held, Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `action` does with a connection. See `schema.using`."""
@@ -189,7 +192,7 @@ class EmbeddingIndex:
 
     def clear(self) -> bool:
         """Delete the index, and tell whether there was one. It comes back with the next search."""
-        self._cached = None
+        self._cached = self._tokens = None
         return schema.clear(self.directory)
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
@@ -198,6 +201,13 @@ class EmbeddingIndex:
         if self._cached is None or self._cached[0] != stamp:
             self._cached = (stamp, vectors.load(connection, self.directory))
         return self._cached[1]
+
+    def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
+        """Return the vectors of all tokens, mapped; None: there are none. A new file is noticed."""
+        held = line_tokens.held(connection)
+        if self._tokens is None or self._tokens[0] != held or self._tokens[1] is None:
+            self._tokens = held, line_tokens.mapped(connection, self.directory)
+        return self._tokens[1]
 
     def _waiting(self) -> int:
         return self.use(count_waiting) if self.directory.is_dir() else 0

@@ -28,7 +28,10 @@ _PATIENCE_S: Final = 15.0  # with what is being done when the program ends
 _SURELY_READ: Final = 250  # a token has a character at least, and all models read 256 tokens
 
 BATCH: Final = 16
-"""Texts per call of the model; 256 can take gigabytes."""
+"""Texts that are read, and whose vectors are kept, at once."""
+
+AT_ONCE: Final = 4
+"""Texts per call of the model; with more of them, time goes into padding and memory."""
 
 _RUNTIME: Final = ("onnxruntime", "tokenizers")  # not on every machine: some have no wheels
 
@@ -251,8 +254,8 @@ class OnnxEmbedder:
             flat = [part for of_text in parts for part in of_text]
             skips = [0 if n else skip_chars for of_text in parts for n in range(len(of_text))]
             found = [
-                encoder.read(flat[at : at + BATCH], skips[at : at + BATCH])
-                for at in range(0, len(flat), BATCH)
+                encoder.read(flat[at : at + AT_ONCE], skips[at : at + AT_ONCE])
+                for at in range(0, len(flat), AT_ONCE)
             ]
         pooled = [one.pooled for one in found]
         rows = np.concatenate(pooled) if pooled else np.empty((0, self.dimension), np.float32)

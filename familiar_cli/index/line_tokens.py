@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.index import token_vectors
+from familiar_cli.index.passage_lines import runs
 from familiar_cli.index.rank import LineNearness
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.index.token_vectors import Extents
@@ -19,9 +20,10 @@ from familiar_cli.sqlite import rows_among, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from familiar_cli.index.embedder import Encoded
+    from familiar_cli.index.passage_lines import PassageLines
     from familiar_cli.index.rank import LineCandidate
     from familiar_cli.index.token_vectors import Places, Rows
 
@@ -33,7 +35,6 @@ NONE: Final = {"tokens": "", "token_rows": "0", "token_width": "0"}
 
 REACH: Final = 3
 """Of a line's passage, so many lines before and after it count."""
-BEYOND: Final = REACH + 1
 
 _DEAD_ROWS: Final = 50_000  # that nobody needs any more, before the file is written again
 _COPIED_ROWS: Final = 65_536
@@ -124,10 +125,10 @@ def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
 
 def nearness(
     connection: sqlite3.Connection,
-    directory: Path,
+    rows: Rows | None,
     asked: Encoded,
     lines: Sequence[LineCandidate],
-    spans: Mapping[int, tuple[int, int]],
+    made_of: PassageLines,
     *,
     count: int,
 ) -> dict[int, LineNearness]:
@@ -137,18 +138,17 @@ def nearness(
 
     Args:
         connection: The index.
-        directory: Where its files are.
+        rows: The vectors of all tokens.
         asked: The question.
         lines: The lines.
-        spans: Which lines a passage is made of, by its id: from … to.
+        made_of: All passages that hold them.
         count: About how many lines the index holds.
     """
-    rows = mapped(connection, directory) if asked.tokens is not None else None
     if rows is None or asked.tokens is None or rows.shape[1] != asked.tokens.shape[1]:
         return {}
     import numpy as np  # noqa: PLC0415  # only by meaning
 
-    windows = _windows(lines, spans)
+    windows = _windows(lines, made_of)
     ids, extents = _extents(connection, windows)
     there = np.isin(windows.lines, ids)
     if not there.any():
@@ -158,7 +158,7 @@ def nearness(
     windows = _Windows(*(column[there] for column in windows))
     firsts = np.searchsorted(ids, windows.firsts)
     sizes = np.searchsorted(ids, windows.ends) - firsts
-    around = token_vectors.largest(found, token_vectors.runs(firsts, sizes), sizes) @ weights
+    around = token_vectors.largest(found, runs(firsts, sizes), sizes) @ weights
     wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
     own = token_vectors.scaled(found[np.searchsorted(ids, wanted)] @ weights)
     passage = token_vectors.scaled(np.maximum.reduceat(around, begins))
@@ -174,25 +174,27 @@ class _Windows(NamedTuple):
     ends: Places
 
 
-def _windows(lines: Iterable[LineCandidate], spans: Mapping[int, tuple[int, int]]) -> _Windows:
+def _windows(lines: Iterable[LineCandidate], made_of: PassageLines) -> _Windows:
     import numpy as np  # noqa: PLC0415
 
-    windows = sorted(
-        (line.id, max(spans[passage][0], line.id - REACH), min(spans[passage][1], line.id + BEYOND))
-        for line in lines
-        for passage in range(*line.passages)
-    )
-    return _Windows(*np.array(windows, np.int64).reshape(-1, 3).T)
+    listed = sorted((line.id, *line.passages) for line in lines)
+    ids, firsts, ends = np.array(listed, np.int64).reshape(-1, 3).T
+    of_line = np.repeat(ids, ends - firsts)
+    places = np.searchsorted(made_of.passages, runs(firsts, ends - firsts))
+    begin = np.maximum(made_of.firsts[places], of_line - REACH)
+    return _Windows(of_line, begin, np.minimum(made_of.ends[places], of_line + REACH + 1))
 
 
 def _extents(connection: sqlite3.Connection, windows: _Windows) -> tuple[Places, Extents]:
     """Return the lines in `windows` that have token vectors, ascending, and where those are."""
     import numpy as np  # noqa: PLC0415
 
-    spans = set(zip(windows.firsts.tolist(), windows.ends.tolist(), strict=True))
-    wanted = {id_ for span in spans for id_ in range(*span)}
-    select = "SELECT id, rows_from, rows_count FROM chunks WHERE rows_count IS NOT NULL AND id IN"
-    found = sorted(rows_among(connection, select, sorted(wanted)))
+    wanted = np.unique(runs(windows.firsts, windows.ends - windows.firsts)).tolist()
+    select = (
+        "SELECT id, rows_from, rows_count FROM chunks INDEXED BY chunks_brief"
+        " WHERE rows_count IS NOT NULL AND id IN"
+    )
+    found = sorted(rows_among(connection, select, wanted))
     ids, starts, counts = np.array(found, np.int64).reshape(-1, 3).T
     return ids, Extents(starts, counts)
 

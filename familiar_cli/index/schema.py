@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "5"
+VERSION: Final = "6"
 CHUNKER: Final = "3"
 """Changes with every rule of `chunking`, so that an index made by other rules is made again."""
 BUSY_S: Final = 10.0
@@ -56,13 +56,16 @@ CREATE TABLE chunks (
     part_last INTEGER NOT NULL,
     embed_key BLOB NOT NULL,        -- hash of what the encoder reads; empty for a passage
     vector_seq INTEGER,             -- the order in which vectors came; NULL while it waits for one
-    vector BLOB,                    -- float32, little-endian, L2-normalised; only lines have one
     rows_from INTEGER,              -- the first of its rows in the file of token vectors
-    rows_count INTEGER              -- how many; NULL where there are none
+    rows_count INTEGER,             -- how many; NULL where there are none
+    vector BLOB                     -- float32, little-endian, L2-normalised; only lines have one
 );
 CREATE INDEX chunks_document ON chunks (document_id);
 CREATE INDEX chunks_key ON chunks (embed_key);
 CREATE INDEX chunks_seq ON chunks (vector_seq);
+-- What a search reads of a thousand chunks, on few pages: the rows themselves are large.
+CREATE INDEX chunks_brief ON chunks
+    (id, level, document_id, speaker, part_first, part_last, rows_from, rows_count);
 CREATE TABLE links (
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     target TEXT NOT NULL,

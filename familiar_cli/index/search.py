@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import hits, lexical, line_tokens, rank
+from familiar_cli.index import hits, lexical, line_tokens, rank, vectors
 from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.names import named_in
+from familiar_cli.index.passage_lines import lines_of_passages
 from familiar_cli.index.people import people_named, shares
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.shown import ShownHits
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, Encoded, Opened
+    from familiar_cli.index.passage_lines import PassageLines
     from familiar_cli.index.types import Hit, Method
     from familiar_cli.index.vectors import Cosines, Ids
 
@@ -196,14 +198,14 @@ class _Asked:
         cosines, maxsim, spec = None, None, None
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
-            spans = _spans(self.connection, candidates)
-            cosines = _with_passages(near, candidates, spans)
+            made_of = lines_of_passages(self.connection, candidates)
+            cosines = _cosines(near, candidates, made_of)
             maxsim = line_tokens.nearness(
                 self.connection,
-                self.index.directory,
+                self.index.token_rows(self.connection),
                 meaning.asked,
                 candidates,
-                spans,
+                made_of,
                 count=len(near),
             )
         scored = rank.score(
@@ -346,27 +348,14 @@ class _Asked:
         return waiting
 
 
-def _spans(
-    connection: sqlite3.Connection, lines: Iterable[rank.LineCandidate]
-) -> dict[int, tuple[int, int]]:
-    """Return which lines each passage that holds some of `lines` is made of: from … to."""
-    passages = {passage for line in lines for passage in range(*line.passages)}
-    select = "SELECT id, part_first, part_last FROM chunks WHERE id IN"
-    found = rows_among(connection, select, sorted(passages))
-    return {id_: (first, last) for id_, first, last in found}
-
-
-def _with_passages(
-    near: Cosines, lines: Iterable[rank.LineCandidate], spans: dict[int, tuple[int, int]]
+def _cosines(
+    near: Cosines, lines: Iterable[rank.LineCandidate], made_of: PassageLines
 ) -> dict[int, float]:
     """Return the cosines of lines and passages; a passage is as near as its nearest line."""
-    parts = {id_ for span in spans.values() for id_ in range(*span)}
-    cosines = near.of(sorted(parts.union(line.id for line in lines)))
-    for passage, span in spans.items():
-        held = [cosines[id_] for id_ in range(*span) if id_ in cosines]
-        if held:
-            cosines[passage] = max(held)
-    return cosines
+    cosines = near.of([line.id for line in lines])
+    of_passages = near.largest(made_of.firsts, made_of.ends).tolist()
+    found = zip(made_of.passages.tolist(), of_passages, strict=True)
+    return cosines | {passage: cosine for passage, cosine in found if cosine > vectors.NONE}
 
 
 def asked_apart(query: str) -> list[str]:
@@ -390,7 +379,10 @@ def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
 
 def _chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """Return level, id, document, speaker, first part, last part, of those that are there."""
-    select = "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks WHERE id IN"
+    select = (
+        "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"
+        " INDEXED BY chunks_brief WHERE id IN"
+    )
     return list(rows_among(connection, select, sorted(ids)))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.files import write_whole
+from familiar_cli.index.passage_lines import runs
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,7 +33,7 @@ PREFIX: Final = "tokens-"
 SCALE: Final = 127
 _MAGIC: Final = b"FAMTOK1\n"
 _HEADER: Final = struct.Struct("<8sq")
-_BLOCK: Final = 65_536  # rows that are compared at once: 16 MB of 64 numbers each
+_BLOCK: Final = 1024  # rows at once: more of them would go to several threads, which costs more
 _LOW_PERCENT: Final = 25
 _ALIKE: Final = 1e-6
 _MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of the newest is taken
@@ -145,14 +146,6 @@ def largest(found: Matrix, members: Places, sizes: Places) -> Matrix:
 
     best: Matrix = np.maximum.reduceat(found[members], np.cumsum(sizes) - sizes, axis=0)
     return best
-
-
-def runs(firsts: Places, sizes: Places) -> Places:
-    """Return the numbers `firsts[n]`, `firsts[n] + 1`, … of each group, `sizes[n]` of them."""
-    import numpy as np  # noqa: PLC0415
-
-    begins = np.cumsum(sizes) - sizes
-    return np.repeat(firsts - begins, sizes) + np.arange(int(sizes.sum()))
 
 
 def weights(connection: sqlite3.Connection, table: str, words: Sequence[str], count: int) -> Matrix:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import write_whole
+from familiar_cli.index.passage_lines import runs
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.sqlite import transaction
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"FAMVEC1\n"
 _HEADER: Final = struct.Struct("<8sqq")
+NONE: Final = -2.0
+"""Less than any cosine."""
+
 DELTA_ROWS: Final = 1000
 """How many vectors may be outside the file before it is written again."""
 
@@ -83,6 +87,18 @@ class Cosines:
         if len(ids) > count:
             ids = ids[np.argpartition(values, -count)[-count:]]
         return [int(i) for i in ids]
+
+    def largest(self, firsts: Ids, ends: Ids) -> Matrix:
+        """Return the largest cosine among ids from … to, float32[g]; `NONE`: none has a vector."""
+        import numpy as np  # noqa: PLC0415
+
+        sizes = ends - firsts
+        if not len(self.ids) or not len(sizes):
+            return np.full(len(sizes), NONE, np.float32)
+        asked = runs(firsts, sizes)
+        places = np.minimum(np.searchsorted(self.ids, asked), len(self.ids) - 1)
+        values = np.where(self.ids[places] == asked, self.values[places], np.float32(NONE))
+        return np.maximum.reduceat(values, np.cumsum(sizes) - sizes)
 
     def of(self, wanted: list[int]) -> dict[int, float]:
         """Return the cosines of those chunks that have a vector."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from familiar_cli.index import line_tokens, token_vectors
+from familiar_cli.index.build import EmbeddingIndex
 from tests.support.embedders import TokenWordEmbedder, WordEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,6 +136,7 @@ def test_a_damaged_file_is_left_aside_and_made_again(world, embedder, damage) ->
     path.unlink()
     if damage != "missing":
         path.write_bytes(content[:-5] if damage == "short" else b"x" * len(content))
+    world.index = EmbeddingIndex(world.store)
     (hit, *_) = world.ask("word17", embedder).hits
     assert (hit.rel_path, hit.signals.maxsim_line) == ("017.md", None)
     world.index.build_if_stale(embedder)
@@ -164,8 +166,6 @@ def old_size(rows) -> int:
 
 
 def test_a_search_notices_rows_that_another_index_object_added(world, embedder) -> None:
-    from familiar_cli.index.build import EmbeddingIndex
-
     fill(world)
     world.index.build_if_stale(embedder)
     world.ask("word17", embedder)

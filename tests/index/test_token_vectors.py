@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli import fts
 from familiar_cli.index import projection, token_vectors
 from familiar_cli.index.embedder import SPECS
+from familiar_cli.index.passage_lines import runs
 from familiar_cli.index.token_vectors import Extents
 
 
@@ -62,7 +63,7 @@ def test_a_group_is_as_near_as_its_nearest_text(groups) -> None:
     found = np.random.default_rng(0).random((14, 3), np.float32)
     firsts = np.array([first for first, _ in groups])
     sizes = np.array([size for _, size in groups])
-    best = token_vectors.largest(found, token_vectors.runs(firsts, sizes), sizes)
+    best = token_vectors.largest(found, runs(firsts, sizes), sizes)
     wanted = [found[first : first + size].max(axis=0) for first, size in groups]
     assert best == pytest.approx(np.array(wanted))
 

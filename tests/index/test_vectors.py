@@ -71,3 +71,16 @@ def test_parts_whose_ids_cross_are_sorted_together() -> None:
 def test_no_vectors_are_near_nothing() -> None:
     found = vectors.Vectors(()).cosines(np.eye(2, dtype=np.float32))
     assert (found.top(3), found.of([1])) == ([], {})
+
+
+def test_a_mapped_file_is_never_written_again_under_its_name(filled) -> None:
+    parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
+    names, before = [matrix(filled).name], parts[0][1].copy()
+    for number in range(3):  # as many vectors each time, in one process
+        filled.put("0.md", f"# N0\n\nother{number}\n")
+        filled.index.build_if_stale(WordEmbedder())
+        names.append(matrix(filled).name)
+    assert len(set(names)) == 4
+    assert (parts[0][1] == before).all()
+    (found, *_) = filled.ask("other2", WordEmbedder(), method="dense").hits
+    assert found.rel_path == "0.md"
