@@ -32,6 +32,8 @@ _SUMMARY_TOKENS: Final = 150
 _SUMMARY_CHARS: Final = (200, 2000)
 _SUMMARY_FROM_TOKENS: Final = 400  # a longer reply has a longer summary
 _CHARS_PER_TOKEN: Final = 3
+_WORDS_OF_TOKENS: Final = (2, 3)  # so many words have so many tokens, with the braces around them
+_LEAST_WORDS: Final = 20
 _LABEL_TOKENS: Final = 30  # of the tags around one source
 _LEAST_PART_TOKENS: Final = 200
 _SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
@@ -171,7 +173,13 @@ class Composer:
             self._most_points,
             is_part=is_part,
             simple=self._is_simple,
+            most_words=self._most_words(0 if is_part else wanted.budget_tokens),
         )
+
+    def _most_words(self, budget_tokens: int) -> int:
+        """Return how many words fit into a reply, and into what becomes of it; 0: no budget."""
+        tokens = min(budget_tokens or self._reply_tokens, self._reply_tokens)
+        return max(tokens * _WORDS_OF_TOKENS[0] // _WORDS_OF_TOKENS[1], _LEAST_WORDS)
 
     def _room(self, system: str, kept: Sequence[str]) -> int:
         """Return how many tokens of sources one question may have."""

@@ -21,7 +21,8 @@ Reply with one JSON object and nothing else:
 {{"summary": TEXT, "points": [{{"text": TEXT, "from": [NUMBER]}}]}}
 
 "summary" is two to five sentences. "points" are at most {points} separate facts worth keeping, \
-one short sentence each. "from" lists the numbers of the sources that state the fact.
+one short sentence each. "from" lists the numbers of the sources that state the fact. Write at \
+most {words} words in all, and spread them over all sources, from the first to the last.
 
 Rules
 - Use only what the sources say. Add nothing and guess nothing.
@@ -37,7 +38,7 @@ SIMPLE: Final = """\
 "points" are at most {points} things that happened, each a whole sentence in the words of the \
 sources. "from" lists the numbers of the sources that say so.
 "summary" is one or two whole sentences about the most important of them.
-Write only what the sources say."""
+Write only what the sources say, in at most {words} words."""
 
 WEEK: Final = "You read the days of {title} and write down what mattered that week."
 MONTH: Final = "You read the weeks of {title} and write down what mattered that month."
@@ -60,13 +61,20 @@ _LINE_CHARS: Final = 400
 
 
 def instructions(
-    name: str, guidance: str, most_points: int, *, is_part: bool, simple: bool = False
+    name: str,
+    guidance: str,
+    most_points: int,
+    *,
+    is_part: bool,
+    simple: bool = False,
+    most_words: int = 1000,
 ) -> str:
     """Return the system message; a `simple` model is told less."""
     return (SIMPLE if simple else INSTRUCTIONS).format(
         name=framed(name),
         guidance=f"{guidance} {PART}" if is_part else guidance,
         points=most_points,
+        words=most_words,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation.blocks import key_of
@@ -89,16 +90,43 @@ def judge(
 
 
 def within(plan: DraftedSummary, budget_tokens: int, count: Callable[[str], int]) -> DraftedSummary:
-    """Return a plan that fits its budget: what a model puts last is left out first."""
-    points = list(plan.points)
-    refused = list(plan.refused)
-    spent = count(plan.summary) + sum(count(p.text) + 1 for p in points)
-    while points and spent > budget_tokens:
-        lost = points.pop()
-        spent -= count(lost.text) + 1
-        why = f"the text would have more than {budget_tokens:,} tokens"
-        refused.append(Refused("budget", why, one_line(lost.text, _SHOWN_CHARS)))
-    return DraftedSummary(plan.summary, tuple(points), tuple(refused))
+    """Return a plan that fits its budget: each source keeps about as many points as the others."""
+    room = budget_tokens - count(plan.summary)
+    kept: set[int] = set()
+    for number in _evenly(plan.points):
+        cost = count(plan.points[number].text) + 1
+        if cost <= room:
+            kept.add(number)
+            room -= cost
+    points = tuple(point for number, point in enumerate(plan.points) if number in kept)
+    lost = (point for number, point in enumerate(plan.points) if number not in kept)
+    why = f"the text would have more than {budget_tokens:,} tokens"
+    refused = (Refused("budget", f"{why}; {_of(p)}", one_line(p.text, _SHOWN_CHARS)) for p in lost)
+    return DraftedSummary(plan.summary, points, (*plan.refused, *refused))
+
+
+def _of(point: Point) -> str:
+    return f"it is of {one_line(', '.join(point.sources), _SHOWN_CHARS)}"
+
+
+def _evenly(points: Sequence[Point]) -> list[int]:
+    """Return the places of points so that the first of them are of as many sources as can be.
+
+    First comes the first point of each source, then the second of each; among these, the newest
+    source is first and each next one far from those before.
+    """
+    of: dict[str, list[int]] = {}
+    for number, point in enumerate(points):
+        of.setdefault(point.sources[-1] if point.sources else "", []).append(number)
+    rounds = zip_longest(*(of[label] for label in sorted(of, reverse=True)))
+    return [n for found in rounds for n in _far_apart([n for n in found if n is not None])]
+
+
+def _far_apart(numbers: list[int]) -> list[int]:
+    """Return `numbers` so that whichever of them come first are spread over all."""
+    bits = max(len(numbers) - 1, 1).bit_length()
+    order = sorted(range(len(numbers)), key=lambda n: int(f"{n:0{bits}b}"[::-1], 2))
+    return [numbers[n] for n in order]
 
 
 def _problem(

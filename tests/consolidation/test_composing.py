@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.composing import Composer
-from familiar_cli.consolidation.types import Item, Wanted
+from familiar_cli.consolidation.rails import within
+from familiar_cli.consolidation.types import DraftedSummary, Item, Point, Wanted
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
@@ -102,3 +104,41 @@ async def test_parts_that_become_a_little_shorter_are_gone_on_with() -> None:
     short = [reply("s" * 100)] * 2
     made = composer(reply("s" * 400), reply("s" * 399), *short, reply("All."), part_tokens=500)
     assert (await made.compose(wanted(400, 400))).summary == "All."
+
+
+def fact(source: str, n: int = 0) -> Point:
+    return Point(f"Fact {n} of {source} is about the garden.", (source,))
+
+
+YEAR = [f"2026-{month:02}" for month in range(1, 13)]
+
+
+def test_an_over_long_reply_lost_the_newest_months_of_a_year() -> None:
+    plan = DraftedSummary("A year.", tuple(fact(month, n) for month in YEAR for n in range(2)))
+    room = len("A year.") + sum(len(point.text) + 1 for point in plan.points[::2])
+
+    kept = within(plan, room, len)
+
+    assert [point.sources[0] for point in kept.points] == YEAR
+    assert {point.text[:6] for point in kept.points} == {"Fact 0"}
+    assert len(kept.refused) == 12
+    assert "it is of 2026-12" in kept.refused[-1].reason
+
+
+@pytest.mark.parametrize("few", range(1, 13))
+def test_where_only_some_sources_have_room_they_lie_far_apart(few) -> None:
+    plan = DraftedSummary("", tuple(map(fact, YEAR)))
+
+    kept = within(plan, few * (len(fact("2026-01").text) + 1), len)
+
+    months = [YEAR.index(point.sources[0]) for point in kept.points]
+    assert (len(months), months[-1]) == (few, 11)
+    gaps = [b - a for a, b in pairwise([-1, *months])]
+    assert max(gaps) <= 2 * 16 // few + 1
+
+
+async def test_the_model_is_told_how_long_the_text_may_be() -> None:
+    made = composer(reply("All was quiet in the harbour."), reply_tokens=1200)
+    items = (Item("a", "All was quiet in the harbour."),)
+    await made.compose(Wanted("w", "w.md", "W", {}, items, budget_tokens=300))
+    assert "at most 200 words in all" in asked(made.model)["messages"][0]["content"]
