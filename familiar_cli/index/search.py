@@ -9,7 +9,7 @@ from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import hits, lexical, line_tokens, rank, vectors
-from familiar_cli.index.build import Refreshed, count_waiting, has_vectors_of
+from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.names import named_in
@@ -339,8 +339,7 @@ class _Asked:
         if model is None or self.options.method == "lexical":
             return 0
         if not has_vectors_of(self.connection, model):
-            counted = f"SELECT COUNT(*) FROM chunks WHERE level = {LINE}"  # noqa: S608
-            return int(self.connection.execute(counted).fetchone()[0])
+            return count_lines(self.connection)
         waiting = count_waiting(self.connection)
         if waiting:
             self.notes.append(f"{waiting} pieces without a vector were searched by words only")
