@@ -6,8 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import ConfigError, UsageError
+from familiar_cli.history.standing import withdrawn_channels
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import ChannelSummary
@@ -27,6 +30,7 @@ class ListedChannel:
         last_at: When the last one was said; None: nothing was said yet.
         subscribed: As what it is listened to: `text`, `voice`, both or neither.
         problem: Why its file cannot be used; then it counts as private.
+        withdrawn: It is left out of prompts, memory and search.
     """
 
     id: str
@@ -38,6 +42,7 @@ class ListedChannel:
     last_at: str | None
     subscribed: tuple[str, ...]
     problem: str = ""
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,8 @@ def channels_of(familiar: Familiar) -> list[ListedChannel]:
     with_turns = {summary.channel_id: summary for summary in familiar.history.channels()}
     others = {*familiar.channels.known(), *(s.channel_id for s in familiar.subscriptions.all())}
     ids = [*with_turns, *sorted(others - with_turns.keys())]
-    return [_listed(familiar, channel_id, with_turns.get(channel_id)) for channel_id in ids]
+    out = withdrawn_channels(familiar.history)
+    return [_listed(familiar, channel_id, with_turns.get(channel_id), out) for channel_id in ids]
 
 
 def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -> ShownChannel:
@@ -84,7 +90,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     allowed = familiar.allowance(channel)
     return ShownChannel(
         channel,
-        _listed(familiar, channel_id, found),
+        _listed(familiar, channel_id, found, withdrawn_channels(familiar.history)),
         str(familiar.channels.path(channel_id)),
         allowed.total,
         {str(layer): tokens for layer, tokens in allowed.layers.items()},
@@ -92,7 +98,9 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     )
 
 
-def _listed(familiar: Familiar, channel_id: str, summary: ChannelSummary | None) -> ListedChannel:
+def _listed(
+    familiar: Familiar, channel_id: str, summary: ChannelSummary | None, out: Collection[str]
+) -> ListedChannel:
     from familiar_cli.clock import iso
 
     kind = mode = problem = ""
@@ -111,4 +119,5 @@ def _listed(familiar: Familiar, channel_id: str, summary: ChannelSummary | None)
         last_at=iso(summary.last_at) if summary else None,
         subscribed=familiar.subscriptions.listens_to(channel_id),
         problem=problem,
+        withdrawn=channel_id in out,
     )

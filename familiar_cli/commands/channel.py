@@ -131,6 +131,39 @@ def set_(
     _show_changes(out, channel_id, edits, listens, dry_run)
 
 
+@app.command()
+def withdraw(ctx: typer.Context, channel_id: ChannelId) -> None:
+    """Leave a whole channel out of prompts, memory and search; nothing is deleted.
+
+    \b
+    familiar channel withdraw harbour
+    """
+    _withdraw(ctx, channel_id, withdrawn=True)
+
+
+@app.command()
+def restore(ctx: typer.Context, channel_id: ChannelId) -> None:
+    """Bring a withdrawn channel back.
+
+    \b
+    familiar channel restore harbour
+    """
+    _withdraw(ctx, channel_id, withdrawn=False)
+
+
+def _withdraw(ctx: typer.Context, channel_id: str, *, withdrawn: bool) -> None:
+    from familiar_cli.history.standing import withdraw_channel
+
+    with familiar_of(ctx) as familiar:
+        changed = withdraw_channel(familiar.history, channel_id, withdrawn=withdrawn)
+    done = "Withdrawn" if withdrawn else "Restored"
+    already = "Already withdrawn" if withdrawn else "Not withdrawn"
+    output(ctx).answer(
+        {"channel": channel_id, "withdrawn": withdrawn, "changed": changed},
+        f"{done}: channel {channel_id}" if changed else f"{already}; nothing was changed",
+    )
+
+
 def _edits(
     familiar: Familiar, channel_id: str, texts: dict[str, str], unset: str | None, dry_run: bool
 ) -> list[Edit]:

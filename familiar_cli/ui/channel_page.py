@@ -27,7 +27,7 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> Rendera
             Name(row.id, "bold"),
             plain(row.label),
             plain("?" if row.problem else row.mode),
-            plain("private" if row.private else ""),
+            plain(", ".join(_state(row))),
             plain(row.turns),
             plain(local(row.last_at, zone)),
             plain(", ".join(row.subscribed), "dim"),
@@ -36,6 +36,11 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> Rendera
     ]
     head = ("id", "label", "mode", "", "turns", "last turn", "listens")
     return columns(body, head, right=(4,))
+
+
+def _state(row: ListedChannel) -> list[str]:
+    states = (("private", row.private), ("withdrawn", row.withdrawn))
+    return [name for name, holds in states if holds]
 
 
 def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:

@@ -66,6 +66,19 @@ def test_withdrawn_turns_are_out_of_search_and_statistics_until_they_are_restore
     assert [number for number, _, _ in shown()] == [1, 2, 3]
 
 
+def test_a_channel_is_withdrawn_and_restored(root) -> None:
+    assert data("channel", "withdraw", "cli")["changed"]
+    assert not data("channel", "withdraw", "cli")["changed"]
+    assert [(c["id"], c["withdrawn"]) for c in data("channel", "ls")["channels"]] == [("cli", True)]
+    assert data("channel", "show", "cli")["withdrawn"]
+    assert "withdrawn" in run("channel", "ls").stdout
+    assert data("history", "search", "green")["hits"] == []
+    assert len(shown("--all", "--channel", "cli")) == 3
+    assert data("channel", "restore", "cli")["changed"]
+    assert [number for number, _, _ in shown()] == [1, 2, 3]
+    assert run("channel", "withdraw", "nowhere").exit_code == 4
+
+
 def test_an_export_holds_what_stands(root) -> None:
     run("history", "edit", "1", "Coffee?")
     run("history", "withdraw", "3")
