@@ -12,6 +12,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.folding import fold_word, without_joiners
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
@@ -51,13 +53,13 @@ _SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[
 
 def indexable(text: str) -> str:
     """Return `text` in the form in which full-text tables hold it."""
-    folded = unicodedata.normalize("NFKC", text)
+    folded = fold_word(text)
     return folded if folded.isascii() else _RUN.sub(_pairs, folded)
 
 
 def words(text: str) -> list[str]:
     """Return the words of `text` in order, in lower case; of unspaced scripts each whole run."""
-    return [word.casefold() for word in _split(text)]
+    return _split(fold_word(text))
 
 
 def content_words(text: str) -> list[str]:
@@ -66,10 +68,11 @@ def content_words(text: str) -> list[str]:
     A stop word with a capital inside a sentence is kept, since it may be a name: Will, May.
     """
     kept = [
-        word.casefold()
-        for sentence in _SENTENCE_END.split(text)
-        for place, word in enumerate(_split(sentence))
-        if word.casefold() not in STOP_WORDS or (place and len(word) > 1 and word.istitle())
+        word
+        for sentence in _SENTENCE_END.split(without_joiners(text))
+        for place, written in enumerate(_split(sentence))
+        for word in _split(fold_word(written))
+        if word not in STOP_WORDS or (place and len(written) > 1 and written.istitle())
     ]
     return list(dict.fromkeys(kept or words(text)))
 

@@ -15,8 +15,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.folding import fold_letters
 from familiar_cli.languages import LANGUAGES, NUMERALS
-from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -181,7 +181,7 @@ def _folded(text: str) -> str:
     """Return `text` in lower case, without the accents that people leave out."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFD", fold(text))
+    apart = unicodedata.normalize("NFD", fold_letters(text))
     return unicodedata.normalize("NFC", _ACCENT.sub("", apart))
 
 

@@ -28,7 +28,9 @@ _TAGS = re.compile(
 _SHELL_SIGNS = re.compile(r"""[\s'"`$\\&|;<>()*?!#~^{}\[\]]""")
 NAME_CHARS = 60
 """Most characters of a name in a prompt."""
-_NOT_SLUG = re.compile(r"[\W_]+")
+# What may stand in a name beside letters, digits and marks: no file system, link or shell minds it.
+_HARMLESS_SIGNS = "・·（）「」『』【】《》〈〉〜"
+_WITHOUT_JOINERS = str.maketrans("", "", "\u200c\u200d")
 
 
 def harmless(text: str) -> str:
@@ -86,10 +88,30 @@ def is_visible(text: str) -> bool:
 def slugify(title: str, *, max_chars: int = 60) -> str:
     """Return a file-name stem for `title`: lower case letters and digits, `-` between.
 
-    Letters of every script stay. The stem is empty when `title` holds neither letter nor digit.
+    Letters of every script stay, with the marks that belong to them, and so do signs such as `・`
+    and `（）`. The stem is empty when `title` holds neither letter nor digit.
     """
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", title).lower())
-    return _NOT_SLUG.sub("-", folded).strip("-")[:max_chars].strip("-")
+    parts = re.split(f"([{_HARMLESS_SIGNS}])", title)
+    plain = "".join(p if p in _HARMLESS_SIGNS else unicodedata.normalize("NFKC", p) for p in parts)
+    folded = unicodedata.normalize("NFC", plain.lower().translate(_WITHOUT_JOINERS))
+    kept = "".join(c if is_of_names(c) else "-" for c in folded)
+    stem = _cut_before_marks("-".join(filter(None, kept.split("-"))), max_chars).strip("-")
+    return stem if any(c.isalnum() for c in stem) else ""
+
+
+def is_of_names(character: str) -> bool:
+    """Return whether a character may stand in a name: letters, digits, marks, harmless signs."""
+    if character.isalnum() or character in _HARMLESS_SIGNS:
+        return True
+    return unicodedata.category(character) in {"Mn", "Mc"}
+
+
+def _cut_before_marks(text: str, most: int) -> str:
+    """Return the first characters of `text`; no letter loses its marks."""
+    end = most
+    while 0 < end < len(text) and unicodedata.category(text[end])[0] == "M":
+        end -= 1
+    return text[:end]
 
 
 def fold(text: str) -> str:

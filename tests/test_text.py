@@ -98,10 +98,22 @@ def test_a_slug_is_letters_and_digits_with_single_dashes_between(text) -> None:
         ("../../etc", "etc"),
         ("!!!", ""),
         ("ＡＢＣ", "abc"),
+        ("الخطّ العربي", "الخطّ-العربي"),
+        ("हिन्दी", "हिन्दी"),
+        ("お茶・抹茶", "お茶・抹茶"),
+        ("モカ（猫）", "モカ（猫）"),
+        ("Mocha (cat)", "mocha-cat"),
+        ("（）", ""),
+        ("می‌خواهم", "میخواهم"),
+        ("ि", ""),
     ],
 )
 def test_slugs_of_some_titles(title, slug) -> None:
     assert slugify(title) == slug
+
+
+def test_a_slug_that_is_cut_leaves_no_letter_without_its_marks() -> None:
+    assert slugify("क" * 59 + "कि") == "क" * 59
 
 
 @given(anything)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     OnProgress = Callable[[int, int], None]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when what is put into the table changes: it is then made again."""
 
 WATERMARK: Final = f"fulltext-{VERSION}"

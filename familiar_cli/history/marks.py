@@ -8,11 +8,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
+from familiar_cli.folding import fold_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WORD: Final = re.compile(r"[^\W_]+")
+# Marks that Python's `\w` leaves out belong to the letter before them.
+_WORD: Final = re.compile(r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*")
 _TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{fts.TOKENIZER}")'
 
 
@@ -41,5 +43,6 @@ def _narrowed(query: str, text: str, start: int, end: int) -> Iterator[tuple[int
     pieces = {word for word in fts.content_words(query) if word}
     pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
     pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
-    for match in re.finditer(pattern, run.casefold()):
-        yield start + match.start(), start + match.end()
+    places = [at for at, letter in enumerate(run) for _ in fold_word(letter)]
+    for match in re.finditer(pattern, "".join(map(fold_word, run))):
+        yield start + places[match.start()], start + places[match.end() - 1] + 1

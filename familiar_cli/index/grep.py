@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError
+from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
 from familiar_cli.index.chunking import cut
 from familiar_cli.index.dates import last_day
@@ -18,7 +19,6 @@ from familiar_cli.index.hits import age_days, coverage, local_day
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.machine_text import blanked
-from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def share_of(folded: str, words: list[str]) -> float:
 
 def holds_any(text: str, query: str) -> bool:
     """Return whether `text` holds the beginning of a word that is looked for."""
-    folded = fold(text)
+    folded = fold_word(text)
     return any(word[:_STEM_CHARS] in folded for word in wanted_words(query))
 
 
@@ -78,7 +78,7 @@ def wanted_words(query: str) -> list[str]:
     found = []
     for word in fts.content_words(query):
         pairs = [word[n : n + 2] for n in range(len(word) - 1)] if fts.is_unspaced(word) else []
-        found += [fold(part) for part in pairs or [word]]
+        found += pairs or [word]
     return list(dict.fromkeys(found))
 
 
@@ -89,7 +89,7 @@ def _cut(text: str, rel_path: str) -> Cut:
 
 @lru_cache(maxsize=256)
 def _folded(text: str) -> str:
-    return text.lower() if text.isascii() else fold(text)
+    return fold_word(text)
 
 
 @dataclass(frozen=True, slots=True)

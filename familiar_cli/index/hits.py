@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
+from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
@@ -130,7 +131,8 @@ def coverage(text: str, query: str) -> float:
     """Return which share of the content words of `query` stands in `text`, as they are."""
     wanted = _content_words(query)
     held = set(fts.words(text))
-    found = sum(word in held or (fts.is_unspaced(word) and word in text) for word in wanted)
+    runs = fold_word(text)
+    found = sum(word in held or (fts.is_unspaced(word) and word in runs) for word in wanted)
     return found / len(wanted) if wanted else 0.0
 
 

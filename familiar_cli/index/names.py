@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 _NAME_WORDS: Final = 4
 _ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
 _MOST_NAMES: Final = 100  # of one file
-_ALIASES: Final = re.compile(r"^aliases:[ \t]*(.*(?:\n[ \t]*-[^\n]*)*)", re.MULTILINE)
 
 
 def names_of(rel_path: str, title: str, text: str) -> set[str]:
     """Return by which names a text may mean a file: words in lower case, with spaces between."""
     from familiar_cli.memory.pages import lore_page  # noqa: PLC0415  # asking needs none of these
     from familiar_cli.memory.pages.links import NAMED_DIRS  # noqa: PLC0415
+    from familiar_cli.memory.people.alias_section import listed_aliases  # noqa: PLC0415
 
     top, _, below = rel_path.partition("/")
     if not below or top not in (*NAMED_DIRS, LORE_DIR):
         return set()
-    told = [title, re.sub(r"\([^)]*\)", "", title), *_aliases(text)]
+    told = [title, re.sub(r"\([^)]*\)", "", title), *listed_aliases(text)]
     if top == LORE_DIR:
         told += (key for key in lore_page.parse(text).keys if not lore_page.is_expression(key))
     return {name for one in told[:_MOST_NAMES] if (name := " ".join(fts.words(one)))}
@@ -56,15 +56,3 @@ def _unspaced(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tupl
         if fts.is_unspaced(word):
             sql = "SELECT name, document_id FROM names WHERE length(name) > 1 AND instr(?, name)"
             yield from connection.execute(sql, (word,))
-
-
-def _aliases(text: str) -> list[str]:
-    """Return the aliases in the front matter."""
-    from familiar_cli.markdown import split_front_matter  # noqa: PLC0415
-
-    front, _ = split_front_matter(text)
-    found = _ALIASES.search(front) if front else None
-    if not found:
-        return []
-    listed = re.split(r"[,\n]", found[1].strip("[]"))
-    return [one.strip(" \t[]\"'").removeprefix("- ").strip(" \"'") for one in listed]

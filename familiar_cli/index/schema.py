@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "6"
+VERSION: Final = "7"
 CHUNKER: Final = "3"
 """Changes with every rule of `chunking`, so that an index made by other rules is made again."""
 BUSY_S: Final = 10.0

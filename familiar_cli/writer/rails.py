@@ -17,7 +17,7 @@ from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
 from familiar_cli.relative_dates import with_dates
-from familiar_cli.text import fold, one_line, slugify
+from familiar_cli.text import fold, is_of_names, one_line, slugify
 from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _SHOWN_CHARS: Final = 200
 _WORD: Final = re.compile(r"\w+")
 _STEM_CHARS: Final = 4
 _LEAST_WORD_CHARS: Final = 3
+_INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
-_PLAIN: Final = re.compile(r"[\w -]+(?:\.md)?")
 _DEFAULT_SECTION: Final = {
     f"{PEOPLE_DIR}/": {"said": "Facts", "play": "Play", "felt": "Feelings"},
     f"{TOPICS_DIR}/": {"said": "Notes", "play": "Play", "felt": "Feelings"},
@@ -82,7 +82,10 @@ def _named(operation: Operation, grounds: Grounds) -> Operation:
         raise _RefusedError("path", "only files in people/, topics/ and sessions/ are written")
     if directory == TOPICS_DIR:
         stem = slugify(rest.removesuffix(".md"))
-        if not _PLAIN.fullmatch(rest) or not stem:
+        if (
+            not all(is_of_names(c) or c in _INSIDE_NAMES for c in rest.removesuffix(".md"))
+            or not stem
+        ):
             raise _RefusedError("path", "that is not a valid topic name")
         _no_private(grounds)
         return replace(operation, rel_path=f"{TOPICS_DIR}/{stem}.md")

@@ -8,6 +8,7 @@ import pytest
 
 from familiar_cli.errors import ModelTimeoutError, UnusableReplyError
 from familiar_cli.identity import Author
+from familiar_cli.text import slugify
 from tests.writer.support import (
     ANNA,
     ANNAS,
@@ -117,6 +118,10 @@ def test_a_file_not_shown_whole_still_takes_bullets(world):
         "topics/../notes.md",
         "topics/a/b.md",
         "topics/x.sh",
+        "topics/.x",
+        "topics/x:y",
+        "topics/x\u202ey.md",
+        "topics/・.md",
         "people\\discord-42.md",
         "sessions/2026-04-07-evening.md/x.md",
         "C:people/discord-42.md",
@@ -131,6 +136,18 @@ def test_a_file_name_from_the_model_is_not_trusted(world, path):
 
     assert rails(report) in (["path"], ["unknown_person"], ["session_slot"])
     assert (world.files(), report.outcome, world.watermark) == ([], "nothing", 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["الخطّ العربي", "हिन्दी", "お茶・抹茶", "モカ（猫）", "Mocha (cat)"]
+)
+def test_a_topic_may_be_named_in_any_script(world, name):
+    world.say()
+
+    report = world.write(reply(op("create", f"topics/{name}.md", ["Anna keeps bees."], title=name)))
+
+    assert not report.refused
+    assert world.read(f"topics/{slugify(name)}.md").startswith(f"# {name}\n")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.folding import fold_word
 from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.honorifics import without_honorific
 from familiar_cli.memory.people.same_person import main_slug
-from familiar_cli.text import fold, nearest, one_line, typed
+from familiar_cli.text import nearest, one_line, typed
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -151,8 +152,8 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
     slug = _slug_of(person)
     if person in known or slug in known:
         return person if person in known else str(slug)
-    wanted = fold(one_line(person))
-    called = {found for found in known if fold(found) == wanted}.union(
+    wanted = fold_word(one_line(person))
+    called = {found for found in known if fold_word(found) == wanted}.union(
         names.called(person),
         (main_slug(familiar.memory, s) for s in said if wanted in _names_of(said[s].author)),
     )
@@ -177,7 +178,7 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
 def _names_of(author: Author) -> set[str]:
     """Return what somebody is called on their platform, folded."""
     names = (author.display_name, author.username, author.label, handle_of(author.slug))
-    return {fold(one_line(name)) for name in names if name}
+    return {fold_word(one_line(name)) for name in names if name}
 
 
 def _slug_of(person: str) -> str | None:

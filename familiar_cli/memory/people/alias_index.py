@@ -20,7 +20,7 @@ from familiar_cli.sqlite import Fault, connect, fault_of, is_useless, rows_among
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-VERSION: Final = 1
+VERSION: Final = 2
 _BUSY_S: Final = 0.5
 _TABLES: Final = (
     "CREATE TABLE people (slug TEXT PRIMARY KEY, signature TEXT, names TEXT, problem TEXT)",

@@ -155,6 +155,6 @@ olarak onu şey şu sen siz ve veya ya yok var biz evet hayır
 @cache
 def common_words() -> frozenset[str]:
     """Return all of them, as `memory.mentions` writes names."""
-    from familiar_cli.text import fold
+    from familiar_cli.folding import fold_letters
 
-    return frozenset(fold(f"{_NAMES} {_ENGLISH} {_OTHERS}").split())
+    return frozenset(fold_letters(f"{_NAMES} {_ENGLISH} {_OTHERS}").split())

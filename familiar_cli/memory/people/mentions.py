@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from familiar_cli.folding import fold_kana, fold_letters
 from familiar_cli.memory.people.common_words import common_words
-from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -103,7 +103,7 @@ def key_of(name: str) -> str:
     There is none between words of scripts without spaces. Empty when `name` can be no name.
     """
     words = _words(name.strip())
-    key = _joined(words)
+    key = fold_kana(_joined(words))
     most = MOST_RUN_CHARS if any(word.runs_on for word in words) else MOST_NAME_CHARS
     return key if len(words) <= MOST_WORDS and len(key) <= most else ""
 
@@ -156,7 +156,7 @@ def _longest(candidates: Iterable[_Candidate]) -> Iterator[Mention]:
 
 
 def _heads_in(word: _Word) -> Iterable[str]:
-    return word.forms[0] if word.runs_on else word.forms
+    return fold_kana(word.forms[0]) if word.runs_on else word.forms
 
 
 def _candidates(words: list[_Word], at: int, starts: Mapping[str, Head]) -> Iterator[_Candidate]:
@@ -164,7 +164,7 @@ def _candidates(words: list[_Word], at: int, starts: Mapping[str, Head]) -> Iter
     if word.runs_on:
         yield from _within(word, starts)
     for form in word.forms:
-        head = starts.get(form[0] if word.runs_on else form)
+        head = starts.get(fold_kana(form[0]) if word.runs_on else form)
         if head:
             yield from _windows(words, at, form, head.words)
 
@@ -182,14 +182,14 @@ def _windows(words: list[_Word], at: int, first: str, most: int) -> Iterator[_Ca
         for last in following.forms:
             middle = [(w.forms[0], w.runs_on) for w in window[1:-1]]
             pieces = [(first, word.runs_on), *middle, (last, following.runs_on)]
-            yield _Candidate(_spaced(pieces), word.start, _end(following), counts=True)
+            yield _Candidate(fold_kana(_spaced(pieces)), word.start, _end(following), counts=True)
 
 
 def _within(word: _Word, starts: Mapping[str, Head]) -> Iterator[_Candidate]:
     """Yield the names that may stand anywhere in a word of a script without spaces."""
     run = word.forms[0]
     for at, first in enumerate(run):
-        head = starts.get(first)
+        head = starts.get(fold_kana(first))
         for end in range(at + 1, min(at + head.chars, len(run)) + 1) if head else ():
             key = run[at:end]
             if not (_goes_on(run, at) or _goes_on(run, end)):
@@ -197,7 +197,7 @@ def _within(word: _Word, starts: Mapping[str, Head]) -> Iterator[_Candidate]:
                 counts = word.is_called or (
                     key not in common_words() and (len(key) > 1 or alone or _is_sign(key))
                 )
-                yield _Candidate(key, word.start + at, word.start + end, counts)
+                yield _Candidate(fold_kana(key), word.start + at, word.start + end, counts)
 
 
 def _goes_on(run: str, at: int) -> bool:
@@ -299,11 +299,9 @@ def _spaced(pieces: list[tuple[str, bool]]) -> str:
 
 
 def _folded(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    plain = "".join(character for character in text if character not in _INVISIBLE[:3])
-    plain = plain if "\u200d" in text and _is_sign(text[0]) else plain.replace("\u200d", "")
-    return fold(plain).replace("i\u0307", "i").replace("\ufe0f", "")
+    if "\u200d" in text and _is_sign(text[0]):  # it joins several signs to one
+        return "\u200d".join(map(fold_letters, text.split("\u200d")))
+    return fold_letters(text)
 
 
 def _without_particles(word: str) -> Iterator[str]:
