@@ -17,7 +17,7 @@ from familiar_cli.errors import LimitError
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.context.types import Contribution
     from familiar_cli.tokens import TokenCounter
@@ -160,7 +160,7 @@ class _Room:
     run_ended: bool = False
     held: int = 0
     queues_ended: set[tuple[Layer, int]] = field(default_factory=set)
-    pinned: set[str] = field(default_factory=set)
+    pinned: dict[str, Fragment] = field(default_factory=dict)
 
     def free(self, offered: Contribution) -> int:
         """Return how many tokens `offered` may have."""
@@ -186,9 +186,8 @@ class _Room:
         """
         offered = fragment.offered
         self.used[offered.layer] += fragment.tokens
-        is_whole = fragment.kept and not fragment.reason
-        if is_whole and offered.layer is Layer.pinned and offered.rel_path:
-            self.pinned.add(offered.rel_path)
+        if fragment.kept and offered.layer is Layer.pinned and offered.rel_path:
+            self.pinned[offered.rel_path] = fragment
         full = False
         if fragment.offered_tokens > fragment.tokens:
             # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
@@ -207,9 +206,13 @@ class _Room:
         return full
 
     def repeats(self, offered: Contribution) -> str:
-        """Return why a piece says nothing new: a pin holds all of its file; empty when it may."""
-        is_there = offered.layer is not Layer.pinned and offered.rel_path in self.pinned
-        return "its file is pinned, and already included" if is_there else ""
+        """Return why a piece says nothing new: a pin of its file says it; empty when it may."""
+        pin = self.pinned.get(offered.rel_path or "")
+        if pin is None or offered.layer is Layer.pinned:
+            return ""
+        # What a pin lacks for want of room may be said elsewhere.
+        says_more = bool(pin.reason) and not set(_said(offered.text)).issubset(_said(pin.text))
+        return "" if says_more else "its file is pinned, and already included"
 
     def give_back(self, fragment: Fragment) -> None:
         """Take a fragment out again."""
@@ -319,6 +322,12 @@ def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
         reason = f"left out ({lost.offered_tokens} tokens): old turns are dropped several at a time"
         fragments[index] = replace(lost, text="", tokens=0, kept=False, reason=reason)
     room.hold(last.offered.layer)
+
+
+def _said(text: str) -> Iterator[str]:
+    """Yield the lines of a text that say something; headings only say where it is from."""
+    lines = (line.strip() for line in text.split("\n") if any(map(str.isalnum, line)))
+    return (line for line in lines if not line.startswith(("#", "[")))
 
 
 def _around(offered: Contribution) -> int:

@@ -94,6 +94,23 @@ def test_what_a_pin_shows_is_not_shown_again(world) -> None:
     assert all(fragment.kept for fragment in cut)
 
 
+def test_a_pin_that_is_cut_leaves_to_others_only_what_it_lacks(world) -> None:
+    lines = [f"- The keeper of house number {n} paints ships at night." for n in range(60)]
+    world.put(a="# A\n\n" + "\n".join(lines))
+    (pin,) = world.offers()
+
+    def quoted(*numbers: int) -> Contribution:
+        text = "\n".join(["[From memory: A]", *(lines[n] for n in numbers)])
+        return Contribution(Layer.content, 70, text, "x", Place.depth, rel_path="a.md")
+
+    pieces = [pin, quoted(0, 2), quoted(2, 55), quoted(58)]
+    room = {Layer.pinned: 200, Layer.content: 150}
+    kept = Budgeter(COUNTER).fill(pieces, room, 400).fragments
+    assert kept[0].text
+    assert kept[0].reason
+    assert [fragment.kept for fragment in kept[1:]] == [False, True, True]
+
+
 def test_files_that_nobody_had_time_for_are_a_problem_that_is_told(world) -> None:
     world.pins = Pins(unread=3, problems=(("x.md", "it cannot be read"),))
     told, unread = world.offers()
