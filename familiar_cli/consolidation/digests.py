@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.consolidation import prompts
 from familiar_cli.consolidation.blocks import blocks
 from familiar_cli.consolidation.library import facts_of
+from familiar_cli.consolidation.naming import session_day
 from familiar_cli.consolidation.pages import (
     MadePage,
     Record,
@@ -21,7 +23,7 @@ from familiar_cli.consolidation.pages import (
 from familiar_cli.consolidation.plans import plan_id
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
-from familiar_cli.markdown import scan
+from familiar_cli.markdown import scan, sections
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
 from familiar_cli.review.plans import Plans
 from familiar_cli.text import framed
@@ -46,6 +48,12 @@ _GUIDANCE: Final[dict[Name, str]] = {
     "mid": prompts.MID,
     "long": prompts.LONG,
 }
+_SESSION_LEVEL: Final = 2
+_DAY: Final = timedelta(days=1)
+_DAY_CHARS: Final = len("2026-04-07")
+_KNOWN: Final = "what you know already"
+_NEW: Final = "what is new"
+_READ: Final = "read"  # stands for the hash of a session that scrolled out of the digest below
 _CUT: Final = "- (the rest of this session is left out here)\n"
 
 
@@ -227,6 +235,7 @@ class Distiller:
         engine = self._engine(name)
         if engine.dry_run and wanted.body is None:
             return Distilled(name, wanted.rel_path, "made", tokens, sources)
+        wanted = replace(wanted, items=self._with_unseen(wanted))
         return self._told(name, wanted, await engine.make(wanted), tokens)
 
     def _told(self, name: Name, wanted: Wanted, made: Made, tokens: int) -> Distilled:
@@ -316,10 +325,47 @@ class Distiller:
         text = below_title(readable(page.body))
         if not text:
             return (), {}
-        known = below_title(readable(self._page(self._digests["long"].rel_path).body))
-        old = (Item("what you know already", known),) if name == "long" and known else ()
-        label = "the latest sessions" if name == "mid" else "what is new"
-        return (*old, Item(label, text)), {self._digests[source].rel_path: page.digest}
+        own = self._page(self._digests[name].rel_path)
+        unseen = dict.fromkeys(self._unseen(name, own, page), _READ)
+        sources = {self._digests[source].rel_path: page.digest, **unseen}
+        if name == "mid":
+            return tuple(_by_session(text)), sources
+        known = below_title(readable(own.body))
+        old = (Item(_KNOWN, known, _until(own)),) if known else ()
+        return (*old, Item(_NEW, text, _until(page))), sources
+
+    def _unseen(self, name: Name, own: MadePage, below: MadePage) -> list[str]:
+        """Return the sessions since a digest was made that are not in the one below any more.
+
+        A long digest that begins takes in all of them; what a person wrote is such a beginning.
+        """
+        source = self._digests["short" if name == "mid" else "mid"].rel_path
+        record = own.record
+        if record and record.sources.get(source) == below.digest:
+            return [path for path in record.sources if path.startswith(SESSIONS_DIR)]
+        if record is None and (name == "mid" or below_title(own.body)):
+            return []
+        short = self._page(self._digests["short"].rel_path).record
+        seen = {path for made in (short, below.record) if made for path in made.sources}
+        since = _day_of(record) if record else date.min
+        found: list[str] = []
+        for path in self._sessions:
+            placed = session_day(path, self._today.cutoff_hour)
+            if placed is None or placed[0] < since:
+                break
+            if path not in seen:
+                found.append(path)
+        return found[::-1]
+
+    def _with_unseen(self, wanted: Wanted) -> tuple[Item, ...]:
+        """Return what is to be read, with the sessions that scrolled out, in the order of time."""
+        paths = [path for path, digest in wanted.sources.items() if digest == _READ]
+        unseen = [
+            Item(_stem(path), below_title(readable(read_page(text).body)))
+            for path, text in self._readable(paths)
+        ]
+        first = [item for item in wanted.items if item.label == _KNOWN]
+        return (*first, *unseen, *(item for item in wanted.items if item.label != _KNOWN))
 
     def _short(self, digest: Digest) -> Wanted:
         """Return the newest sessions that fit, the oldest of them first."""
@@ -348,7 +394,10 @@ class Distiller:
 
     def _newest_first(self) -> Iterator[tuple[str, str]]:
         """Yield path and text of each session that can be read and says something."""
-        for path in self._sessions:
+        yield from self._readable(self._sessions)
+
+    def _readable(self, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+        for path in paths:
             with suppress(FamiliarError):  # `consolidate` names it
                 text = self._store.read_file(path)
                 if facts_of(path, text).says:
@@ -365,9 +414,35 @@ class Distiller:
         return f"{kept}{_CUT}"
 
 
+def _stem(rel_path: str) -> str:
+    return rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md")
+
+
+def _by_session(text: str) -> Iterator[Item]:
+    """Yield what a digest says of each session, so that it is known which one a point rests on."""
+    for section in sections(text, _SESSION_LEVEL):
+        said = section.body.strip()
+        if said:
+            yield Item(section.title or "the latest sessions", said)
+
+
+def _until(page: MadePage) -> tuple[str, ...]:
+    """Return what the text of a digest rests on, as a point tells it; empty: nobody knows when."""
+    made_at = page.record.made_at[:_DAY_CHARS] if page.record else ""
+    return (f"before {made_at}",) if made_at else ()
+
+
+def _day_of(record: Record) -> date:
+    """Return the first day whose sessions a digest may not have seen."""
+    try:
+        return parse_iso(record.made_at).date() - _DAY
+    except (ValueError, OverflowError):
+        return date.max
+
+
 def _section(rel_path: str, text: str) -> str:
     """Return a session as a section: its title one step down, its own headings as bold lines."""
-    stem = rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md")
+    stem = _stem(rel_path)
     lines = (
         f"**{line.title}**" if line.title else line.text.rstrip("\r\n")
         for line in scan(below_title(text))

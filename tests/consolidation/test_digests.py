@@ -134,6 +134,52 @@ def test_what_a_person_wrote_into_a_digest_stays(life) -> None:
     assert life.file("digest/mid.md").endswith("\nAnna's birthday is on Friday!\n")
 
 
+def read_for(life, *, since: int) -> str:
+    """Return all that the model was asked about digests since its request number `since`."""
+    asked = life.model.requests[since:]
+    return "\n".join(json.loads(one.body)["messages"][-1]["content"] for one in asked)
+
+
+def test_what_scrolls_out_of_short_before_the_next_distillation_was_in_no_digest(life) -> None:
+    told: dict[str, str] = {"mid": "", "long": ""}
+    for day in range(36):
+        life.session(MONDAY + day * DAY, f"- On day {day} Anna planted a row of beans.\n")
+        now = datetime(2026, 4, 7, 12, tzinfo=UTC) + day * DAY
+        make(life, "short", now, budgets=(120, 2000, 2000))
+        for name, every in (("mid", 6), ("long", 12)):
+            if day % every == every - 1:
+                asked = len(life.model.requests)
+                make(life, name, now, budgets=(120, 2000, 2000))
+                told[name] += read_for(life, since=asked)
+    for name, read in told.items():
+        assert [day for day in range(36) if f"On day {day} Anna" not in read] == [], name
+
+
+def test_a_digest_that_took_in_what_scrolled_out_is_fresh_and_made_again_of_the_same(life) -> None:
+    few = (120, 2000, 2000)
+    life.session(MONDAY, "- On day 0 Anna planted beans.\n")
+    make(life, "short", NOW, budgets=few)
+    make(life, "mid", NOW, budgets=few)
+    for day in range(7, 20):
+        life.session(MONDAY + day * DAY, f"- On day {day} Anna planted beans.\n")
+    later = NOW + 14 * DAY
+    make(life, "short", later, budgets=few)
+    assert "On day 8 Anna" not in life.file("digest/short.md")
+    assert make(life, "mid", later, budgets=few).outcome == "made"
+    asked = len(life.model.requests)
+    assert make(life, "mid", later + DAY, budgets=few).outcome == "unchanged"
+    make(life, "mid", later + DAY, budgets=few, again=True)
+    assert "On day 8 Anna" in read_for(life, since=asked)
+
+
+def test_a_line_of_a_digest_names_the_days_that_it_rests_on(life) -> None:
+    week_of_sessions(life)
+    for name in ("short", "mid", "long"):
+        make(life, name)
+    assert "<!-- from 2026-04-06-evening -->" in life.file("digest/mid.md")
+    assert f"<!-- from before {NOW:%Y-%m-%d} -->" in life.file("digest/long.md")
+
+
 def test_what_goes_beyond_the_budget_is_left_out_from_the_end_and_told(life) -> None:
     week_of_sessions(life)
     make(life, "short")
