@@ -50,6 +50,7 @@ _GUIDANCE: Final[dict[Name, str]] = {
 }
 _SESSION_LEVEL: Final = 2
 _DAY: Final = timedelta(days=1)
+_MONTH: Final = timedelta(days=31)
 _DAY_CHARS: Final = len("2026-04-07")
 _KNOWN: Final = "what you know already"
 _NEW: Final = "what is new"
@@ -337,17 +338,19 @@ class Distiller:
     def _unseen(self, name: Name, own: MadePage, below: MadePage) -> list[str]:
         """Return the sessions since a digest was made that are not in the one below any more.
 
-        A long digest that begins takes in all of them; what a person wrote is such a beginning.
+        A first long digest takes in all of them, a first middle one those of a month. Where a
+        person wrote the digest, it has seen everything.
         """
         source = self._digests["short" if name == "mid" else "mid"].rel_path
         record = own.record
         if record and record.sources.get(source) == below.digest:
             return [path for path in record.sources if path.startswith(SESSIONS_DIR)]
-        if record is None and (name == "mid" or below_title(own.body)):
+        if record is None and below_title(own.body):
             return []
         short = self._page(self._digests["short"].rel_path).record
         seen = {path for made in (short, below.record) if made for path in made.sources}
-        since = _day_of(record) if record else date.min
+        first = date.min if name == "long" else _day_before(self._today.now.date(), _MONTH)
+        since = _day_of(record) if record else first
         found: list[str] = []
         for path in self._sessions:
             placed = session_day(path, self._today.cutoff_hour)
@@ -435,9 +438,13 @@ def _until(page: MadePage) -> tuple[str, ...]:
 def _day_of(record: Record) -> date:
     """Return the first day whose sessions a digest may not have seen."""
     try:
-        return parse_iso(record.made_at).date() - _DAY
-    except (ValueError, OverflowError):
+        return _day_before(parse_iso(record.made_at).date(), _DAY)
+    except ValueError:
         return date.max
+
+
+def _day_before(day: date, span: timedelta) -> date:
+    return day - min(span, day - date.min)
 
 
 def _section(rel_path: str, text: str) -> str:
