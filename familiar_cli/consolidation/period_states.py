@@ -94,12 +94,13 @@ class PeriodStates:
     _known: dict[Period, PeriodState] = field(default_factory=dict)
 
     def make_again(self, periods: Iterable[Period]) -> None:
-        """Take these periods as stale, however they stand."""
+        """Take these periods as stale, however they stand, until they are made."""
         self._again |= frozenset(periods)
         self._known.clear()
 
     def forget(self, period: Period) -> None:
-        """The file of a period has changed: look again at it, and at what it is part of."""
+        """The file of a period was made: look again at it, and at what it is part of."""
+        self._again -= {period}
         for tier in TIERS[TIERS.index(period.tier) :]:
             self._known.pop(period_of(period.first, tier), None)
 

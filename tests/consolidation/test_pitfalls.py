@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.consolidation.bullets import Bullet, bullets_of, merged
 from familiar_cli.consolidation.period_states import PeriodStates
-from familiar_cli.consolidation.periods import month_of, parse_period
+from familiar_cli.consolidation.periods import TIERS, month_of, parse_period
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
@@ -369,3 +369,29 @@ def test_period_states_are_pure(life) -> None:
     states = life.states()
     assert isinstance(states, PeriodStates)
     assert states.of(parse_period("2026-W15")).state == "waits"
+
+
+def test_redo_made_the_days_again_and_left_every_higher_tier_waiting(life) -> None:
+    week_of_sessions(life)
+    life.run()
+    states = life.states()
+    everything = [period for tier in TIERS for period in states.periods(tier)]
+
+    report = life.run(again=everything)
+
+    assert [done.period for done in report.done] == [period.name for period in everything]
+    assert all(done.again for done in report.done)
+    assert (report.waiting, report.stale, report.failed) == ({}, [], [])
+
+
+def test_redo_of_what_is_below_a_failure_leaves_the_rest_waiting(life) -> None:
+    week_of_sessions(life)
+    life.run()
+    states = life.states()
+    everything = [period for tier in TIERS for period in states.periods(tier)]
+    life.model = RuleModel(say=lambda _: reply(" "))
+
+    report = life.run(again=everything)
+
+    assert {done.period for done in report.done} == {p.name for p in states.periods("daily")}
+    assert "2026-W15 must be made first" in report.waiting["2026-04"]
