@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.pipeline import ContextPipeline
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.context.limits import Allowance
     from familiar_cli.context.processors.recast import RecastPostProcessor
+    from familiar_cli.context.processors.short_frame import ShortFramePreProcessor
     from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
     from familiar_cli.context.protocols import ContextProvider
     from familiar_cli.context.providers.content_search.filter import Filter
     from familiar_cli.context.providers.content_search.recall import Recaller
     from familiar_cli.context.providers.content_search.retrieval import Retrieval
+    from familiar_cli.context.short_reply import ShortReply
     from familiar_cli.context.types import ContextRequest, Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.pins import Pins
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 FILTER_SLOT: Final = "content_filter"
 _REFRESH_SHARE: Final = 0.25  # of the deadline, for reading files that changed
 _FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
+_LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that know its names for sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,61 @@ def pipeline(
         dry: No model may be asked, so what would ask one is left out.
     """
     used = () if dry else setup.processors
+    is_short = has_short_frame(familiar) and (not dry or familiar.config.context.frame == "short")
     return ContextPipeline(
         _providers(familiar, setup, remembered, dry=dry),
         familiar.counter,
-        pre_processors=[_thinking(familiar, setup.char)] if "stepped_thinking" in used else (),
+        pre_processors=[
+            *([_thinking(familiar, setup.char)] if "stepped_thinking" in used else ()),
+            *([_short_frame(familiar, setup)] if is_short else ()),
+        ],
         post_processors=[_recast(familiar, setup.char)] if "recast" in used else (),
+        short_reply=partial(_short_reply, familiar, setup) if is_short else None,
     )
+
+
+def has_short_frame(familiar: Familiar) -> bool:
+    """Return whether prompts and replies are short.
+
+    They are as it is set; else where a small model is on this machine and answers.
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.catalog import CATALOG
+    from familiar_cli.models.store import path_of
+
+    frame = familiar.config.context.frame
+    if frame != "auto":
+        return frame == "short"
+    slot = familiar.slot()
+    if slot.preset != "local" or slot.model not in CATALOG or not CATALOG[slot.model].is_small:
+        return False
+    return path_of(slot.model, cache_dir()) is not None
+
+
+def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor:
+    from familiar_cli.context.processors.short_frame import ShortFramePreProcessor
+
+    usual = type(familiar.config)().system_prompt
+    return ShortFramePreProcessor(
+        setup.char,
+        setup.character.macros_of,
+        familiar.counter,
+        own_instruction=familiar.config.system_prompt != usual,
+    )
+
+
+def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> ShortReply:
+    """Return how a small model is asked; what a person has set for the model holds."""
+    from familiar_cli.context.short_reply import SAMPLING, ShortReply
+
+    set_to = familiar.config.llm
+    style = ShortReply(setup.char, (setup.character.macros_of(request).user,))
+    if set_to.max_tokens:
+        style = replace(style, max_tokens=None, sentences=0)
+    if set_to.temperature != type(set_to)().temperature:
+        style = replace(style, temperature=None)
+    known = SAMPLING if familiar.slot().preset in _LLAMA_CPP else {}
+    return replace(style, sampling=known)
 
 
 def filters(familiar: Familiar) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.kept_question import check_unanswered, kept_question
-from familiar_cli.actions.prompt import filters, pipeline, turn_setup
+from familiar_cli.actions.prompt import filters, has_short_frame, pipeline, turn_setup
 from familiar_cli.clock import now
 from familiar_cli.context.off_record import OffRecord
 from familiar_cli.context.on_record import OnRecord
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _NO_NOTE: Final = (
     "stepped_thinking would add a note to the prompt; without asking a model, there is none"
+)
+_NOT_SHORT: Final = (
+    "the small model would get a short prompt of this; `familiar config set context.frame short`"
+    " shows that one"
 )
 _NO_FILTER: Final = "the filter would choose among what memory adds; it was not asked"
 
@@ -54,8 +58,14 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
             setup.allowance.notice,
             _NO_NOTE if "stepped_thinking" in setup.processors else "",
             _NO_FILTER if filters(familiar) else "",
+            _NOT_SHORT if _is_told_short(familiar) else "",
         ),
     )
+
+
+def _is_told_short(familiar: Familiar) -> bool:
+    """Return whether a turn would get a shorter prompt than a dry run shows."""
+    return familiar.config.context.frame == "auto" and has_short_frame(familiar)
 
 
 def opening_of(familiar: Familiar, said: Said) -> str:

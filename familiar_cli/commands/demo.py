@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from familiar_cli.context.trace import Trace, TracedContribution
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
@@ -24,9 +25,16 @@ app = App()
 SMALL_MODEL = "smollm2-135m-instruct"
 CARD = "yuzu.png"
 LOREBOOK = "lost-property.json"
+NOTE = "topics/robin-s-dog.md"
+NOTE_TEXT = """\
+# Robin's dog
+
+- Robin has a small brown dog called Biscuit.
+- In January Biscuit hid under the counter until the 23:10 had left.
+"""
 QUESTIONS = (
-    "Good evening! I think I left my green umbrella on the last train.",
-    "It was a present from my sister. What happens to it now?",
+    "Good evening! What is my dog called?",
+    "Who is Inspector?",
 )
 
 
@@ -39,7 +47,7 @@ def demo(
     ] = None,
     dry_run: DryRunUnasked = False,
 ) -> None:
-    """Try the whole flow: a card, a lorebook, two questions, and what was sent.
+    """Try the whole flow: a card, a lorebook, a memory, two questions, and what was sent.
 
     \b
     familiar demo
@@ -77,7 +85,7 @@ def _home(keep: str | None) -> Iterator[Path]:
 
 
 def _familiar(out: Output, home: Path) -> dict[str, Any]:
-    """Unpack the card and the lorebook, and tell of it."""
+    """Unpack the card and the lorebook, write down a memory, and tell of it."""
     from importlib.resources import files
 
     from familiar_cli.bootstrap.cards import read_card
@@ -93,8 +101,13 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     with _load(home) as familiar:
         book = load_book(shipped.joinpath(LOREBOOK).read_bytes(), origin=LOREBOOK)
         lore = import_lorebook(familiar.memory, book)
+        with familiar.memory.transaction("demo", "a memory to find") as staged:
+            staged.write(NOTE, NOTE_TEXT)
+        familiar.index_words()
     _show(out, f"2. So does a lorebook  ({LOREBOOK})", files_page(lore.written))
-    return {"familiar": made.id, "written": (*made.written, *lore.written)}
+    _show(out, "3. And so is what was said before  (written here for the demo)", files_page([NOTE]))
+    _show(out, NOTE_TEXT, bold=False)
+    return {"familiar": made.id, "written": (*made.written, *lore.written, NOTE)}
 
 
 def _load(home: Path) -> Familiar:
@@ -130,24 +143,35 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     """Ask the questions, and show what the last one sent."""
     from familiar_cli.context.trace_files import read_trace
-    from familiar_cli.ui.context_page import context_page
+    from familiar_cli.ui.context_page import context_page, found_page
     from familiar_cli.ui.reply import ReplyPrinter
 
     slot, turns = familiar.slot(), []
-    _show(out, f"3. Two questions  ({slot.model}, {slot.where})")
+    _show(out, f"4. Two questions  ({slot.model}, {slot.where})")
     if slot.model == SMALL_MODEL:
         out.note(
-            "This model is tiny, so it runs anywhere, but it often loses the thread;\n"
-            "`familiar config set llm.preset ollama` or another preset gives you a better one."
+            "This model is tiny, so that it runs anywhere. Memory is found and sent to it, but it\n"
+            "uses that only by luck, and often talks nonsense. `familiar model ls` lists larger\n"
+            "ones, and `familiar config set llm.preset ollama` uses a server."
         )
     for question in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
             result = reply_to(familiar, _said(question), printer, on_wait=out.note)
         told = result.to_json()
-        turns.append({"question": question, "turn": told["turn"], "reply": told["reply"]})
+        found = found_in_memory(result.trace)
+        _show(out, "\nFound in memory, and sent:", found_page(found))
+        paths = [piece.rel_path for piece in found]
+        turns.append(
+            {
+                "question": question,
+                "turn": told["turn"],
+                "reply": told["reply"],
+                "found": paths,
+            }
+        )
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
-    _show(out, "\n4. What the last question sent, and why", context_page(trace))
+    _show(out, "\n5. What the last question sent, and why", context_page(trace))
     return {"model": slot.model, "turns": turns, "context": trace.to_json()}
 
 
@@ -157,9 +181,14 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     from familiar_cli.ui.context_page import context_page
 
     trace = run_async(assemble(familiar, _said(QUESTIONS[0])))
-    title = f"\n3. No model is asked, because {why_not}. This would be sent for:"
+    title = f"\n4. No model is asked, because {why_not}. This would be sent for:"
     _show(out, f"{title}\n> {QUESTIONS[0]}", context_page(trace))
     return {"model": None, "turns": [], "context": trace.to_json()}
+
+
+def found_in_memory(trace: Trace) -> list[TracedContribution]:
+    """Return what a search of memory put into a prompt."""
+    return [p for p in trace.contributions if p.kept and p.rel_path and p.score is not None]
 
 
 def _said(question: str) -> Any:  # noqa: ANN401  # named where it is imported

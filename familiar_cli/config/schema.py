@@ -14,6 +14,7 @@ from familiar_cli.config.channel_kinds import KINDS, PRIVATE_KINDS, ChannelMode
 from familiar_cli.config.fields import (
     DEFAULT_TIER,
     EMBEDDERS,
+    FRAMES,
     NOTE_PLACES,
     ON_OFF,
     PRESETS,
@@ -137,6 +138,11 @@ class ContextSettings:
         20.0,
         "Maximum time for stepped thinking, or for recasting a reply, in seconds",
         minimum=0.01,
+    )
+    frame: str = setting(
+        "auto",
+        "Whether prompts and replies are short; auto: if a small model on this machine replies",
+        choices=FRAMES,
     )
     keep_traces: int = setting(1000, "Number of newest traces to keep; 0: all", minimum=0)
     jobs_limit_s: float = setting(

@@ -16,6 +16,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.hidden import ReplyFilter, without_hidden
 from familiar_cli.context.render import name_speakers, render
+from familiar_cli.context.short_reply import ShortReplyFilter
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import apart, quick_turns
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from familiar_cli.context.protocols import ContextProvider, PostProcessor, PreProcessor
+    from familiar_cli.context.short_reply import ShortReply
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.tokens import TokenCounter
@@ -46,6 +48,7 @@ class Replied:
         text: The reply after the post-processors.
         processors: What each post-processor did, in the order in which they ran.
         elapsed_ms: How long the model took.
+        is_cut: The text lacks its end, since the model ran out of tokens.
     """
 
     assembled: Assembled
@@ -54,6 +57,7 @@ class Replied:
     text: str
     processors: tuple[Report, ...]
     elapsed_ms: float
+    is_cut: bool
 
 
 class ContextPipeline:
@@ -64,6 +68,8 @@ class ContextPipeline:
         counter: What counts tokens.
         pre_processors: Who may change what was offered, in this order.
         post_processors: Who may change a reply, the last one first.
+        short_reply: Says how a small model is asked, and what of its reply is shown; None: the
+            model is not small.
     """
 
     def __init__(
@@ -73,11 +79,13 @@ class ContextPipeline:
         *,
         pre_processors: Sequence[PreProcessor] = (),
         post_processors: Sequence[PostProcessor] = (),
+        short_reply: Callable[[ContextRequest], ShortReply] | None = None,
     ) -> None:
         self.providers = tuple(providers)
         self.pre_processors = tuple(pre_processors)
         self.post_processors = tuple(post_processors)
         self.counter = counter
+        self._short_reply = short_reply
         self._budgeter = Budgeter(counter)
 
     async def assemble(self, request: ContextRequest) -> Assembled:
@@ -133,15 +141,23 @@ class ContextPipeline:
             ModelError: There is no whole reply.
         """
         assembled = await self.assemble(request)
-        sent = model.prepare(assembled.messages, stream=stream)
+        style = self._short_reply(request) if self._short_reply else None
+        how = style.asked if style else {}
+        sent = model.prepare(assembled.messages, stream=stream, **how)
         if before_sending:
             before_sending(assembled, sent)
         start = stopwatch_s()
-        completion = await self._complete(assembled, model, sent, on_text)
+        listener = ShortReplyFilter(style, on_text) if style and on_text else None
+        completion = await self._complete(assembled, model, sent, listener or on_text)
         elapsed_ms = _ms_since(start)
         said = without_hidden(completion.text) if _hides(assembled) else completion.text
+        is_cut = completion.finish_reason == "length"
+        if style:
+            said, is_cut = style.shown(said, is_cut=is_cut)
+        if listener:
+            listener.close(said)
         text, processors = await self.post_process(request, said)
-        return Replied(assembled, sent, completion, text, processors, elapsed_ms)
+        return Replied(assembled, sent, completion, text, processors, elapsed_ms, is_cut)
 
     async def post_process(
         self, request: ContextRequest, reply: str

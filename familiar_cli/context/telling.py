@@ -67,7 +67,7 @@ def reported(reports: tuple[Report, ...]) -> list[str]:
 def why_stopped(replied: Replied, model: ChatModel) -> list[str]:
     """Return why a reply ended before its end."""
     match replied.completion.finish_reason:
-        case "length":
+        case "length" if replied.is_cut:
             mend = "`familiar config set llm.max_tokens N` allows longer ones"
             return [f"The reply was cut at {model.max_tokens} tokens; {mend}"]
         case "content_filter":

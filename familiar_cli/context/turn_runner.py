@@ -162,7 +162,7 @@ class TurnRunner(ABC):
             usage=traced_usage(completion),
             raw_reply="" if completion.text == replied.text else completion.text,
         )
-        return self._ended(replied.text, partial=completion.finish_reason == "length")
+        return self._ended(replied.text, partial=replied.is_cut)
 
     def _failed(self, error: FamiliarError, came: str) -> FamiliarError:
         """Return `error` with what is kept all the same; keep what came of the reply."""

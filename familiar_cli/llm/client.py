@@ -56,6 +56,7 @@ class LLMClient(Slotted):
         reply_schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send."""
         preset = PRESETS[self._slot.preset]
@@ -68,7 +69,7 @@ class LLMClient(Slotted):
             messages,
             stream=stream,
             limits=limits,
-            extra=preset.extra,
+            extra={**preset.extra, **(extra or {})},
             reply_schema=reply_schema,
         )
         url = f"{self._slot.base_url}/chat/completions"

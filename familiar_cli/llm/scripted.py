@@ -52,13 +52,19 @@ class ScriptedModel:
         reply_schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> PreparedRequest:
         """Return the request that a real client would send for `messages`."""
         limits: dict[str, object] = {"max_tokens": max_tokens or self.max_tokens}
         if temperature is not None:
             limits["temperature"] = temperature
         body = make_body(
-            self.name, messages, stream=stream, limits=limits, reply_schema=reply_schema
+            self.name,
+            messages,
+            stream=stream,
+            limits=limits,
+            extra=extra,
+            reply_schema=reply_schema,
         )
         return PreparedRequest("scripted:/chat/completions", body, self.name, stream)
 

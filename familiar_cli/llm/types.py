@@ -94,6 +94,7 @@ class ChatModel(Protocol):
         reply_schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> PreparedRequest:
         """Return the exact bytes that `complete` would send. The same messages, the same bytes.
 
@@ -104,6 +105,7 @@ class ChatModel(Protocol):
                 ignores it, or refuses the request with `RequestRefusedError`.
             max_tokens: Most tokens of this reply; None: as the model's settings say.
             temperature: How freely words are chosen; None: as the model's settings say.
+            extra: What only this kind of server understands, beside what it is always told.
         """
 
     async def complete(

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 Kind = Literal["gguf", "onnx", "encoding"]
 
+SMALL_PARAMETERS = 1_000_000_000
+LARGER_CONTEXT_TOKENS = 2048
+"""Read and written together by a larger chat model, unless it is set: two cores read it slowly."""
+_SERVED_TOKENS = 2 * LARGER_CONTEXT_TOKENS  # the local server has twice the room; see `llm.local`
+_RUNTIME_BYTES = 350_000_000  # of the program and llama.cpp's buffers
+
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -91,6 +97,8 @@ class Model:
         hub_id: The name that the library reading it knows it by, if it has one.
         context_tokens: Of a chat model: most tokens read and written together, so that an ordinary
             machine answers in fair time; it could read more.
+        parameters: How many numbers it has learnt, of a chat model; about.
+        memory_bytes: How much memory it takes while it runs, of a chat model; about.
     """
 
     name: str
@@ -100,6 +108,8 @@ class Model:
     parts: tuple[Part, ...]
     hub_id: str = ""
     context_tokens: int = 0
+    parameters: int = 0
+    memory_bytes: int = 0
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -110,6 +120,35 @@ class Model:
     def size_bytes(self) -> int:
         """Its size on disk."""
         return sum(file.size_bytes for file in self.files)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is a chat model that loses the thread in a long prompt."""
+        return 0 < self.parameters < SMALL_PARAMETERS
+
+
+def _chat(name: str, purpose: str, hub: Hub, file: File, *, parameters: int, kv: int) -> Model:
+    """Return a chat model that is on the hub only.
+
+    Args:
+        name: Its name.
+        purpose: What it is for.
+        hub: Its repository.
+        file: Its file.
+        parameters: How many there are.
+        kv: Bytes that it keeps in memory for each token of its context.
+    """
+    memory_bytes = file.size_bytes + _SERVED_TOKENS * kv + _RUNTIME_BYTES
+    return Model(
+        name,
+        "gguf",
+        "Apache-2.0",
+        purpose,
+        (Part((file,), (hub,)),),
+        context_tokens=LARGER_CONTEXT_TOKENS,
+        parameters=parameters,
+        memory_bytes=memory_bytes,
+    )
 
 
 def _bge(name: str, licence: str, purpose: str, onnx_bytes: int) -> Model:
@@ -130,7 +169,7 @@ _MODELS = (
         "smollm2-135m-instruct",
         "gguf",
         "Apache-2.0",
-        "runs inside the program; small, not very capable",
+        "chat; 135 million parameters, a toy",
         (
             Part(
                 (
@@ -151,6 +190,32 @@ _MODELS = (
         ),
         "HuggingFaceTB/SmolLM2-135M-Instruct",
         context_tokens=1536,
+        parameters=135_000_000,
+        memory_bytes=550_000_000,
+    ),
+    _chat(
+        "qwen2.5-1.5b-instruct",
+        "chat; 1.5 billion parameters, many languages",
+        Hub("Qwen/Qwen2.5-1.5B-Instruct-GGUF"),
+        File("qwen2.5-1.5b-instruct-q4_k_m.gguf", 1_117_320_736),
+        parameters=1_540_000_000,
+        kv=28_672,  # 28 layers of 2 heads of 128 numbers, keys and values, 2 bytes each
+    ),
+    _chat(
+        "granite-3.3-2b-instruct",
+        "chat; 2.5 billion parameters, English first",
+        Hub("ibm-granite/granite-3.3-2b-instruct-GGUF"),
+        File("granite-3.3-2b-instruct-Q4_K_M.gguf", 1_545_303_328),
+        parameters=2_530_000_000,
+        kv=81_920,  # 40 layers of 8 heads of 64
+    ),
+    _chat(
+        "qwen3-4b-instruct-2507",
+        "chat; 4 billion parameters, best and slowest of these",
+        Hub("unsloth/Qwen3-4B-Instruct-2507-GGUF"),
+        File("Qwen3-4B-Instruct-2507-Q4_K_M.gguf", 2_497_281_120),
+        parameters=4_020_000_000,
+        kv=147_456,  # 36 layers of 8 heads of 128
     ),
     Model(
         "minilm-l6-v2",

@@ -192,6 +192,8 @@ class ListedModel:
         purpose: What it is for.
         sources: Where it comes from, in the order they are tried.
         broken: Files whose content is wrong; looked at only when asked.
+        parameters: How many numbers a chat model has learnt, about; else 0.
+        memory_bytes: How much memory a chat model takes while it runs, about; else 0.
     """
 
     name: str
@@ -203,6 +205,8 @@ class ListedModel:
     purpose: str
     sources: tuple[str, ...]
     broken: tuple[str, ...]
+    parameters: int
+    memory_bytes: int
 
 
 def listing(cache_dir: Path, *, check: bool = False) -> list[ListedModel]:
@@ -218,6 +222,8 @@ def listing(cache_dir: Path, *, check: bool = False) -> list[ListedModel]:
             model.purpose,
             tuple(dict.fromkeys(s.name for part in model.parts for s in part.sources)),
             tuple(broken_files(model, cache_dir)) if check else (),
+            model.parameters,
+            model.memory_bytes,
         )
         for name, model in CATALOG.items()
     ]

@@ -43,6 +43,12 @@ def context_page(trace: Trace) -> Part:
     return Group(parts)
 
 
+def found_page(found: Sequence[TracedContribution]) -> Part:
+    """Return which files pieces of memory are from, and what of each is in the prompt."""
+    rows: list[list[Part]] = [[Name(piece.rel_path or ""), plain(piece.text)] for piece in found]
+    return _table(rows) or plain("  nothing that fits")
+
+
 def messages_text(messages: Iterable[TracedMessage]) -> str:
     """Return the messages as text to read: a line for each role, then what it says."""
     return "\n".join(

@@ -23,14 +23,22 @@ def models_page(models: Sequence[ListedModel]) -> RenderableType:
         [
             plain(model.name, "bold" if model.state == "ready" else ""),
             plain(model.kind),
-            plain(f"{model.size_bytes / 1e6:.1f} MB"),
+            plain(size(model.size_bytes)),
+            plain(size(model.memory_bytes) if model.memory_bytes else ""),
             plain(model.licence),
             plain(_on_disk(model), "red" if model.broken else ""),
             plain(model.purpose),
         ]
         for model in models
     ]
-    return columns(rows, ("name", "kind", "size", "licence", "on disk", "used for"), right=(2,))
+    return columns(
+        rows, ("name", "kind", "size", "memory", "licence", "on disk", "used for"), right=(2, 3)
+    )
+
+
+def size(size_bytes: int) -> str:
+    """Return a size in words."""
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"  # noqa: PLR2004
 
 
 def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> RenderableType:

@@ -12,7 +12,8 @@ def test_a_dry_run_shows_the_prompt_and_asks_nobody() -> None:
     result = world.run("demo", "--dry-run")
     assert result.exit_code == 0
     assert "memory/self/description.md" in result.stdout
-    assert "I think I left my green umbrella on the last train." in result.stdout
+    assert "memory/topics/robin-s-dog.md" in result.stdout
+    assert "Good evening! What is my dog called?" in result.stdout
     assert "No model is asked, because you asked for a dry run." in result.stdout
 
 
@@ -31,6 +32,8 @@ def test_it_asks_two_questions_and_shows_what_the_last_one_sent(monkeypatch) -> 
     assert result.exit_code == 0
     assert "The green one? Shelf four." in result.stdout
     assert result.stdout.count("It waits for you.") == 1
+    for found in ("topics/robin-s-dog.md", "lore/imported/inspector-the-heron.md"):
+        assert found in result.stdout.partition("4. Two questions")[2].partition("5. What")[0]
     sent = server.last.json()["messages"]
     assert {"role": "assistant", "content": "The green one? Shelf four."} in sent
 
@@ -43,6 +46,8 @@ def test_json_holds_the_replies_and_nothing_else_reaches_stdout(monkeypatch) -> 
     data = json.loads(result.stdout)["data"]
     assert [turn["reply"] for turn in data["turns"]] == ["One.", "Two."]
     assert data["context"]["turn"] == data["turns"][-1]["turn"]
+    assert data["turns"][0]["found"] == ["topics/robin-s-dog.md"]
+    assert "lore/imported/inspector-the-heron.md" in data["turns"][1]["found"]
 
 
 def test_a_failing_server_ends_it_with_6(monkeypatch) -> None:
@@ -73,3 +78,7 @@ def test_the_model_inside_the_program_answers_both_questions(model_cache, monkey
     assert data["model"] == "smollm2-135m-instruct"
     assert all(turn["reply"].strip() for turn in data["turns"])
     assert len(data["turns"]) == 2
+    lead = data["context"]["messages"][0]["content"]
+    assert lead.startswith("You are Yuzu, talking with Robin.")
+    assert "Yuzu remembers: Inspector is a grey heron" in lead
+    assert not any("---" in turn["reply"] or "\n" in turn["reply"] for turn in data["turns"])

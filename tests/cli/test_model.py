@@ -59,6 +59,24 @@ def test_ls_json_holds_all_there_is_to_know(model_cache, monkeypatch) -> None:
     assert (small["state"], small["kind"], small["broken"]) == ("ready", "gguf", [])
     assert small["sources"] == ["hub", "index"]
     assert Path(small["path"]).is_file()
+    assert (small["parameters"], small["memory_bytes"]) == (135_000_000, 550_000_000)
+
+
+def test_ls_tells_how_much_memory_a_larger_model_takes() -> None:
+    line = next(line for line in run("ls").stdout.splitlines() if line.startswith("qwen3-4b"))
+    assert "2.5 GB    3.5 GB  Apache-2.0  no" in line
+
+
+def test_a_larger_model_that_the_hub_does_not_deliver_is_named(monkeypatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.delenv("FAMILIAR_OFFLINE")
+    template = "http://127.0.0.1:9/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    result = run("pull", "granite-3.3-2b-instruct")
+    assert result.exit_code == 1
+    assert "'granite-3.3-2b-instruct-Q4_K_M.gguf' of 'ibm-granite/" in result.stderr
+    assert "nothing was changed" in result.stderr
 
 
 def test_ls_on_an_empty_machine_names_the_next_command() -> None:

@@ -64,3 +64,19 @@ def test_embedding_models_have_the_names_and_files_that_fastembed_knows() -> Non
         if model.kind == "onnx":
             assert known[model.hub_id]["model_file"] in {file.name for file in model.files}
             assert known[model.hub_id]["license"].upper() == model.licence.upper()
+
+
+def test_three_larger_chat_models_tell_their_size_and_memory() -> None:
+    larger = [model for model in CATALOG.values() if model.parameters >= 1_000_000_000]
+    assert len(larger) == 3
+    for model in larger:
+        assert model.kind == "gguf"
+        assert model.parameters < 4_100_000_000
+        assert model.memory_bytes > model.size_bytes > 1_000_000_000
+        assert not model.is_small
+
+
+def test_only_the_model_that_every_machine_runs_is_small() -> None:
+    from familiar_cli.llm.presets import LOCAL_MODEL
+
+    assert [model.name for model in CATALOG.values() if model.is_small] == [LOCAL_MODEL]

@@ -1,0 +1,182 @@
+"""A small model's reply: how it is asked for, and the part of it that can be shown.
+
+A model of some hundred million parameters says something fair first. Then it repeats itself, draws
+a rule, or goes on with an invented dialogue. So of its reply the beginning is shown, in whole
+sentences: what was shown is never taken back.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.truncate import sentence_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+MAX_TOKENS: Final = 56
+TEMPERATURE: Final = 0.2
+SAMPLING: Final[Mapping[str, object]] = {
+    "top_p": 0.9,
+    "repeat_penalty": 1.0,  # it would make words of the question, and names, unlikely
+    "dry_multiplier": 0.8,
+    "dry_base": 1.75,
+    "dry_allowed_length": 3,
+    "dry_penalty_last_n": 28,  # the reply itself, and hardly what memory says in the prompt
+    "dry_sequence_breakers": ["\n"],
+}
+"""As llama.cpp calls them. Chosen by reading: docs/explanation/small-models.md."""
+
+MOST_SENTENCES: Final = 2
+ENOUGH_WORDS: Final = 6
+"""After a sentence of so many words there is no second one."""
+
+_STOPS: Final = ("\n\n", "\n---", "\n***", "\n#")
+_NAMES: Final = ("User", "Assistant", "System")
+_REMEMBERS: Final = " remembered"  # what the prompt writes before memory is written again
+_NO_WORDS: Final = re.compile(r"[\W_]*\Z")
+_MARK: Final = re.compile(r"\s*(?:#|([-*_=])\1{2,}(?:\s|\Z))")
+_AROUND_LABEL: Final = 9  # most characters of a label beside its name
+
+
+@dataclass(frozen=True, slots=True)
+class ShortReply:
+    """How a small model is asked for a reply.
+
+    Args:
+        char: What the familiar is called; a label of it before its own words is left out.
+        names: Who else may speak, such as the user; nothing from their label on is shown.
+        max_tokens: Most tokens; None: as the settings of the model say.
+        temperature: How freely words are chosen; None: as the settings say.
+        sampling: What else the server is told, with stops; empty: nothing, it may not know them.
+        sentences: Most sentences that are shown; 0: the first paragraph.
+    """
+
+    char: str
+    names: tuple[str, ...] = ()
+    max_tokens: int | None = MAX_TOKENS
+    temperature: float | None = TEMPERATURE
+    sampling: Mapping[str, object] = field(default_factory=lambda: SAMPLING)
+    sentences: int = MOST_SENTENCES
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What `ChatModel.prepare` is told of it."""
+        labels = (f"\n{name}:" for name in (*self.names, self.char))
+        extra = {**self.sampling, "stop": [*_STOPS, *labels]} if self.sampling else None
+        return {"max_tokens": self.max_tokens, "temperature": self.temperature, "extra": extra}
+
+    def shown(self, reply: str, *, is_cut: bool = False) -> tuple[str, bool]:
+        """Return what is shown of a whole reply, and whether that lacks its end.
+
+        Args:
+            reply: What the model said.
+            is_cut: It ran out of tokens, so that its last sentence may lack its end.
+        """
+        line, is_over = self._first_line(reply)
+        is_cut = is_cut and not is_over
+        whole = self._chosen(line, margin=1) if is_cut else self._chosen(line)
+        # Half a sentence or a label is better than no reply.
+        shown = whole or self._chosen(line) or reply.strip().partition("\n")[0].rstrip()
+        return shown, is_cut and not whole
+
+    def shown_so_far(self, begun: str) -> str:
+        """Return what is shown in any case, however a reply goes on that has begun so."""
+        line, is_over = self._first_line(begun)
+        longest = max(map(len, (*self.names, self.char + _REMEMBERS, *_NAMES)))
+        return self._chosen(line, margin=0 if is_over else longest + _AROUND_LABEL)
+
+    def _first_line(self, reply: str) -> tuple[str, bool]:
+        """Return the first line that says something, up to where somebody else is to speak.
+
+        Returns:
+            The line, without a label of the familiar's own; and whether nothing of it can follow.
+        """
+        lines = reply.split("\n")
+        for number, line in enumerate(lines, 1):
+            text = self._own_label.sub("", line).strip()
+            if not _says_nothing(text):
+                return self._other_label.split(text, maxsplit=1)[0].rstrip(), number < len(lines)
+        return "", False
+
+    def _chosen(self, line: str, *, margin: int = 0) -> str:
+        """Return the sentences of `line` that are shown.
+
+        Args:
+            line: It.
+            margin: So many characters must follow on a sentence; 0: none, `line` is whole.
+        """
+        end = 0
+        said: set[str] = set()
+        for start, stop in _sentences(line, margin):
+            words = line[start:stop].casefold().split()
+            if " ".join(words) in said:
+                break
+            end = stop
+            said.add(" ".join(words))
+            if self.sentences and (len(said) == self.sentences or len(words) >= ENOUGH_WORDS):
+                break
+        return line[:end].rstrip()
+
+    @property
+    def _own_label(self) -> re.Pattern[str]:
+        name = re.escape(self.char)
+        label = rf"\A\W{{0,4}}{name}(?: remembers| remembered)?[*_ ]{{0,3}}:[*_ ]{{0,3}}"
+        return re.compile(label, re.IGNORECASE)
+
+    @property
+    def _other_label(self) -> re.Pattern[str]:
+        names = "|".join(map(re.escape, (*self.names, self.char, *_NAMES)))
+        return re.compile(
+            rf"(?:\A|(?<=\s))[*_]{{0,3}}(?:{names})[*_ ]{{0,3}}:(?!\w)", re.IGNORECASE
+        )
+
+
+class ShortReplyFilter:
+    """Passes on a reply as it comes, as far as it will be shown.
+
+    Args:
+        style: What is shown.
+        on_text: Given each piece of that.
+    """
+
+    def __init__(self, style: ShortReply, on_text: Callable[[str], None]) -> None:
+        self._style = style
+        self._on_text = on_text
+        self._text = ""
+        self._shown = ""
+
+    def __call__(self, piece: str) -> None:
+        """Take one piece of the reply."""
+        self._text += piece
+        self._pass_on(self._style.shown_so_far(self._text))
+
+    def close(self, shown: str) -> None:
+        """Pass on what is missing of `shown`, which is all of the reply that is shown."""
+        self._pass_on(shown)
+
+    def _pass_on(self, shown: str) -> None:
+        more = shown[len(self._shown) :]
+        if more:
+            self._shown = shown
+            self._on_text(more)
+
+
+def _sentences(line: str, margin: int) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence of `line` begins and ends, if `margin` characters follow on it."""
+    start = 0
+    for end in sentence_ends(line):
+        if len(line) - end < margin:
+            return
+        if not _says_nothing(line[start:end]):
+            yield start, end
+            start = end
+    if not margin and not _says_nothing(line[start:]):
+        yield start, len(line)
+
+
+def _says_nothing(line: str) -> bool:
+    """Return whether `line` is blank, a rule or a heading."""
+    return bool(_NO_WORDS.match(line) or _MARK.match(line))
