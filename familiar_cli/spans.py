@@ -10,7 +10,7 @@ import unicodedata
 from calendar import monthrange
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -19,9 +19,12 @@ from familiar_cli.folding import fold_letters
 from familiar_cli.languages import LANGUAGES, NUMERALS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from familiar_cli.languages import Language
+
+CLOCK_UNITS: Final = {"minute": 1, "hour": 60}
+"""What is counted by the clock, in minutes."""
 
 MOST_CHARS: Final = 20_000
 """So much of a text is looked at."""
@@ -31,6 +34,8 @@ _WEEK: Final = 7
 _MONTHS: Final = 12
 _SEASON_MONTHS: Final = 3
 _LEAP_YEAR: Final = 2000
+_NOON: Final = 12
+_MOST_ALONE_CHARS: Final = 200
 _ACCENT: Final = re.compile("[\u0300-\u036f]")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _DATED: Final = re.compile(r"(?<!\d)(?:1[5-9]|20|21)\d\d(?!\d)|\d\. ?\d{1,2}\. ?\d{4}")
@@ -38,6 +43,8 @@ _DIGITS: Final = {
     "day": r"(?<!\d)(?:0?[1-9]|[12]\d|3[01])(?!\d)",
     "month_number": r"(?:0?[1-9]|1[0-2])(?!\d)",
     "year": r"(?<!\d)(?:1[5-9]|20|21)\d\d(?!\d)",
+    "hour": r"(?<!\d)(?:[01]?\d|2[0-3])(?!\d)",
+    "minute": r"[0-5]\d(?!\d)",
 }
 
 
@@ -90,6 +97,19 @@ class Yearly:
         return Span(date(year, self.month, 1), last)
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a text says of a time.
+
+    Args:
+        values: What its words are worth, by kind; empty where it names no day.
+        hour: The time of day; None where it says none.
+    """
+
+    values: dict[str, Any]
+    hour: time | None
+
+
 def days_between(wanted: Span, other: Span) -> int:
     """Return how many days `other` lies after `wanted`; negative before it, 0 if they meet."""
     if other.first > wanted.last:
@@ -111,6 +131,39 @@ def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
     for name in _spoken(text):
         found += _reader(name).matches(text)
     return _meant(found, today)
+
+
+def said_alone(text: str) -> Iterator[Said]:
+    """Yield what all of `text` may say, in any of the languages: a day, a time of day, or both.
+
+    Nothing is counted from today yet; see `day_meant`.
+    """
+    text = " ".join(_folded(text[:_MOST_ALONE_CHARS]).split())
+    for name in LANGUAGES:
+        yield from _reader(name).alone(text)
+
+
+def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | None:
+    """Return the one day that the words of a form mean; None for no day, or for several.
+
+    Args:
+        values: From `Said`.
+        today: What `tomorrow` is counted from.
+        ahead: `friday` and `7 May` are the next ones; else the last ones.
+    """
+    with suppress(ValueError, OverflowError):
+        if "weekday" in values and not values.keys() & {"way", "unit"}:
+            return _weekday(values["weekday"], 1 if ahead else -1, today).first
+        span = _span(values, today)
+        if isinstance(span, Yearly):
+            # Today counts as the next one, and as the last.
+            years = (today.year - 1, today.year, today.year + 1)
+            spans = [span.of(year) for year in years]
+            some = [s for s in spans if (s.first >= today if ahead else s.first <= today)]
+            span = min(some, key=lambda s: abs((s.first - today).days))
+        if span and span.first == span.last:
+            return span.first
+    return None
 
 
 def _meant(found: list[tuple[int, int, dict[str, Any]]], today: date | None) -> list[Span | Yearly]:
@@ -163,7 +216,7 @@ def _signs() -> tuple[tuple[str, str], ...]:
 
 def _telling(language: Language) -> Iterator[str]:
     listed = (*language.months, *language.seasons, *language.near.values())
-    units = language.units.values()
+    units = (words for unit, words in language.units.items() if unit not in CLOCK_UNITS)
     for words in (*listed, *units, *(language.weekdays if language.spaced else ())):
         yield from _alternatives(words)
 
@@ -204,23 +257,60 @@ class _Reader:
             "number": dict(enumerate(language.numbers, 1)),
             "ago": {True: language.ago},
             "ahead": {True: language.ahead},
+            "am": {True: language.am},
+            "pm": {True: language.pm},
+            "half": {True: language.half},
         }
         self._values = {kind: _by_word(values) for kind, values in listed.items()}
         begin, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
-        self._forms = [re.compile(begin + self._pattern(form) + end) for form in language.forms]
+        self._forms = self._compiled(language.forms, begin, end)
+        self._alone = self._compiled(language.alone, begin, end)
+        self._clocks = self._compiled(language.clocks, begin, end)
+
+    def _compiled(self, forms: Sequence[str], begin: str, end: str) -> list[re.Pattern[str]]:
+        return [re.compile(begin + self._pattern(form) + end) for form in forms]
 
     def matches(self, text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Yield from where to where `text` fits a form, and what its words are worth."""
         for form in self._forms:
             for found in form.finditer(text):
-                yield (
-                    *found.span(),
-                    {
-                        kind: self._value(kind, words)
-                        for kind, words in found.groupdict().items()
-                        if words is not None
-                    },
-                )
+                yield *found.span(), self._said(found)
+
+    def alone(self, text: str) -> Iterator[Said]:
+        """Yield what all of `text` may say: a day or a number of units, a time of day, or both."""
+        for values in self._days(text):
+            yield Said(values, None)
+        for form in self._clocks:
+            for found in form.finditer(text):
+                before, after = text[: found.start()].rstrip(" ,、"), text[found.end() :].strip()
+                rest = before or after
+                hour = self._hour(found)
+                if hour is None or (before and after):
+                    continue
+                if not rest:
+                    yield Said({}, hour)
+                yield from (Said(values, hour) for values in self._days(rest))
+
+    def _days(self, text: str) -> Iterator[dict[str, Any]]:
+        for form in (*self._alone, *self._forms):
+            if found := form.fullmatch(text):
+                yield self._said(found)
+
+    def _hour(self, found: re.Match[str]) -> time | None:
+        said = self._said(found)
+        hour = said["hour"]
+        if "pm" in said and hour < _NOON:
+            hour += _NOON
+        elif "am" in said and hour == _NOON:
+            hour = 0
+        return time(hour, said.get("minute", 30 if "half" in said else 0))
+
+    def _said(self, found: re.Match[str]) -> dict[str, Any]:
+        return {
+            kind.rstrip("_"): self._value(kind.rstrip("_"), words)
+            for kind, words in found.groupdict().items()
+            if words is not None
+        }
 
     def _pattern(self, form: str) -> str:
         made = _folded(form)
@@ -297,8 +387,9 @@ def _beside(said: dict[str, Any], today: date) -> Span | None:
     way = said["way"]
     if "unit" in said:
         whole = _away(said["unit"], way, today, whole=True)
-        if whole and "weekday" in said:
-            return _one(whole.first + timedelta(days=said["weekday"]))
+        if "weekday" in said:
+            in_week = whole if said["unit"] == "week" else None
+            return _one(in_week.first + timedelta(days=said["weekday"])) if in_week else None
         if whole and "season" in said:
             return _season(said["season"]).of(whole.first.year)
         return whole
@@ -330,6 +421,8 @@ def _weekday(weekday: int, way: int, today: date) -> Span:
 
 def _away(unit: str, count: int, today: date, *, whole: bool = False) -> Span | None:
     """Return what lies so many units away: a day, or about it; `whole`: the calendar's own."""
+    if unit in CLOCK_UNITS:
+        return None
     if unit == "day":
         return None if whole else _one(today + timedelta(days=count))
     monday = today - timedelta(days=today.weekday())

@@ -6,15 +6,18 @@ One grammar for every command and setting; docs/reference/times.md lists the for
 from __future__ import annotations
 
 import re
+import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import to_ms, to_utc
 from familiar_cli.errors import UsageError
+from familiar_cli.spans import CLOCK_UNITS, day_meant, said_alone
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import tzinfo
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -40,6 +43,7 @@ _DAYS: Final = {
     **dict.fromkeys(("d", "day", "days"), 1),
     **dict.fromkeys(("w", "week", "weeks"), 7),
 }
+_COUNTED_DAYS: Final = {"day": 1, "week": 7}
 _COUNTED: Final = re.compile(r"(in )?(\d{1,9}|an?) ?([a-z]+)( ago)?", re.ASCII)
 _CLOCK: Final = re.compile(r"(\d{1,2})(?:[:.](\d{2}))? ?([ap]m)?", re.ASCII)
 _LOOSE: Final = re.compile(
@@ -82,7 +86,7 @@ def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = Fa
     Raises:
         UsageError: It is not a time, or no calendar holds it.
     """
-    words = " ".join(text.split())
+    words = " ".join(_in_plain_digits(unicodedata.normalize("NFKC", text)).split())
     try:
         found = _absolute(words) or _Relative(now, zone, ahead=ahead).read(words.lower())
     except OverflowError:
@@ -137,6 +141,11 @@ def weekday_name(day: date) -> str:
     return WEEKDAYS[day.weekday()].capitalize()
 
 
+def _in_plain_digits(text: str) -> str:
+    """Return `text` with the digits 0 to 9 for those of any script."""
+    return "".join(str(int(c)) if c.isdecimal() else c for c in text)
+
+
 def _absolute(words: str) -> When | None:
     """Return a time in the form of ISO 8601; the hour may have one digit."""
     text = words.upper()
@@ -159,7 +168,7 @@ class _Relative:
     ahead: bool
 
     def read(self, words: str) -> When | None:
-        return self._counted(words) or self._named(words)
+        return self._counted(words) or self._named(words) or self._spoken(words)
 
     def _counted(self, words: str) -> When | None:
         found = _COUNTED.fullmatch(words)
@@ -167,12 +176,46 @@ class _Relative:
             return None
         count = (int(found[2]) if found[2].isdigit() else 1) * (1 if self.ahead else -1)
         if found[3] in _MINUTES:
-            moment = self.now.astimezone(UTC) + timedelta(minutes=count * _MINUTES[found[3]])
-        elif found[3] in _DAYS:
-            there = self._wall() + timedelta(days=count * _DAYS[found[3]])
-            moment = to_utc(there, self.zone)
-        else:
+            return self._away(minutes=count * _MINUTES[found[3]])
+        if found[3] in _DAYS:
+            return self._away(days=count * _DAYS[found[3]])
+        return None
+
+    def _spoken(self, words: str) -> When | None:
+        """Return a time in any of the languages: `demain à 9h`, `in zwei Stunden`, `明日９時`."""
+        way = 1 if self.ahead else -1
+        for said in said_alone(words):
+            if said.values.get("way", way) == -way:
+                continue
+            if found := self._counted_by(said.values) if said.hour is None else None:
+                return found
+            if said.hour and not said.values:
+                return self._nearest(said.hour)
+            day = day_meant(said.values, self._wall().date(), ahead=self.ahead)
+            if day and said.hour:
+                return When(datetime.combine(day, said.hour), has_time=True)
+            if day:
+                return When(datetime.combine(day, time()), has_time=False)
+        return None
+
+    def _counted_by(self, values: Mapping[str, Any]) -> When | None:
+        """Return a time that is so many units away, in the direction that is asked for."""
+        unit = values.get("unit")
+        if unit not in {**CLOCK_UNITS, **_COUNTED_DAYS} or "way" in values:
             return None
+        if ("ahead" if self.ahead else "ago") not in values:
+            return None
+        count = values.get("number", 1) * (1 if self.ahead else -1)
+        if unit in CLOCK_UNITS:
+            return self._away(minutes=count * CLOCK_UNITS[unit])
+        return self._away(days=count * _COUNTED_DAYS[unit])
+
+    def _away(self, *, days: int = 0, minutes: int = 0) -> When:
+        """Return the time that is so far away; days keep the time of day."""
+        if days:
+            moment = to_utc(self._wall() + timedelta(days=days), self.zone)
+        else:
+            moment = self.now.astimezone(UTC) + timedelta(minutes=minutes)
         return When(moment, has_time=True, is_counted=True)
 
     def _named(self, words: str) -> When | None:

@@ -166,7 +166,10 @@ def test_a_table_is_complete(name) -> None:
     assert (len(table.months), len(table.weekdays), len(table.seasons)) == (12, 7, 4)
     assert table.near.keys() >= {-2, -1, 0, 1, 2}
     assert table.ways.keys() == {-1, 0, 1}
-    assert table.units.keys() == {"day", "week", "weekend", "month", "year"}
+    wanted = {"minute", "hour", "day", "week", "weekend", "month", "year"}
+    assert table.units.keys() == wanted
+    assert table.alone
+    assert table.clocks
     assert len(table.numbers) >= 10
     words = [*table.months, *table.weekdays, *table.seasons, *table.near.values()]
     assert all(all(word.split("|")) for word in (*words, *table.units.values(), *table.numbers))

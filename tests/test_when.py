@@ -128,3 +128,58 @@ def test_what_is_not_an_hour_is_none(text) -> None:
 
 def test_a_day_in_words_does_not_depend_on_the_locale() -> None:
     assert day_words(date(2026, 1, 31)) == "31 January 2026"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("morgen um 9 Uhr", "2026-11-23T09:00"),
+        ("am Freitag um 18:30", "2026-11-27T18:30"),
+        ("am 24.12. um 18 Uhr", "2026-12-24T18:00"),
+        ("in zwei Stunden", "2026-11-22T12:00"),
+        ("明日９時", "2026-11-23T09:00"),
+        ("明日の午後３時半", "2026-11-23T15:30"),
+        ("来週の金曜日", "2026-11-27T00:00"),
+        ("30分後", "2026-11-22T10:30"),
+        ("غدا الساعة ٩", "2026-11-23T09:00"),
+        ("بعد 3 ساعات", "2026-11-22T13:00"),
+        ("mañana a las 9 de la noche", "2026-11-23T21:00"),
+        ("dentro de 3 días", "2026-11-25T10:00"),
+        ("demain à 9h30", "2026-11-23T09:30"),
+        ("vendredi prochain à 18 h", "2026-11-27T18:00"),
+        ("le 1er janvier", "2027-01-01T00:00"),
+        ("明天下午3点半", "2026-11-23T15:30"),
+        ("2小时后", "2026-11-22T12:00"),
+        ("２０２６-１１-３０ ０９:００", "2026-11-30T09:00"),
+        ("１２h", "2026-11-22T22:00"),
+        ("24 December at 9:00", "2026-12-24T09:00"),
+    ],
+)
+def test_times_are_understood_in_seven_languages(text, wanted) -> None:
+    now = datetime(2026, 11, 22, 10, tzinfo=UTC)  # a Sunday
+    found = read_when(text, now, UTC, ahead=True).moment.replace(tzinfo=None)
+    assert found.isoformat(timespec="minutes") == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("gestern", "2026-11-21"),
+        ("vor 2 Tagen", "2026-11-20"),
+        ("vendredi", "2026-11-20"),
+        ("先週の金曜日", "2026-11-13"),
+        ("hace 2 semanas", "2026-11-08"),
+        ("24 December", "2025-12-24"),
+    ],
+)
+def test_the_past_is_understood_in_seven_languages(text, wanted) -> None:
+    now = datetime(2026, 11, 22, 10, tzinfo=UTC)
+    assert read_day(text, now, UTC).isoformat() == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["vor 2 Stunden", "letzten Freitag", "nächste Woche", "30. Februar", "9 Uhr 75", "日"]
+)
+def test_what_is_no_time_to_come_in_another_language_is_refused(text) -> None:
+    with pytest.raises(UsageError, match="is not a date or time"):
+        read_when(text, datetime(2026, 11, 22, 10, tzinfo=UTC), UTC, ahead=True)

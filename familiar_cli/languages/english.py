@@ -25,6 +25,8 @@ TABLE = Language(
     },
     ways={-1: "last|past|previous", 0: "this", 1: "next|coming|upcoming"},
     units={
+        "minute": "minute|minutes|min|mins",
+        "hour": "hour|hours",
         "day": "day|days",
         "week": "week|weeks|wk|wks",
         "weekend": "weekend|weekends",
@@ -59,4 +61,6 @@ TABLE = Language(
         rf"{_IN} {{month}}",
         r"on {weekday}",
     ),
+    alone=(r"{weekday}",),
+    clocks=(r"(?:at )?{hour}[:.]{minute}",),
 )

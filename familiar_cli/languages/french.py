@@ -24,6 +24,8 @@ TABLE = Language(
         1: "prochain|prochaine",
     },
     units={
+        "minute": "minute|minutes",
+        "hour": "heure|heures",
         "day": "jour|jours",
         "week": "semaine|semaines",
         "weekend": "week-end|week-ends|weekend|weekends",
@@ -56,4 +58,12 @@ TABLE = Language(
         r"(?:en|de|depuis|début|fin|mi) {month}",
         r"le {weekday}",
     ),
+    alone=(r"(?:le )?{weekday}", r"(?:le )?{day}(?:er)? {month}"),
+    clocks=(
+        r"(?:à )?{hour} ?(?:h|:|heures?) ?{minute}(?: du (?:{am}|{pm}))?",
+        r"(?:à )?{hour} ?(?:h|heures?)(?: et {half})?(?: (?:du |de l['’])(?:{am}|{pm}))?",
+    ),
+    am="matin",
+    pm="soir|après-midi",
+    half="demie",
 )

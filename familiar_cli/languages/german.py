@@ -29,6 +29,8 @@ TABLE = Language(
         1: "nächsten|nächster|nächstes|nächstem|nächste|kommenden|kommender|kommendes|kommende",
     },
     units={
+        "minute": "minute|minuten",
+        "hour": "stunde|stunden",
         "day": "tag|tage|tagen",
         "week": "woche|wochen",
         "weekend": "wochenende|wochenenden",
@@ -59,5 +61,11 @@ TABLE = Language(
         r"(?:im|vom|zum|den|der) {season}",
         r"(?:im|ende|anfang|mitte|seit|bis) {month}",
         r"am {weekday}",
+    ),
+    alone=(r"{weekday}", r"(?:am )?{day}\. ?{month_number}\.", r"(?:am )?{day}\. ?{month}"),
+    clocks=(
+        r"(?:um )?{hour}[:.]{minute}(?: uhr)?",
+        r"(?:um )?{hour} ?uhr(?: {minute})?",
+        r"um {hour}",
     ),
 )

@@ -27,6 +27,8 @@ TABLE = Language(
     },
     ways={-1: "先|昨|去|前", 0: "今|この", 1: "来|次"},
     units={
+        "minute": "分間|分",
+        "hour": "時間",
         "day": "日間|日",
         "week": "週間|週",
         "weekend": "週末",
@@ -45,7 +47,7 @@ TABLE = Language(
         r"{near}",
         r"{number}{unit}{ago}",
         r"{number}{unit}{ahead}",
-        r"{way}週の?{weekday}曜日?",
+        r"{way}{unit}の?{weekday}曜日?",
         r"{way}週末",
         r"{way}{unit}の?{season}",
         r"{way}{unit}",
@@ -54,5 +56,13 @@ TABLE = Language(
         r"{season}(?=に|の|は|、)",
         r"{weekday}曜日?(?=に|の|は|、)",
     ),
+    alone=(r"{weekday}曜日?", r"次の{weekday}曜日?"),
+    clocks=(
+        r"の?(?:{am}|{pm})?の?{hour}時(?:{minute}分|{half})?に?",
+        r"の?(?:{am}|{pm})?の?{hour}:{minute}に?",
+    ),
+    am="午前|朝",
+    pm="午後|夜|夕方|晩",
+    half="半",
     spaced=False,
 )

@@ -27,6 +27,8 @@ TABLE = Language(
         1: "próximo|próxima|que viene|siguiente",
     },
     units={
+        "minute": "minuto|minutos",
+        "hour": "hora|horas",
         "day": "día|días",
         "week": "semana|semanas",
         "weekend": "fin de semana|fines de semana",
@@ -59,4 +61,12 @@ TABLE = Language(
         r"(?:en|de|desde|hasta) {month}",
         r"el {weekday}",
     ),
+    alone=(r"(?:el )?{weekday}", r"(?:el )?{day} de {month}"),
+    clocks=(
+        r"(?:a las? )?{hour}[:.]{minute}(?: (?:de la )?(?:{am}|{pm}))?",
+        r"a las? {hour}(?: y {half})?(?: (?:de la )?(?:{am}|{pm}))?",
+    ),
+    am="mañana",
+    pm="tarde|noche",
+    half="media",
 )

@@ -26,11 +26,17 @@ class Language:
         seasons: Spring, summer, autumn, winter.
         near: How many days from today; negative in the past.
         ways: -1 is the last, 0 this one, 1 the next.
-        units: `day`, `week`, `weekend`, `month`, `year`.
+        units: `minute`, `hour`, `day`, `week`, `weekend`, `month`, `year`.
         numbers: Numbers as words, from one on.
         ago: Words that say that it is past.
         ahead: Words that say that it is to come.
         forms: What means a day or a longer time.
+        alone: What means a day only where nothing else is said, as in an option.
+        clocks: What means a time of day: `{hour}` and `{minute}` are digits, `{am}`, `{pm}` and
+            `{half}` words.
+        am: Before noon.
+        pm: After noon.
+        half: Half past.
         spaced: Words have spaces between them.
     """
 
@@ -45,4 +51,9 @@ class Language:
     ago: str = ""
     ahead: str = ""
     forms: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    am: str = ""
+    pm: str = ""
+    half: str = ""
     spaced: bool = True
