@@ -32,7 +32,7 @@ _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 _VOLATILE: Final = (Layer.content, Layer.author_note, Layer.depth_inject)
 _EARLY: Final = (Layer.core, Layer.character, Layer.pinned, Layer.digest)
 _STEPS: Final = 16  # of the whole prompt, in which room is given to what lacks more than there is
-_EARLY_STEPS: Final = 4  # where all that follows would change
+EARLY_STEPS: Final = 4  # where all that follows would change
 START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
@@ -189,7 +189,10 @@ class _Room:
         if fragment.kept and offered.layer is Layer.pinned and offered.rel_path:
             self.pinned[offered.rel_path] = fragment
         full = False
-        if fragment.offered_tokens > fragment.tokens:
+        follows = (
+            offered.fit is Fit.run and self.run_ended
+        )  # the newer turn has closed what it must
+        if fragment.offered_tokens > fragment.tokens and not follows:
             # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
             # Nor is a piece that its own layer could not hold.
             too_large = fragment.offered_tokens - fragment.tokens > self._layer_left(offered.layer)
@@ -284,7 +287,7 @@ def _grant(
     waiting = sum(max(shares.get(layer, 0) - used[layer], 0) for layer in _VOLATILE)
     for layer, missing in lacking.items():
         free = total - made.taken
-        step = max(total // (_STEPS if layer not in _EARLY else _EARLY_STEPS), 1)
+        step = max(total // (_STEPS if layer not in _EARLY else EARLY_STEPS), 1)
         spare = free if layer in _VOLATILE else max(free - waiting, 0)
         extra = missing if missing <= free else spare // step * step
         if layer not in widened and used[layer] + extra > shares[layer]:

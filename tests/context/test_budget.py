@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,8 +11,8 @@ from hypothesis import strategies as st
 from familiar_cli import tokens
 from familiar_cli.config.channel_kinds import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
-from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
-from familiar_cli.context.limits import Window, allowance
+from familiar_cli.context.budget import EARLY_STEPS, MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
+from familiar_cli.context.limits import PERCENT, Window, allowance
 from familiar_cli.context.render import render
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, Place
 from familiar_cli.errors import LimitError
@@ -136,6 +138,54 @@ def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
             continue
         by_itself = sum(f.tokens for f in alone[Layer(use.name)].fragments)
         assert use.used_tokens >= by_itself - PROMPT_TOKENS
+
+
+def turns_of(sizes):
+    run = {"layer": Layer.recent_history, "priority": 80, "fit": Fit.run}
+    return [piece("word " * n, turn_id=number, **run) for number, n in enumerate(sizes, 1)]
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(st.integers(1, 400), min_size=3, max_size=3),
+    st.lists(st.integers(1, 50), min_size=24, max_size=24),
+    st.integers(0, 90),
+)
+def test_the_beginning_of_prompts_rarely_changes_while_a_conversation_grows(
+    early, said, memory
+) -> None:
+    shares = {layer: 1280 * percent // 100 for layer, percent in PERCENT.items()}
+    layers = (Layer.core, Layer.character, Layer.digest)
+    begins = [
+        piece("word " * n, layer=layer, priority=p)
+        for n, layer, p in zip(early, layers, (100, 98, 59), strict=True)
+    ]
+    quoted = piece("word " * memory, layer=Layer.content, priority=70, fit=Fit.queue)
+    prompts = [
+        BUDGETER.fill([*begins, *turns_of(said[:n]), quoted], shares, 1280).fragments[:3]
+        for n in range(1, len(said) + 1)
+    ]
+
+    beginnings = [tuple(fragment.text for fragment in prompt) for prompt in prompts]
+    changes = sum(one != two for one, two in pairwise(beginnings))
+    assert changes <= EARLY_STEPS + 1
+
+
+def test_turns_that_are_dropped_take_nothing_from_the_share_of_memory() -> None:
+    shares = {layer: 1280 * percent // 100 for layer, percent in PERCENT.items()}
+    character = piece("word " * 600, layer=Layer.character, priority=98)
+    core = piece("word " * 180, layer=Layer.core, priority=100)
+    quoted = piece("word " * 40, layer=Layer.content, priority=70, fit=Fit.queue)
+    for count in range(14, 30):
+        said = turns_of([7 * n % 50 + 1 for n in range(count)])
+        filled = BUDGETER.fill([core, character, *said, quoted], shares, 1280)
+        assert filled.fragments[-1].text == quoted.text
+
+
+@settings(max_examples=50)
+@given(pieces, budgets, budgets)
+def test_the_same_pieces_make_the_same_prompt(offered, total, layer) -> None:
+    assert fill(offered, total, content=layer) == fill(offered, total, content=layer)
 
 
 def test_a_card_larger_than_its_share_is_whole_while_half_of_the_prompt_is_free() -> None:
