@@ -83,11 +83,24 @@ def test_rare_words_count_more_and_all_weights_make_one(rows) -> None:
 
 
 def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
-    assert token_vectors.scaled(np.array([0.1, 0.2, 0.3, 0.4, 0.5], np.float32)) == pytest.approx(
-        [0, 0, 1 / 3, 2 / 3, 1]
-    )
-    for values, wanted in (([0.5], [1]), ([0.5, 0.5], [1, 1]), ([0.0, 0.0], [0, 0])):
-        assert token_vectors.scaled(np.array(values, np.float32)).tolist() == wanted
+    values = np.array([0.1, 0.3, 0.5, 0.7, 0.9], np.float32)
+    assert token_vectors.scaled(values) == pytest.approx([0, 0, 1 / 3, 2 / 3, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([0.2, 0.2, 0.5], [0, 0, 0.5]),
+        ([0.4], [1 / 3]),
+        ([0.4, 0.4], [1 / 3, 1 / 3]),
+        ([0.8, 0.80001], [0.99997, 1]),
+        ([0.0, 0.0], [0, 0]),
+        ([1.0, 1.0], [1, 1]),
+    ],
+)
+def test_what_is_less_near_than_an_answer_has_less_than_one(values, wanted) -> None:
+    scaled = token_vectors.scaled(np.array(values, np.float32))
+    assert scaled == pytest.approx(wanted, abs=1e-4)
 
 
 def test_rows_are_written_one_after_the_other_over_what_a_crash_left(tmp_path) -> None:
