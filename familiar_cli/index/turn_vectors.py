@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     # Returns id and words of the turns after an id, in ascending order, and at most so many.
     TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Raised when what is embedded of a turn, or how it is kept, changes."""
 
 EXACT_ROWS: Final = 20_000
@@ -323,8 +323,9 @@ class TurnVectors:
             rows = np.asarray(np.memmap(paths[1], "i1", "r", 0, (count, width)))
         except (OSError, ValueError):
             return None
-        while count and not keys["id"][count - 1]:  # a power failure leaves zeros at the end
-            count -= 1
+        ids = keys["id"]
+        while count and ids[count - 1] <= (ids[count - 2] if count > 1 else 0):
+            count -= 1  # a power failure leaves zeros at the end
         # Keys whose tokens were lost stand for nothing.
         tokens = token_vectors.rows_in(self._path(embedder, ".tokens"))
         count = bisect_right(range(1, count + 1), tokens, key=lambda n: _end(keys, n))
@@ -357,7 +358,8 @@ def _key_type(dimension: int) -> np.dtype[Any]:
 
     sketch = ("sketch", "<u8", (-(-dimension // _WORD_BITS),))
     extent = ("first", "<i8"), ("count", "<i8")
-    return np.dtype([("id", "<i8"), ("hash", "<u8"), *extent, sketch])
+    # The id comes last: one that is not there, or half there, tells a record that was torn.
+    return np.dtype([("hash", "<u8"), *extent, sketch, ("id", "<i8")])
 
 
 def _pages(
