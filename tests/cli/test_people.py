@@ -220,6 +220,8 @@ def test_doctor_tells_of_shared_names(root) -> None:
         ("Sara", "Saraさん"),
         ("지훈", "지훈님"),
         ("محمد", "أبو محمد"),
+        ("أحمد", "ابو احمد"),
+        ("モカ", "もかちゃん"),
     ],
 )
 def test_show_finds_a_name_with_another_title(root, written, asked) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from familiar_cli.text import fold, one_line
+from familiar_cli.folding import fold_word
+from familiar_cli.text import one_line
 
 _AFTER: Final = (
     *("さん", "ちゃん", "くん", "君", "さま", "様", "たん", "先生", "先輩", "殿", "氏"),
@@ -19,11 +20,11 @@ _BEFORE: Final = (
 
 def without_honorific(name: str) -> str:
     """Return a name, folded, without one title before or after it; a lone title is a name."""
-    folded = fold(one_line(name))
-    for title in map(fold, _BEFORE):
+    folded = fold_word(one_line(name))
+    for title in map(fold_word, _BEFORE):
         if folded.startswith(title + " "):
             return folded[len(title) :].strip()
-    for title in map(fold, _AFTER):
+    for title in map(fold_word, _AFTER):
         if folded.endswith(title) and folded != title:
             return folded[: -len(title)].strip()
     return folded
