@@ -76,7 +76,10 @@ def write_memory(
         which = of_channels(familiar, channel or ())
         if estimate or (imported_turns(familiar, which) and not out.quiet):
             told = memory_writer(familiar).estimate(
-                which=which, since=moment, again=again, from_turns=0 if estimate else SOME_TURNS
+                which=which,
+                since=moment,
+                again=again,
+                from_turns=0 if estimate or moment or again else SOME_TURNS,
             )
             if estimate:
                 return out.answer(told, page.estimate_text(told))

@@ -20,6 +20,7 @@ from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.writer.batches import by_privacy, steps
 from familiar_cli.writer.committing import JudgedBatch, StepOutcome, applied_to, commit
+from familiar_cli.writer.expecting import expect_reply
 from familiar_cli.writer.marker import marker_text, reconcile
 from familiar_cli.writer.parsing import parse_reply
 from familiar_cli.writer.prompts import SHAPE
@@ -166,6 +167,8 @@ class MemoryWriter:
     ) -> dict[str, Any]:
         """Return what a pass would ask, without asking: turns, batches, and tokens of prompts.
 
+        Files grow from batch to batch, and are shown with the next one, as if a usual model wrote.
+
         Args:
             which: As `run` takes it, and so are `since` and `again`.
             since: Only turns from then on.
@@ -174,18 +177,23 @@ class MemoryWriter:
         """
         self._begin("dry_run", which)
         batches = turns = tokens = 0
+        last = 0.0
         read = self._turns(since, again=again)
         for piece in steps(read, self._questions.caps, self._questions.cost):
             turns += len(piece)
+            before = tokens
             for batch in self._batches(piece):
                 asked = self._questions.about(batch, self._draft)
                 batches += 1
                 tokens += self._count(asked.system) + self._count(asked.user)
+                expect_reply(self._draft, asked.grounds)
+            last = (tokens - before) / len(piece)
             if 0 < from_turns <= turns:
                 break
         self._aliases.close()
         if turns and (every := waiting.count(self._history, which)) > turns >= from_turns > 0:
-            batches, tokens = round(batches * every / turns), round(tokens * every / turns)
+            batches = round(batches * every / turns)
+            tokens += round(last * (every - turns))  # the files have grown by then
             turns = every
         most = batches * self._settings.reply_tokens
         per_turn = round(tokens / turns, 1) if turns else None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from familiar_cli.errors import ConfigError, FamiliarError, LockedError, Request
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.waiting import Which
 from familiar_cli.identity import Who
+from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.evidence import turn_ids
@@ -214,6 +217,39 @@ def test_the_cost_of_a_long_backlog_is_concluded_from_its_beginning(world):
     assert (some["turns"], whole["turns"]) == (100, 100)
     assert some["batches"] == pytest.approx(whole["batches"], rel=0.25)
     assert some["estimated_tokens"] == pytest.approx(whole["estimated_tokens"], rel=0.25)
+
+
+class Diligent(ScriptedModel):
+    """Sums every session up, and notes two of the words that each person said as facts."""
+
+    async def complete(self, request, on_text=None):
+        asked = json.loads(request.body)["messages"][1]["content"]
+        said = re.findall(r"^\[(\d+)\] \S+ \S+ \S+ (\w+): (.*)$", asked, re.MULTILINE)
+        sessions = re.findall(r"^- (sessions/\S+):", asked, re.MULTILINE)
+        tale = [" ".join(words for *_, words in said)[:300]]
+        told = [op("set_summary", path, tale, [int(said[0][0])]) for path in sessions]
+        for path, name in re.findall(r"^- (people/\S+): (\w+)", asked, re.MULTILINE):
+            theirs = [(int(n), words) for n, who, words in said if who == name][:2]
+            told += [op(file=path, lines=[words], turns=[n]) for n, words in theirs]
+        self._replies = [reply(*told)]
+        return await super().complete(request, on_text)
+
+
+def test_the_estimate_is_within_a_quarter_of_what_the_run_costs(world):
+    for n in range(160):
+        tale = f"On walk {n} along the harbour I saw {n} gulls and the keeper of boat {n}."
+        world.say(tale, ANNA if n % 2 else BOB, at=EVENING + timedelta(hours=n))
+    writer = world.writer(context_tokens=8192, reply_tokens=2048, batch_turns=16)
+    told = writer.estimate()
+    model = Diligent([], context_tokens=8192, max_tokens=2048)
+    writer._questions = replace(writer._questions, model=model)
+    writer._model = model
+
+    report = asyncio.run(writer.run())
+
+    assert (report.turns_covered, report.batches) == (160, told["batches"])
+    assert told["estimated_tokens"] == pytest.approx(report.spent.estimated_tokens, rel=0.25)
+    assert report.files.keys() >= {ANNAS}
 
 
 def test_one_channel_is_written_and_the_others_go_on_waiting(world):
