@@ -7,7 +7,8 @@
     ---
 
 `sources` holds the hash of each source as it was read, `blocks` the marks of what the program
-wrote. Other lines of the front matter are a person's and stay.
+wrote. Other lines of the front matter are a person's and stay. Another program may rewrite it: in
+blocks, with other quotes, in another order; it is read as the YAML that it is, and written as here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.markdown import comments, newline_of, split_front_matter, split_lines
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MADE_BY: Final = "made_by: familiar"
-_OURS: Final = re.compile(r"(made_by|made_at|sources|blocks)[ \t]*:[ \t]*(.*?)[ \t\r]*")
+_KEYS: Final = ("made_by", "made_at", "sources", "blocks")
+_OURS: Final = re.compile(rf"({'|'.join(_KEYS)})[ \t]*:[ \t]*(.*?)[ \t\r]*")
+_CONTINUED: Final = frozenset({" ", "\t", "-"})  # what a line begins with that is in a block
 _MARKS: Final = re.compile(r"(?:[0-9a-f]{8}(?: |\Z))*")
 _DIGEST_CHARS: Final = 16
 
@@ -97,9 +101,13 @@ def read_page(text: str) -> MadePage:
         return MadePage(body)
     lines = head.split("\n")
     ours = {m[1]: m[2] for line in lines if (m := _OURS.fullmatch(line))}
-    record = _record(ours)
+    goes_on = any(
+        _OURS.fullmatch(line) and below[:1] in _CONTINUED for line, below in pairwise(lines)
+    )
+    record = None if goes_on else _record(ours)
     if record is None:
-        return MadePage(body, None, tuple(line.rstrip("\r") for line in lines if line))
+        record, rest = _rewritten(head)
+        return MadePage(body, record, tuple(line.rstrip("\r") for line in rest if line.strip()))
     front = tuple(line.rstrip("\r") for line in lines if not _OURS.fullmatch(line) and line.strip())
     return MadePage(body, record, front)
 
@@ -113,6 +121,45 @@ def page_text(page: MadePage) -> str:
     body = re.sub(r"\r?\n", newline, page.body) if newline == "\r\n" else page.body
     head = newline.join(["---", *lines, "---", ""]) if lines else ""
     return head + body
+
+
+def _rewritten(head: str) -> tuple[Record | None, list[str]]:
+    """Return the record in front matter as another program wrote it, and the lines of all else."""
+    lines = head.split("\n")
+    if not all(key in head for key in ("made_by", "sources", "blocks")):
+        return None, lines
+    import yaml  # noqa: PLC0415  # hardly any file needs it
+
+    try:
+        root = yaml.compose(head, Loader=yaml.BaseLoader)  # a hash of digits is no number
+        values = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  # it makes strings alone
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None, lines
+    if not isinstance(values, dict) or not isinstance(root, yaml.MappingNode) or root.flow_style:
+        return None, lines
+    record = _record_of(values)
+    if record is None:
+        return None, lines
+    starts = [key.start_mark.line for key, _ in root.value]
+    ends = [*starts[1:], len(lines)]
+    ours: set[int] = set()
+    for (key, _), start, end in zip(root.value, starts, ends, strict=True):
+        if key.value in _KEYS:
+            ours.update(n for n in range(start, end) if not lines[n].startswith("#"))
+    return record, [line for n, line in enumerate(lines) if n not in ours]
+
+
+def _record_of(values: Mapping[str, object]) -> Record | None:
+    """Return the record that front matter holds as values; None: it is damaged, or none of ours."""
+    sources, blocks = values.get("sources"), values.get("blocks")
+    if isinstance(blocks, list) and all(isinstance(mark, str) for mark in blocks):
+        blocks = " ".join(blocks)
+    if isinstance(sources, dict) and all(isinstance(one, str) for one in sources.values()):
+        sources = json.dumps(sources)
+    if not isinstance(blocks, str) or not isinstance(sources, str):
+        return None
+    told = {key: str(values[key]) for key in ("made_by", "made_at") if key in values}
+    return _record(told | {"sources": sources or "{}", "blocks": " ".join(blocks.split())})
 
 
 def _told(record: Record) -> list[str]:
