@@ -21,7 +21,7 @@ from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.machine_text import blanked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from familiar_cli.index.chunking import Cut, TextSpan
     from familiar_cli.index.types import SearchOptions
@@ -53,11 +53,11 @@ def find(
     return tuple(hits[: options.k])
 
 
-def _counted(hits: list[Hit], file: _File, options: SearchOptions) -> list[Hit]:
+def _counted(hits: Iterable[Hit], file: _File, options: SearchOptions) -> list[Hit]:
     """Return those of a file's hits that count; without `options.lines` the best one."""
     judge = options.judge
     if judge is None:
-        return hits
+        return list(hits)
     counted = (hit for hit in hits if judge(hit, file.text))
     return list(counted) if options.lines else list(islice(counted, 1))
 
@@ -128,16 +128,18 @@ class _Cutter:
     query: str
     options: SearchOptions
 
-    def hits(self, words: list[str]) -> list[Hit]:
+    def hits(self, words: list[str]) -> Iterator[Hit]:
+        """Yield the hits, best first, each made when it is asked for."""
         text = blanked(self.file.text)
         scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:
-            return [self._hit(line, share) for share, line in scored]
-        if self.options.judge:
-            return [self._hit(line, self.file.share) for _, line in scored]
-        best = scored[0][1] if scored else self.made.lines[0]
-        return [self._hit(best, self.file.share)]
+            yield from (self._hit(line, share) for share, line in scored)
+        elif self.options.judge:
+            yield from (self._hit(line, self.file.share) for _, line in scored)
+        else:
+            best = scored[0][1] if scored else self.made.lines[0]
+            yield self._hit(best, self.file.share)
 
     def _hit(self, line: TextSpan, share: float) -> Hit:
         text, score = self.file.text, round(share, 4)
