@@ -13,6 +13,7 @@ from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
 from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR
+from familiar_cli.memory.pages.listed_aliases import listed_aliases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,6 +36,9 @@ _REFERENCE: Final = re.compile(
     rf"^ {{0,3}}\[(?!\^)[^\]\n]{{1,300}}\]:\s{{0,9}}{_TARGET.replace('[^)', '[^')}{_TITLE}\r?$",
     re.MULTILINE,
 )
+_WIKI: Final = re.compile(
+    r"\[\[([^\[\]|#\n]{1,300})(?:#[^\[\]|\n]{0,300})?(?:\|[^\[\]\n]{0,300})?\]\]"
+)
 _TICKS: Final = re.compile(r"`[^`\n]{1,1000}`")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
 _WORD: Final = re.compile(r"\w+")
@@ -48,7 +52,7 @@ class Link:
     Args:
         source: The file that holds it.
         target: The file it leads to.
-        kind: `link` for a Markdown link, `mention` for a name in the text.
+        kind: `link` for a Markdown or a wiki link, `mention` for a name in the text.
     """
 
     source: str
@@ -169,9 +173,45 @@ def graph(store: MemoryStore) -> Graph:
         for target in targets(text, rel_path):
             link = Link(rel_path, target, "link")
             (links if target in there else broken).append(link)
+    for link, is_there in _wiki_links(texts, there):
+        (links if is_there else broken).append(link)
+    links, broken = list(dict.fromkeys(links)), list(dict.fromkeys(broken))
     pairs = {(link.source, link.target) for link in links}
     links += [m for m in _mentions(texts) if (m.source, m.target) not in pairs]
     return Graph(tuple(sorted(there)), tuple(links), tuple(broken), tuple(skipped))
+
+
+def wiki_names(text: str) -> list[str]:
+    """Return what the wiki links of a text name, in order: of `[[Anna#Bees|her]]`, `Anna`."""
+    bare = without_code(text)
+    return list(dict.fromkeys(found[1].strip() for found in _WIKI.finditer(bare)))
+
+
+def _wiki_links(texts: Mapping[str, str], there: set[str]) -> Iterator[tuple[Link, bool]]:
+    """Yield each wiki link, and whether it leads to a file.
+
+    A name is a path from the memory's root, the name of a file wherever it is, or an alias that a
+    file lists, in this order and with or without the ending; capitals do not matter.
+    """
+    if not any("[[" in text for text in texts.values()):
+        return
+    paths: dict[str, str] = {}
+    ways = (
+        lambda path: [path],
+        lambda path: [posixpath.basename(path)],
+        lambda path: [*listed_aliases(texts.get(path, "")), title_of(texts.get(path, ""), path)],
+    )
+    for names_of in ways:
+        for path in sorted(there):
+            for name in names_of(path):
+                bare = posixpath.splitext(name)[0] if name.endswith(SUFFIXES) else name
+                for said in (name, bare):
+                    paths.setdefault(said.casefold(), path)
+    for source, text in texts.items():
+        for name in wiki_names(text):
+            target = paths.get(name.strip("/").casefold())
+            if target != source:
+                yield Link(source, target or name, "link"), target is not None
 
 
 def _skipped(rel_path: str, error: FamiliarError) -> Skipped:
@@ -198,9 +238,10 @@ def _mentions(texts: Mapping[str, str]) -> Iterable[Link]:
     """
     names: dict[str, str] = {}
     for rel_path, text in texts.items():
-        name = title_of(text, rel_path)
-        if rel_path.partition("/")[0] in NAMED_DIRS and len(name) >= _MIN_NAME_CHARS:
-            names.setdefault(name, rel_path)
+        if rel_path.partition("/")[0] in NAMED_DIRS:
+            for name in (title_of(text, rel_path), *listed_aliases(text)):
+                if len(name) >= _MIN_NAME_CHARS:
+                    names.setdefault(name, rel_path)
     find = _Names(names)
     for rel_path, text in texts.items():
         for target in find.all_in(text):

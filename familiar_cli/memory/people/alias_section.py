@@ -14,10 +14,10 @@ from familiar_cli.markdown import (
     bullet,
     newline_of,
     sections,
-    split_front_matter,
     title_of,
     without_marker,
 )
+from familiar_cli.memory.pages.listed_aliases import listed_aliases
 from familiar_cli.memory.pages.privacy import private_spans, visible_in
 from familiar_cli.memory.people.mentions import MOST_NAME_CHARS, MOST_WORDS, key_of
 from familiar_cli.text import harmless, is_visible
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 TITLE: Final = "## Aliases"
 
-_LISTED: Final = re.compile(r"^aliases:[ \t]*(.*(?:\n[ \t]*-[^\n]*)*)", re.MULTILINE)
 _CODE: Final = re.compile(r"(`+)\s*(.+?)\s*\1")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NOTE: Final = re.compile(r"\s+(?:[(（\[].*|[—–]\s.*|-\s.*)$")
@@ -57,17 +56,6 @@ def aliases_of(markdown: str) -> tuple[str, ...]:
     """Return the names below `## Aliases`, as they are written."""
     said = (_names_in(line.text) for line in _naming(markdown))
     return tuple(dict.fromkeys(name for names in said for name in names if name))
-
-
-def listed_aliases(markdown: str) -> tuple[str, ...]:
-    """Return the names below `aliases:` in the front matter, in one line or in a list."""
-    front, _ = split_front_matter(markdown)
-    found = _LISTED.search(front) if front else None
-    if not found:
-        return ()
-    items = re.split(r"[,\n]", found[1].strip("[] \t"))
-    names = (item.strip(" \t[]\"'").removeprefix("- ").strip(" \"'") for item in items)
-    return tuple(name for name in names if name)
 
 
 def with_alias(markdown: str, name: str) -> str:

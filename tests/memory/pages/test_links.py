@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError
-from familiar_cli.memory.pages.links import graph, targets, title_of
+from familiar_cli.memory.pages.links import graph, targets, title_of, wiki_names
 from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -148,3 +148,53 @@ def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None
     (step,) = graph(store).around("notes.md", 1)
     assert (step.rel_path, step.link.kind) == ("topics/t7.md", "mention")
     assert stopwatch_s() - begun < 20  # some 1 s; a comparison with every name took minutes
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[[Anna]]", ["Anna"]),
+        ("![[Anna|her]] and [[ Bees#Hives | the hives ]]", ["Anna", "Bees"]),
+        ("`[[Anna]]`\n```\n[[Bo]]\n```\n", []),
+        ("[[]] [[#part]] [[a\nb]] [Anna]", []),
+    ],
+)
+def test_wiki_links_name_a_page(text, names) -> None:
+    assert wiki_names(text) == names
+
+
+@pytest.mark.parametrize(
+    "link", ["[[bees]]", "[[Bees.md]]", "[[topics/garden/bees|x]]", "[[The swarm]]", "[[Beehives]]"]
+)
+def test_a_wiki_link_leads_to_a_path_a_file_name_an_alias_or_a_title(store, link) -> None:
+    store.write_file(
+        "topics/garden/bees.md", "---\naliases:\n  - The swarm\n---\n# Beehives\n\nThey hum.\n"
+    )
+    store.write_file("notes.md", f"See {link}.\n")
+    found = [(one.source, one.target) for one in graph(store).links if one.kind == "link"]
+    assert found == [("notes.md", "topics/garden/bees.md")]
+    assert graph(store).broken == ()
+
+
+def test_a_wiki_link_that_leads_nowhere_is_broken(store) -> None:
+    store.write_file("notes.md", "See [[Nobody]] and [[Nobody|him]].\n")
+    assert [(one.source, one.target) for one in graph(store).broken] == [("notes.md", "Nobody")]
+
+
+def test_the_path_comes_before_a_file_name_and_that_before_an_alias(store) -> None:
+    store.write_file("bees.md", "Root.\n")
+    store.write_file("topics/bees.md", "Topic.\n")
+    store.write_file("topics/ants.md", "---\naliases: [bees]\n---\n")
+    store.write_file("notes.md", "[[bees]] [[topics/bees]]\n")
+    found = {one.target for one in graph(store).links if one.source == "notes.md"}
+    assert found >= {"bees.md", "topics/bees.md"}
+    assert not any(
+        one.kind == "link" and one.target == "topics/ants.md" for one in graph(store).links
+    )
+
+
+def test_an_alias_in_front_matter_is_a_name_that_text_mentions(store) -> None:
+    store.write_file("people/discord-42.md", "---\naliases: [Annie]\n---\n# Anna\n")
+    store.write_file("notes.md", "Annie called.\n")
+    found = [(one.target, one.kind) for one in graph(store).links if one.source == "notes.md"]
+    assert found == [("people/discord-42.md", "mention")]
