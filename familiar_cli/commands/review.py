@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.review.pending import ReviewPlan
+    from familiar_cli.review.pending import PieceRef, ReviewPlan
     from familiar_cli.ui.emit import Output
 
 app = group("Show memory changes that await your review, and apply or reject them.")
@@ -22,8 +22,12 @@ PlanId = Annotated[
     str | None, typer.Argument(metavar="[PLAN]", help="Plan id; default: the oldest plan.")
 ]
 Hunks = Annotated[
-    list[int] | None,
-    typer.Option("--hunk", metavar="N", help="Only this piece; may be repeated."),
+    list[str] | None,
+    typer.Option(
+        "--hunk",
+        metavar="N[.LINE]",
+        help="Only this piece, or one of its - and + lines; may be repeated.",
+    ),
 ]
 
 
@@ -101,7 +105,8 @@ def apply(
         raise UsageError("--hunk and --all cannot be combined", hint="Use only one.")
     memory = familiar_of(ctx).memory
     found = _plan(memory, plan)
-    take, drop = set(hunk or range(1, len(found.hunks) + 1)), set[int]()
+    take = _refs(hunk, found)
+    drop: set[PieceRef] = set()
     if not hunk and not everything and not out.as_json and can_ask():
         try:
             take, drop = ask_pieces(found)
@@ -123,6 +128,7 @@ def reject(
     \b
     familiar review reject
     familiar review reject 20260407T180000-a1b2c3 --hunk 2
+    familiar review reject 20260407T180000-a1b2c3 --hunk 4.7
     """
     from familiar_cli.errors import BadInputError
     from familiar_cli.review.pending import drop_damaged
@@ -136,7 +142,7 @@ def reject(
             raise
         drop_damaged(memory, plan)
         return out.answer({"plan": plan, "changed": [], "left": 0}, f"thrown away: {plan}")
-    drop = set(hunk or range(1, len(found.hunks) + 1))
+    drop = _refs(hunk, found)
     return _decide(out, memory, found, set(), drop, dry_run=dry_run)
 
 
@@ -144,8 +150,8 @@ def _decide(
     out: Output,
     memory: MemoryStore,
     plan: ReviewPlan,
-    take: set[int],
-    drop: set[int],
+    take: set[PieceRef],
+    drop: set[PieceRef],
     *,
     dry_run: bool,
 ) -> None:
@@ -161,10 +167,33 @@ def _decide(
         out.note(note)
 
 
-def _told(plan: ReviewPlan, drop: set[int], left: int, *, dry_run: bool) -> Iterator[str]:
-    if drop:
-        verb = "would be rejected" if dry_run else "rejected"
-        yield f"{len(drop)} of {len(plan.hunks)} pieces {verb}."
+def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
+    """Return the pieces and lines that are named; all pieces if none is."""
+    import re
+
+    from familiar_cli.errors import UsageError
+
+    found: set[PieceRef] = set()
+    for text in hunk or map(str, range(1, len(plan.hunks) + 1)):
+        named = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?", text, re.ASCII)
+        if named is None or int(named[2] or 1) < 1:
+            raise UsageError(
+                f"{text!r} is neither a piece nor a line of one; nothing was changed",
+                hint=f"Use `4` or `4.7`; see `familiar review show {plan.id}`.",
+            )
+        found.add((int(named[1]), int(named[2])) if named[2] else int(named[1]))
+    return found
+
+
+def _told(plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool) -> Iterator[str]:
+    from familiar_cli.text import counted
+
+    verb = "would be rejected" if dry_run else "rejected"
+    lines = sum(isinstance(ref, tuple) for ref in drop)
+    if len(drop) > lines:
+        yield f"{len(drop) - lines} of {len(plan.hunks)} pieces {verb}."
+    if lines:
+        yield f"{counted(lines, 'line')} {verb}."
     if left:
         yield f"{left} of {len(plan.hunks)} pieces of plan {plan.id} still await review."
     elif not dry_run:

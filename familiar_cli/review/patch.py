@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _CONTEXT: Final = 2
 
@@ -35,6 +35,22 @@ class Hunk:
         """The piece as a diff shows it."""
         marked = [f"{mark}{line}" for mark, lines in self._parts for line in lines]
         return "".join(line if line.endswith("\n") else line + "\n" for line in marked)
+
+    @property
+    def size(self) -> int:
+        """How many lines go or come."""
+        return len(self.removed) + len(self.added)
+
+    def part(self, lines: Collection[int]) -> Hunk | None:
+        """Return the piece with only these of its lines, numbered from 1, first those that go.
+
+        None: with them nothing changes.
+        """
+        old = len(self.removed)
+        stay = [line for n, line in enumerate(self.removed, 1) if n not in lines]
+        come = [line for n, line in enumerate(self.added, old + 1) if n in lines]
+        added = self.added if len(lines) == self.size else (*stay, *come)
+        return None if added == self.removed else replace(self, added=added)
 
     @property
     def _parts(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -30,6 +30,10 @@ Why = Literal["review", "held"]
 """Why a plan waits: the pass was told to (`review`), or a rule wants a person's yes (`held`)."""
 
 
+PieceRef = int | tuple[int, int]
+"""A piece of a plan, or one line of it; both are numbered from 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
     """A file as it was, and as it would be.
@@ -171,20 +175,21 @@ def decide(
     store: MemoryStore,
     plan: ReviewPlan,
     *,
-    apply: Collection[int] = (),
-    reject: Collection[int] = (),
+    apply: Collection[PieceRef] = (),
+    reject: Collection[PieceRef] = (),
     dry_run: bool = False,
 ) -> Decided:
     """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
 
-    What is in neither goes on waiting. All of it is one transaction, in the name of who proposed
-    the plan. When nothing of a plan was taken, that is remembered (`ReviewPlan.grounds`).
+    `(4, 7)` is line 7 of piece 4, see `Hunk.part`. What is in neither goes on waiting. All of it is
+    one transaction, in the name of who proposed the plan. When nothing of a plan was taken, that is
+    remembered (`ReviewPlan.grounds`).
 
     Raises:
         UsageError: The plan has no such piece.
         ConflictError: A file has changed since, where the plan changes it; nothing was changed.
     """
-    _check(plan, {*apply, *reject})
+    take, drop = _lines_of(plan, apply), _lines_of(plan, reject)
     left: list[PlannedFile] = []
     number = 0
     message = f"review {plan.id}"
@@ -192,15 +197,16 @@ def decide(
         for file in plan.files:
             mine = dict(enumerate(file.hunks, number + 1))
             number += len(mine)
-            wanted = [hunk for n, hunk in mine.items() if n in apply]
-            open_ = [hunk for n, hunk in mine.items() if n not in {*apply, *reject}]
-            if wanted:
-                wanted = [*file.record, *wanted]
-                _stage_file(tx, store, file, wanted, plan)
-            elif open_:
-                open_ = [*file.record, *open_]
-            if open_:
-                left.append(_rest(file, wanted, open_))
+            made = [part for n, hunk in mine.items() if (part := hunk.part(take.get(n, set())))]
+            all_of_it = [
+                part
+                for n, hunk in mine.items()
+                if (part := hunk.part(set(range(1, hunk.size + 1)) - drop.get(n, set())))
+            ]
+            if made:
+                _stage_file(tx, store, file, [*file.record, *made], plan)
+            if made != all_of_it:
+                left.append(_rest(file, made, all_of_it))
         grounds = "" if apply else plan.grounds
         rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
         if apply:
@@ -253,21 +259,33 @@ def _read(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
     )
 
 
-def _check(plan: ReviewPlan, numbers: Collection[int]) -> None:
-    most = len(plan.hunks)
-    wrong = [n for n in numbers if not 1 <= n <= most]
-    if wrong:
-        raise UsageError(
-            f"Plan {plan.id!r} has no piece {wrong[0]}; it has {most}",
-            hint=f"Run `familiar review show {plan.id}`.",
-        )
+def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int]]:
+    """Return which lines of which pieces are meant.
+
+    Raises:
+        UsageError: There is no such piece or line.
+    """
+    found: dict[int, set[int]] = {}
+    for ref in refs:
+        piece, line = ref if isinstance(ref, tuple) else (ref, 0)
+        size = plan.hunks[piece - 1][1].size if 1 <= piece <= len(plan.hunks) else 0
+        if not size or line > size:
+            what = f"line {line} in piece {piece}; it has {size}" if size else f"piece {piece}"
+            raise UsageError(
+                f"Plan {plan.id!r} has no {what}" + ("" if size else f"; it has {len(plan.hunks)}"),
+                hint=f"Run `familiar review show {plan.id}`.",
+            )
+        found.setdefault(piece, set()).update({line} if line else range(1, size + 1))
+    return found
 
 
-def _rest(file: PlannedFile, made: Sequence[patch.Hunk], left: Sequence[patch.Hunk]) -> PlannedFile:
+def _rest(
+    file: PlannedFile, made: Sequence[patch.Hunk], all_of_it: Sequence[patch.Hunk]
+) -> PlannedFile:
     """Return what still waits of a file, once the pieces `made` are in it."""
     old = file.before or ""
-    before = patch.apply(old, made) if made else file.before
-    after = patch.apply(old, [*made, *left])
+    before = patch.apply(old, [*file.record, *made]) if made else file.before
+    after = patch.apply(old, [*file.record, *all_of_it])
     assert after is not None  # the pieces were cut from this very text
     return replace(file, before=before, after=after)
 

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from tests.support.server import ChatServer
 from tests.support.terminals import answering
 from tests.support.world import data, run
@@ -69,6 +71,55 @@ def test_apply_takes_one_piece(root):
     found = data("review", "apply", "--hunk", "1")
 
     assert (found["changed"], found["left"]) == ([ANNAS], 0)
+
+
+def line_of(words: str) -> str:
+    """Return the line of the one piece that holds these words, as `--hunk` takes it."""
+    lines = run("review", "show").stdout.splitlines()[1:]
+    changed = [line for line in lines if line[:1] in {"+", "-"}]
+    return f"1.{next(n for n, line in enumerate(changed, 1) if words in line)}"
+
+
+def test_one_wrong_line_of_a_piece_is_rejected_and_the_rest_waits(root):
+    found = data("review", "reject", "--hunk", line_of("Sells honey."))
+
+    assert (found["changed"], found["left"]) == ([], 1)
+    assert data("review", "apply", "--all")["left"] == 0
+    assert "Keeps bees." in memory(root, ANNAS)
+    assert "Sells honey." not in memory(root, ANNAS)
+
+
+def test_one_line_of_a_piece_is_applied_and_the_rest_waits(root):
+    found = data("review", "apply", "--hunk", line_of("Keeps bees."))
+
+    assert (found["changed"], found["left"]) == ([ANNAS], 2)
+    assert memory(root, ANNAS).strip() == "- Keeps bees. (Anna) <!-- turns 1 -->"
+    assert data("review", "apply", "--all")["left"] == 0
+    assert memory(root, ANNAS).startswith("# Anna\n")
+    assert memory(root, ANNAS).count("\n- ") == 3
+
+
+def test_a_line_that_goes_can_be_kept(root):
+    run("review", "apply", "--all")
+    store = MemoryStore(root / "memory")
+    before = memory(root, ANNAS)
+    file = PlannedFile(ANNAS, before, before.replace("- Keeps bees.", "- Keeps wasps."))
+    plan = ReviewPlan("p", "r", "2026-04-07T18:00:00Z", "review", "m", (1, 1), (file,))
+    with store.transaction("memory_writer", "plan") as tx:
+        stage(tx, store, plan)
+
+    assert data("review", "reject", "--hunk", "1.1")["left"] == 1
+    assert data("review", "apply", "--all")["left"] == 0
+    assert "- Keeps bees." in memory(root, ANNAS)
+    assert "- Keeps wasps." in memory(root, ANNAS)
+
+
+@pytest.mark.parametrize("hunk", ["x", "1.0", "1.", "1.99", "2", "2.1", "1.2.3"])
+def test_a_line_that_is_not_there_is_a_usage_error(root, hunk):
+    done = run("review", "reject", "--hunk", hunk)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.stderr
+    assert data("review", "list")["plans"][0]["hunks"] == 1
 
 
 def test_a_dry_run_changes_nothing(root):
@@ -168,6 +219,15 @@ def test_each_piece_is_taken_rejected_or_left_for_later(three):
     assert "wrote topics/bees.md\n" in screen
     assert "1 of 3 pieces rejected." in screen
     assert "1 of 3 pieces of plan" in screen
+
+
+@on_a_terminal
+def test_the_lines_of_a_piece_can_be_decided_on_one_by_one(three):
+    code, screen = asked("e\n", *["y\n"] * 4, "n\n", "q\n")
+
+    assert (code, topics(three), waiting()) == (0, ["bees"], 2)
+    assert "About bees." not in memory(three, "topics/bees.md")
+    assert "1 line rejected." in screen
 
 
 @on_a_terminal
