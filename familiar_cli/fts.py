@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.folding import fold_word, without_joiners
@@ -67,6 +68,11 @@ def content_words(text: str) -> list[str]:
 
     A stop word with a capital inside a sentence is kept, since it may be a name: Will, May.
     """
+    return list(_content_words(text))
+
+
+@lru_cache(maxsize=16)  # a question is asked of every hit
+def _content_words(text: str) -> tuple[str, ...]:
     kept = [
         word
         for sentence in _SENTENCE_END.split(without_joiners(text))
@@ -74,7 +80,7 @@ def content_words(text: str) -> list[str]:
         for word in _split(fold_word(written))
         if word not in STOP_WORDS or (place and len(written) > 1 and written.istitle())
     ]
-    return list(dict.fromkeys(kept or words(text)))
+    return tuple(dict.fromkeys(kept or words(text)))
 
 
 def match_any(text: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -129,16 +128,11 @@ def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
 
 def coverage(text: str, query: str) -> float:
     """Return which share of the content words of `query` stands in `text`, as they are."""
-    wanted = _content_words(query)
+    wanted = fts.content_words(query)
     held = set(fts.words(text))
     runs = fold_word(text)
     found = sum(word in held or (fts.is_unspaced(word) and word in runs) for word in wanted)
     return found / len(wanted) if wanted else 0.0
-
-
-@lru_cache(maxsize=4)  # asked of every hit
-def _content_words(query: str) -> tuple[str, ...]:
-    return tuple(fts.content_words(query))
 
 
 def age_days(day: str, mtime_ns: int, today: datetime) -> float:
