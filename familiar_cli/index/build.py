@@ -218,7 +218,6 @@ class EmbeddingIndex:
         """Do what `refresh` does by a connection that is open already."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.look(self.store.root, connection)
-        scan.note(connection, seen)
         _take_out(connection, seen.gone)
         changed, unread = [], 0
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
@@ -229,6 +228,8 @@ class EmbeddingIndex:
                 changed.append(rel_path)
             if progress:
                 progress("files read", number + 1, len(seen.suspects))
+        if not unread:
+            scan.note(connection, seen)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
         return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)

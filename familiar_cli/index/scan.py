@@ -30,14 +30,14 @@ class Scan:
         gone: Files that the index holds and the directory does not.
         same: How many files look as they did.
         closed: Directories that may not be looked into, and why.
-        in_step: What `note` notes, once no file is suspect or gone; empty if it has been noted.
+        digest: How all of it looks; see `Listing.digest`. Empty: `note` has noted that already.
     """
 
     suspects: dict[str, Stamp]
     gone: tuple[str, ...]
     same: int
     closed: tuple[Skipped, ...] = ()
-    in_step: str = ""
+    digest: str = ""
 
 
 def look(root: Path, connection: sqlite3.Connection) -> Scan:
@@ -52,17 +52,23 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
     if known == [digest, changes]:
         return Scan({}, (), int(count), listing.closed)
     found = _compared(listing, connection)
-    return replace(found, in_step=f"{digest} {changes} {found.same}")
+    return replace(found, digest=digest)
 
 
 def note(connection: sqlite3.Connection, seen: Scan) -> None:
-    """Note that the index holds all that was seen, unless that would mean to wait."""
-    if not seen.in_step or seen.suspects or seen.gone:
+    """Note that the index holds all that was seen by now, unless that would mean to wait.
+
+    A file that was changed a moment ago could be changed again and look the same: then nothing is
+    noted yet.
+    """
+    if not seen.digest or not all(stamp.settled for stamp in seen.suspects.values()):
         return
+    held = seen.same + len(seen.suspects)
+    in_step = f"{seen.digest} {changes_of(connection)} {held}"
     waits = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     with suppress(sqlite3.OperationalError):
-        set_meta(connection, listing=seen.in_step)
+        set_meta(connection, listing=in_step)
     connection.execute(f"PRAGMA busy_timeout = {int(*waits)}")
 
 
