@@ -192,11 +192,16 @@ def off_record(command):
 
 
 def files_of(root) -> dict[str, bytes]:
-    """Return every file but what SQLite keeps beside a database."""
+    """Return every file but what SQLite keeps beside a database.
+
+    The index of the memory notes how files look; that no word gets into it, `words_in` tells.
+    """
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in root.rglob("*")
-        if path.is_file() and path.suffix not in {".db-shm", ".db-wal", ".lock"}
+        if path.is_file()
+        and path.suffix not in {".db-shm", ".db-wal", ".lock"}
+        and path.parent.name != ".index"
     }
 
 

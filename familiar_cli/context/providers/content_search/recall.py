@@ -135,7 +135,7 @@ class Recaller:
         return Recall(
             tuple(pieces),
             sources,
-            found.unread,
+            max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
             self.waiting() if by_meaning else 0,
             near is not None,
             lambda turn: self._why(turn, hidden),
