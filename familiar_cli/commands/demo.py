@@ -10,6 +10,7 @@ import typer
 from familiar_cli.commands._base import App, output, run_async, with_models
 from familiar_cli.commands._options import DryRunUnasked
 from familiar_cli.commands._saying import reply_to
+from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.text import typed
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ app = App()
 SMALL_MODEL = "smollm2-135m-instruct"
 CARD = "yuzu.png"
 LOREBOOK = "lost-property.json"
-NOTE = "topics/robin-s-dog.md"
+NOTE = f"{TOPICS_DIR}/robin-s-dog.md"
 NOTE_TEXT = """\
 # Robin's dog
 

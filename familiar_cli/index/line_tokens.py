@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NONE: Final = {"tokens": "", "token_rows": "0", "token_width": "0"}
 """What `meta` says while there is no file."""
 
-REACH: Final = 3
+REACH: Final = 2
 """Of a line's passage, so many lines before and after it count."""
 
 _DEAD_ROWS: Final = 50_000  # that nobody needs any more, before the file is written again

@@ -35,6 +35,7 @@ _MAGIC: Final = b"FAMTOK1\n"
 _HEADER: Final = struct.Struct("<8sq")
 _BLOCK: Final = 1024  # rows at once: more of them would go to several threads, which costs more
 _LOW_PERCENT: Final = 25
+_MOST_LOW: Final = 0.75  # of the best, where few lines are found and all are alike
 NEAR: Final = 0.8
 """How near the line is that answers a question: MiniLM's median. Unrelated ones come to 0.55."""
 
@@ -173,11 +174,11 @@ def scaled(values: Matrix) -> Matrix:
     """Return `values` so that the best is 1, and their first quarter is 0.
 
     A best one that is less near than answers are has less than 1, so that what two places hold can
-    be compared. What is more than half as near as the best has more than 0.
+    be compared. What is nearly as near as the best always has more than 0.
     """
     import numpy as np  # noqa: PLC0415
 
     best = float(values.max())
-    low = min(float(np.percentile(values, _LOW_PERCENT)), best / 2)
+    low = min(float(np.percentile(values, _LOW_PERCENT)), _MOST_LOW * best)
     shares: Matrix = np.clip((values - low) / (max(best, NEAR) - low), 0.0, 1.0)
     return shares

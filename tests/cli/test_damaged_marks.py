@@ -124,7 +124,7 @@ def test_what_is_whole_is_no_finding(root) -> None:
         ("people/discord-42.md", " <!-- private dm%2D42 -->", "", 5),
         ("people/twitch-9.md", "same person as discord-42", "same person as", 3),
         ("daily/2024-04-08_ada.md", "blocks: 1a2b3c4d", "blocks: 1a2b3c", 2),
-        ("weekly/2024-W15.md", '{"daily', "{daily", 2),
+        ("weekly/2024-W15.md", '{"daily', '{["daily', 2),
         ("weekly/2024-W15.md", "<!-- from 1 -->", "<!-- from 1", 8),
         ("digest/mid.md", "\n---\n# Now", "\n# Now", 1),
         ("lore/tower.md", "entry 0123456789abcdef", "entry xyz", 5),

@@ -37,7 +37,7 @@ batch_turns = 3
 PRIVATE_CHANNELS = ("dm", "group")
 VEILED = re.compile(r"veiled\w*", re.IGNORECASE)
 TURN = re.compile(
-    r"^\[(\d+)\] \S+ \S+ (?:#\S+ |DM:\S+ |GroupDM:\S+ )?([^:\n]+): (.*)$", re.MULTILINE
+    r"^\[(\d+)\] \w{3} \S+ \S+ (?:#\S+ |DM:\S+ |GroupDM:\S+ )?([^:\n]+): (.*)$", re.MULTILINE
 )
 FILE = re.compile(r"^- ((?:people|sessions)/\S+\.md)", re.MULTILINE)
 
