@@ -280,11 +280,17 @@ class Familiar:
         from threading import Thread
 
         from familiar_cli.errors import FamiliarError
+        from familiar_cli.index.embedder import OnnxEmbedder
 
         embedder = self.embedder.embedder
         if embedder is None or self._is_loaded & {True, optimised}:
             return
         self._is_loaded.add(optimised)
+        if not optimised and isinstance(embedder, OnnxEmbedder):
+            # Two threads that import slow each other down. With the libraries there, the model is
+            # opened while this thread goes on.
+            with suppress(FamiliarError):
+                embedder.import_libraries()
 
         def load() -> None:
             with suppress(FamiliarError):
@@ -300,7 +306,6 @@ class Familiar:
     ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
         from familiar_cli.config.machine import instance_id
-        from familiar_cli.index.search import search
         from familiar_cli.index.types import SearchOptions
 
         options = replace(
@@ -312,6 +317,8 @@ class Familiar:
         if options.method not in {"lexical", "grep"}:
             self.load_embedder()
             opened = self.embedder
+        from familiar_cli.index.search import search  # while the model is opened
+
         return search(self.index, query, options, opened, progress)
 
     @cached_property

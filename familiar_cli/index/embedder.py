@@ -204,6 +204,17 @@ class OnnxEmbedder:
         """Whether the model is open."""
         return self._encoder is not None
 
+    def import_libraries(self) -> None:
+        """Import what runs the model.
+
+        Raises:
+            EmbedderError: It does not work here.
+        """
+        try:
+            import familiar_cli.index.onnx  # noqa: F401, PLC0415  # 0.2 s
+        except Exception as error:  # a library that is broken raises whatever it likes
+            raise self._failed(error) from error
+
     def load(self, *, optimised: bool = False) -> None:
         """Open the model now, so that nobody waits for it later.
 
