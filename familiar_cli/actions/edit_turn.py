@@ -21,7 +21,7 @@ def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
 
     Raises:
         NotFoundError: There is no such turn.
-        UsageError: There is no text, or it is what the turn says already.
+        UsageError: The text is empty, or the same as before.
         RefusedError: The turn was replaced or withdrawn.
     """
     turn = familiar.history.turn(turn_id)

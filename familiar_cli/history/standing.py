@@ -184,7 +184,9 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
     """
     key = pack(channel_id)
     with history.change() as connection:
-        if not connection.execute("SELECT 1 FROM turns WHERE channel_id = ?", (key,)).fetchone():
+        sql = "SELECT min(id) FROM turns WHERE channel_id = ?"
+        (first,) = connection.execute(sql, (key,)).fetchone()
+        if first is None:
             raise NotFoundError(
                 f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
             )
@@ -193,6 +195,7 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
             return False
         sql = "INSERT INTO channel_marks (channel_id, withdrawn, at_ms) VALUES (?, ?, ?)"
         connection.execute(sql, (key, int(withdrawn), in_ms(now())))
+        forget_from(connection, first)
     return True
 
 

@@ -110,7 +110,7 @@ def _look(
         try:
             looked[rel_path] = _is_pinned(store, rel_path)
         except BadInputError:
-            looked[rel_path] = False  # it is no text, so nobody pinned it
+            looked[rel_path] = False  # not text, so nobody pinned it
         except FamiliarError as error:
             problems.append((rel_path, str(error)))
     return looked, problems, 0

@@ -167,6 +167,26 @@ def test_summaries_that_rest_on_a_withdrawn_turn_are_made_again(store) -> None:
     assert [turn.id for turn in summaries.turns(PUBLIC, 2, 6, 9, ())] == [4, 5, 6]
 
 
+@pytest.mark.parametrize("withdrawn", [True, False])
+def test_summaries_that_rest_on_a_channel_are_made_again(store, withdrawn) -> None:
+    say(store, "one")
+    say(store, "secret", channel="other")
+    say(store, "three")
+    if not withdrawn:
+        standing.withdraw_channel(store, "other")
+    summaries = Summaries(store)
+    for last in (1, 3):
+        summaries.keep(Summary(PUBLIC, last, f"up to {last}", NOON, "m"), {"cli", "other"})
+
+    standing.withdraw_channel(store, "other", withdrawn=withdrawn)
+
+    latest = summaries.latest(PUBLIC)
+    assert latest is not None
+    assert latest.last_turn_id == 1
+    wanted = ["three"] if withdrawn else ["secret", "three"]
+    assert words(summaries.turns(PUBLIC, 1, 3, 9, ())) == wanted
+
+
 def test_what_is_withdrawn_while_its_channel_is_out_stays_out(store) -> None:
     say(store, "one", "two", "three")
     standing.withdraw_channel(store, "cli")
