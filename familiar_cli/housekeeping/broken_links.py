@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -27,39 +28,61 @@ _FILES: Final = (*SUFFIXES, ".json", ".toml", ".yaml", ".yml", ".csv", ".png", "
 _MOST_NAMED: Final = 8
 
 
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A link that leads nowhere.
+
+    Args:
+        target: What it means.
+        start: Where the text begins that says so.
+        end: Where that ends.
+        mend: What to write there; empty: nobody knows.
+    """
+
+    target: str
+    start: int
+    end: int
+    mend: str = ""
+
+
 def check_links(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield a finding for each file with links that lead nowhere."""
     del options
     named: dict[str, list[str]] = defaultdict(list)
-    directories = {""}
     for path in corpus.paths:
         named[fold(posixpath.basename(path))].append(path)
-        above = posixpath.dirname(path)
-        while above and above not in directories:
-            directories.add(above)
-            above = posixpath.dirname(above)
     for note in corpus.notes:
-        broken = [
-            place
-            for place in note.links
-            if place.target not in corpus.paths
-            and place.target not in directories
-            and not _is_address(note.text[place.start : place.end])
-        ]
+        broken = [*_markdown(note, corpus, named), *_wiki(note, corpus)]
         if broken:
-            yield _finding(note, broken, named)
+            yield _finding(note, sorted(broken, key=lambda link: link.start))
 
 
-def _finding(note: Note, broken: list[LinkPlace], named: dict[str, list[str]]) -> Finding:
-    moved = [(place, _moved_to(place, named)) for place in broken]
+def _markdown(note: Note, corpus: Corpus, named: dict[str, list[str]]) -> Iterator[_Broken]:
+    for place in note.links:
+        written = note.text[place.start : place.end]
+        if not corpus.names.has(place.target) and not _is_address(written):
+            target = _moved_to(place, named)
+            mend = _link(note.rel_path, target, written) if target else ""
+            yield _Broken(place.target, place.start, place.end, mend)
+
+
+def _wiki(note: Note, corpus: Corpus) -> Iterator[_Broken]:
+    for link in note.wiki_links:
+        if corpus.names.find(link.name, note.rel_path) is None:
+            bare = posixpath.basename(link.name)
+            there = corpus.names.named(bare)
+            mend = corpus.names.name_of(there[0], note.rel_path, bare) if len(there) == 1 else ""
+            yield _Broken(link.name, link.start, link.end, mend)
+
+
+def _finding(note: Note, broken: list[_Broken]) -> Finding:
     parts, at = [], 0
-    for place, target in moved:
-        if target:
-            written = note.text[place.start : place.end]
-            parts += [note.text[at : place.start], _link(note.rel_path, target, written)]
-            at = place.end
+    for link in broken:
+        if link.mend:
+            parts += [note.text[at : link.start], link.mend]
+            at = link.end
     after = "".join((*parts, note.text[at:]))
-    targets = list(dict.fromkeys(place.target for place in broken))
+    targets = list(dict.fromkeys(link.target for link in broken))
     more = f" and {len(targets) - _MOST_NAMED} more" if len(targets) > _MOST_NAMED else ""
     return Finding(
         CHECK.name,
@@ -73,7 +96,7 @@ def _finding(note: Note, broken: list[LinkPlace], named: dict[str, list[str]]) -
     )
 
 
-def _lines_of(text: str, broken: list[LinkPlace]) -> Iterator[int]:
+def _lines_of(text: str, broken: list[_Broken]) -> Iterator[int]:
     number, at = 1, 0
     for place in broken:
         number += text.count("\n", at, place.start)

@@ -28,7 +28,7 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
     alone = {note.rel_path: note for note in notes if note.directory == TOPICS_DIR}
     subjects = _Subjects(alone.values())
     for note in notes:
-        out = [link.target for link in note.links if link.target in corpus.paths]
+        out = corpus.led_to(note) - {note.rel_path}
         if out:
             alone.pop(note.rel_path, None)
         for target in (*out, *subjects.found_in(note)):

@@ -39,7 +39,7 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 shared[pair].append(key)
     for (one, other), keys in sorted(shared.items()):
         notes = by_path[one], by_path[other]
-        if not _linked(*notes):
+        if other not in corpus.led_to(notes[0]) and one not in corpus.led_to(notes[1]):
             names = ", ".join(repr(key) for key in keys)
             yield Finding(
                 CHECK.name,
@@ -48,12 +48,6 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 tuple(quote for key in keys for note in notes for quote in _naming(note, key)),
                 hint=_HINT,
             )
-
-
-def _linked(one: Note, other: Note) -> bool:
-    return any(link.target == other.rel_path for link in one.links) or any(
-        link.target == one.rel_path for link in other.links
-    )
 
 
 def _naming(note: Note, key: str) -> tuple[Quote, ...]:

@@ -17,13 +17,15 @@ from familiar_cli.memory.layout import (
     SIGNIFICANT_DIR,
     TASKS,
 )
-from familiar_cli.memory.pages.links import SUFFIXES, places
+from familiar_cli.memory.pages.links import SUFFIXES, places, unhidden
+from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date, datetime
 
     from familiar_cli.memory.pages.links import LinkPlace
+    from familiar_cli.memory.pages.wiki import WikiLink
     from familiar_cli.memory.store.types import Skipped
     from familiar_cli.review.pending import PlannedFile
 
@@ -72,10 +74,17 @@ class Note:
 
     @cached_property
     def links(self) -> tuple[LinkPlace, ...]:
-        """Where it links to other files of the memory, in order."""
+        """Its Markdown links to other files of the memory, in order."""
         if "]" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
             return ()
         return tuple(places(self.text, self.rel_path))
+
+    @cached_property
+    def wiki_links(self) -> tuple[WikiLink, ...]:
+        """Its wiki links, in order."""
+        if "[[" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
+            return ()
+        return tuple(wiki_links(unhidden(self.text)))
 
     @property
     def holds_beliefs(self) -> bool:
@@ -83,7 +92,7 @@ class Note:
         return self.directory not in _NOT_BELIEFS and self.rel_path not in _OWN_LISTS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Corpus:
     """All text files, sorted by path, and every other path that there is.
 
@@ -98,6 +107,18 @@ class Corpus:
     hidden: tuple[Note, ...]
     paths: frozenset[str]
     skipped: tuple[Skipped, ...]
+
+    @cached_property
+    def names(self) -> PageNames:
+        """What wiki links may name."""
+        pages = (note for note in self.notes if note.rel_path.lower().endswith(SUFFIXES))
+        return PageNames(self.paths, {note.rel_path: note.text for note in pages})
+
+    def led_to(self, note: Note) -> set[str]:
+        """Return the files that the links of a file lead to."""
+        named = (self.names.find(link.name, note.rel_path) for link in note.wiki_links)
+        targets = {*(link.target for link in note.links), *named} & self.paths
+        return {path for path in targets if path}
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,40 @@ def test_two_files_of_that_name_are_a_persons_choice(look) -> None:
     assert finding.repair == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("[[old/tea#Kinds|cup]] [[Nobody]]", "[[tea#Kinds|cup]] [[Nobody]]"),
+        ("![[old/tea.md]]", "![[tea.md]]"),
+        ("[[old/cup]]", None),
+    ],
+)
+def test_a_wiki_link_that_leads_nowhere_is_broken(look, text, mended) -> None:
+    files = {"a.md": text, "topics/food/tea.md": "", "x/cup.md": "", "y/cup.md": ""}
+    (finding,) = look("links", files)
+    assert finding.message.startswith("links to missing files: old/")
+    assert [plan.after for plan in finding.repair] == ([mended] if mended else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[b]] [[B.md|x]] [[topics/b#h]] [[The Sea]] [[Long name]] ![[x.png]] [[#here]]",
+        "`[[gone]]`\n\n```\n[[gone]] [x](gone.md)\n```\n",
+        "<!-- [[gone]] [x](gone.md) --> %%[[gone]]%%",
+    ],
+)
+def test_wiki_links_that_lead_somewhere_and_what_is_no_link(look, text) -> None:
+    files = {"a.md": text, "topics/b.md": "---\naliases: [The Sea]\n---\n# Long name\n"}
+    assert look("links", {**files, "files/x.png": ""}) == ()
+
+
+def test_a_wiki_link_keeps_a_topic_from_being_alone_and_people_from_being_one(look) -> None:
+    assert look("orphans", {"topics/a.md": "# Qx\n", "notes.md": "[[a|that]]\n"}) == ()
+    people = {"people/x-1.md": "# Bo\n\nNot [[x-2]].\n", "people/x-2.md": "# Bo\n"}
+    assert look("twins", people) == ()
+
+
 @pytest.mark.parametrize("name", ["Garden", "The Blue Door", "庭園", "Сад"])
 def test_a_topic_that_is_named_or_linked_is_no_orphan(look, name) -> None:
     files = {"topics/a.md": f"# {name}\n\nA place.\n"}
