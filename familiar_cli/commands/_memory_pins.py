@@ -77,14 +77,14 @@ def pins(ctx: typer.Context) -> None:
     out.answer(found, lambda: print_page(pins_page(found)) if found.pins else None)
 
 
-def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool) -> None:
-    """Print what a change of memory files did, or would do."""
+def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: object) -> None:
+    """Print what a change of memory files did, or would do; `more` goes into `--json`."""
     from dataclasses import asdict
 
     from familiar_cli.ui.memory_page import applied_text
 
     out = output(ctx)
-    out.answer({**asdict(done), "dry_run": dry_run}, applied_text(done, dry_run=dry_run))
+    out.answer({**asdict(done), **more, "dry_run": dry_run}, applied_text(done, dry_run=dry_run))
     if dry_run:
         out.note("Nothing was changed (--dry-run).")
 

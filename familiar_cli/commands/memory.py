@@ -209,12 +209,24 @@ def mv(
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Move or rename a file.
+    """Move or rename a file; links to it, and those in it, go on leading where they led.
+
+    That holds for Markdown links, for `[[wiki links]]` and for the nodes of a canvas.
 
     \b
     familiar memory mv notes.md topics/concert.md
+    familiar memory mv topics/tea.md topics/food/tea.md --dry-run
     """
-    _change(ctx, f"mv {old} {new}", lambda tx: tx.move(old, new), dry_run)
+    from familiar_cli.memory.pages.relink import move_with_links
+    from familiar_cli.text import counted
+
+    moved = move_with_links(familiar_of(ctx).memory, old, new, dry_run=dry_run)
+    out = output(ctx)
+    _tell_skipped(out, moved.skipped)
+    answer_applied(ctx, moved.applied, dry_run=dry_run, relinked=moved.relinked)
+    if moved.relinked:
+        files = counted(len(moved.relinked), "file")
+        out.note(f"{'Would update' if dry_run else 'Updated'} the links in {files}.")
 
 
 @app.command()
@@ -232,7 +244,7 @@ def links(
     familiar memory links people/alice.md
     familiar memory links notes.md --depth 2
     """
-    from familiar_cli.memory.pages.links import graph
+    from familiar_cli.memory.pages.graph import graph
     from familiar_cli.memory.store import paths
     from familiar_cli.ui import memory_page as page
     from familiar_cli.ui.terminal import print_page

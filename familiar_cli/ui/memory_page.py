@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.pins import PinnedFiles
-    from familiar_cli.memory.pages.links import LinkStep
+    from familiar_cli.memory.pages.graph import LinkStep
     from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
 
 

@@ -7,7 +7,6 @@ import pytest
 from familiar_cli.actions.people import drafts as people
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.pages.relink import relinked
 from familiar_cli.memory.people.same_person import main_slug
 from tests.writer.support import ANNAS, BOB, BOBS, World, op, reply
 
@@ -137,24 +136,21 @@ def test_a_new_name_stands_in_the_title_the_list_and_the_links(two):
     assert "[Robert](../people/discord-7.md) and `[Bob]" in two.read("topics/bees.md")
 
 
+def test_wiki_links_follow_a_merge_and_a_new_name(two):
+    two.store.write_file("notes.md", "[[discord-7]] [[Bob]] [[Bob|him]] `[[Bob]]`\n")
+    change = people.renamed(two.store, "discord-7", "bob", "Robert")
+    people.make(two.store, change, "rename", dry_run=False)
+    assert two.read("notes.md") == "[[discord-7]] [[Robert]] [[discord-7|him]] `[[Bob]]`\n"
+    people.make(
+        two.store, people.merged(two.store, "discord-42", "discord-7"), "merge", dry_run=False
+    )
+    told = "[[discord-42]] [[discord-42|Robert]] [[discord-42|him]] `[[Bob]]`\n"
+    assert two.read("notes.md") == told
+
+
 def test_only_a_name_that_they_have_is_renamed(two):
     with pytest.raises(NotFoundError, match="is not called 'Zoe'"):
         people.renamed(two.store, "discord-7", "Zoe", "X")
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("[B](b.md)", "[B](c.md)"),
-        ("[B](<b.md>)", "[B](c.md)"),
-        ('[B](b.md "B it is")', '[B](c.md "B it is")'),
-        ("[B]: b.md", "[B]: c.md"),
-        ("[B](/people/b.md)", "[B](c.md)"),
-        ("[B](other.md) [B](http://x/b.md)", "[B](other.md) [B](http://x/b.md)"),
-    ],
-)
-def test_every_way_to_write_a_link_is_found(before, after):
-    assert relinked(before, "people/a.md", "people/b.md", "people/c.md") == after
 
 
 @pytest.mark.parametrize("page", ["```\n# Bob\n```\n\n{}", "\ufeff{}- Bob\n"])

@@ -303,6 +303,22 @@ class TestMv:
         assert result.stdout == "would write x.md\nwould delete notes.md\n"
         assert (memory / "notes.md").exists()
 
+    def test_links_go_with_it_and_come_back_with_one_undo(self, memory) -> None:
+        said = b"[[notes|n]] and [n](../notes.md)\r\n"
+        (memory / "topics").mkdir(exist_ok=True)
+        (memory / "topics" / "tea.md").write_bytes(said)
+        assert data("memory", "mv", "notes.md", "x.md", "--dry-run")["relinked"] == [
+            "topics/tea.md"
+        ]
+        assert (memory / "topics" / "tea.md").read_bytes() == said
+        result = run("memory", "mv", "notes.md", "x.md")
+        assert result.stdout == "wrote topics/tea.md\nwrote x.md\ndeleted notes.md\n"
+        assert "Updated the links in 1 file." in result.stderr
+        assert (memory / "topics" / "tea.md").read_bytes() == b"[[x|n]] and [n](../x.md)\r\n"
+        assert run("memory", "undo").exit_code == 0
+        assert (memory / "topics" / "tea.md").read_bytes() == said
+        assert (memory / "notes.md").exists()
+
 
 @pytest.mark.parametrize("verb", ["ls", "cat", "grep", "glob", "write", "append", "rm", "mv"])
 def test_every_help_has_an_example(verb) -> None:

@@ -55,6 +55,7 @@ def root():
         ("init", ["bo", "--template", "keeper", "--dry-run"]),
         ("init", ["bo", "--template", "companion", "--dry-run"]),
         ("import-memories", ["MEMORIES", "--dry-run"]),
+        ("memory mv", ["notes.md", "x.md", "--dry-run"]),
         ("people ls", []),
         ("people alias", ["cli:anna", "Anna", "--dry-run"]),
         ("channel ls", []),

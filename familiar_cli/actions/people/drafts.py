@@ -7,12 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from familiar_cli import markdown
-from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
+from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
-from familiar_cli.memory.pages.relink import relinked
+from familiar_cli.memory.pages.relink import LinkedPages, Relabel, Relinking
 from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import (
     aliases_of,
@@ -26,11 +26,9 @@ from familiar_cli.review.draft import Draft
 from familiar_cli.writer import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from familiar_cli.memory.store.store import MemoryStore
-
-_SUFFIXES = (".md", ".markdown", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
         UsageError: They are the same already.
         NotFoundError: `other` has no file.
     """
-    draft = Draft(store)
+    draft, pages = Draft(store), LinkedPages(store)
     if kept == other:
         raise UsageError(
             f"{kept!r} is already one person; nothing was changed",
@@ -102,7 +100,7 @@ def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
     name = title_of(after) or kept
     draft.put(people_path(kept), after)
     draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names))
-    _relink(draft, store, people_path(other), people_path(kept), skip={people_path(other)})
+    _relink(draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other))
     return PeopleDraft(draft, moved)
 
 
@@ -154,7 +152,7 @@ def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
         NotFoundError: They have no file, or are not called `old`.
         UsageError: `new` can be no name.
     """
-    draft = Draft(store)
+    draft, pages = Draft(store), LinkedPages(store)
     text = _text(draft, slug)
     if key_of(old) not in {key_of(name) for name in names_of(text)}:
         raise NotFoundError(
@@ -163,14 +161,12 @@ def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
         )
     after = with_alias(_without(text, old), new)
     title = title_of(text)
-    label = None
+    path, relabel = people_path(slug), None
     if key_of(title) == key_of(old):
         after = sections.with_title(after, title, new)
-        label = new
-    draft.put(people_path(slug), after)
-    if label is not None:
-        path = people_path(slug)
-        _relink(draft, store, path, path, skip={path}, label=label, said=title)
+        relabel = Relabel(path, title, new)
+    draft.put(path, after)
+    _relink(draft, store, pages, {}, skip=path, relabel=relabel)
     return PeopleDraft(draft, 0)
 
 
@@ -227,24 +223,17 @@ def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
 def _relink(
     draft: Draft,
     store: MemoryStore,
-    old: str,
-    new: str,
+    before: LinkedPages,
+    to: Mapping[str, str],
     *,
-    skip: Iterable[str],
-    label: str | None = None,
-    said: str = "",
+    skip: str,
+    relabel: Relabel | None = None,
 ) -> None:
-    """Let all links to `old` lead to `new`; files that cannot be read stay as they are."""
-    for entry in store.walk().files:
-        if entry.rel_path in skip or not entry.rel_path.lower().endswith(_SUFFIXES):
-            continue
-        try:
-            text = draft.text(entry.rel_path) or ""
-        except FamiliarError:
-            continue
-        after = relinked(text, entry.rel_path, old, new, label=label, said=said)
-        if after != text:
-            draft.put(entry.rel_path, after)
+    """Let all links lead where they should; files that cannot be read stay as they are."""
+    after = LinkedPages(store, draft.text, more=[file.rel_path for file in draft])
+    for file in after.relinked(Relinking(before.names, after.names, to, relabel), moved=False):
+        if file.rel_path != skip:
+            draft.put(file.rel_path, file.after)
 
 
 def _text(draft: Draft, slug: str) -> str:

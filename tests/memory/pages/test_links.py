@@ -6,7 +6,9 @@ import pytest
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError
-from familiar_cli.memory.pages.links import graph, targets, title_of, wiki_names
+from familiar_cli.memory.pages.graph import graph
+from familiar_cli.memory.pages.links import targets, title_of, unhidden
+from familiar_cli.memory.pages.wiki import wiki_links
 from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -160,7 +162,7 @@ def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None
     ],
 )
 def test_wiki_links_name_a_page(text, names) -> None:
-    assert wiki_names(text) == names
+    assert [link.name for link in wiki_links(unhidden(text))] == names
 
 
 @pytest.mark.parametrize(
