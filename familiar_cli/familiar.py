@@ -121,7 +121,10 @@ class Familiar:
         """The channels that have settings of their own."""
         from familiar_cli.config.channel import ChannelConfigs
 
-        return ChannelConfigs(self.paths.channels)
+        return ChannelConfigs(
+            self.paths.channels,
+            lambda: {branch.channel_id: branch.parent for branch in self.history.branches()},
+        )
 
     @cached_property
     def subscriptions(self) -> SubscriptionRegistry:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.branches import Branch
     from familiar_cli.history.types import ChannelSummary
 
 
@@ -31,6 +32,8 @@ class ListedChannel:
         subscribed: As what it is listened to: `text`, `voice`, both or neither.
         problem: Why its file cannot be used; then it counts as private.
         withdrawn: It is left out of prompts, memory and search.
+        parent: The channel that it branched off; None: it is no branch.
+        parent_turn: The last turn that they share; None: there is none.
     """
 
     id: str
@@ -43,6 +46,8 @@ class ListedChannel:
     subscribed: tuple[str, ...]
     problem: str = ""
     withdrawn: bool = False
+    parent: str | None = None
+    parent_turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,15 @@ def channels_of(familiar: Familiar) -> list[ListedChannel]:
         ConfigError: The familiar's settings, or the subscriptions, cannot be read.
     """
     with_turns = {summary.channel_id: summary for summary in familiar.history.channels()}
-    others = {*familiar.channels.known(), *(s.channel_id for s in familiar.subscriptions.all())}
+    branches = {branch.channel_id: branch for branch in familiar.history.branches()}
+    subscribed = (s.channel_id for s in familiar.subscriptions.all())
+    others = {*familiar.channels.known(), *subscribed, *branches}
     ids = [*with_turns, *sorted(others - with_turns.keys())]
-    out = withdrawn_channels(familiar.history)
-    return [_listed(familiar, channel_id, with_turns.get(channel_id), out) for channel_id in ids]
+    out, private = withdrawn_channels(familiar.history), familiar.channels.private()
+    return [
+        _listed(familiar, i, with_turns.get(i), branches.get(i), out=out, private=private)
+        for i in ids
+    ]
 
 
 def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -> ShownChannel:
@@ -87,10 +97,18 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         raise UsageError(f"No such modality: {modality!r}", hint="Use text or voice.")
     channel = familiar.channel(channel_id, modality)
     found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
+    branches = {branch.channel_id: branch for branch in familiar.history.branches()}
     allowed = familiar.allowance(channel)
     return ShownChannel(
         channel,
-        _listed(familiar, channel_id, found, withdrawn_channels(familiar.history)),
+        _listed(
+            familiar,
+            channel_id,
+            found,
+            branches.get(channel_id),
+            out=withdrawn_channels(familiar.history),
+            private=familiar.channels.private(),
+        ),
         str(familiar.channels.path(channel_id)),
         allowed.total,
         {str(layer): tokens for layer, tokens in allowed.layers.items()},
@@ -99,25 +117,33 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
 
 
 def _listed(
-    familiar: Familiar, channel_id: str, summary: ChannelSummary | None, out: Collection[str]
+    familiar: Familiar,
+    channel_id: str,
+    summary: ChannelSummary | None,
+    branch: Branch | None,
+    *,
+    out: Collection[str],
+    private: Collection[str],
 ) -> ListedChannel:
     from familiar_cli.clock import iso
 
     kind = mode = problem = ""
     try:
         channel = familiar.channel(channel_id)
-        kind, mode, private = channel.context.kind, str(channel.mode), channel.config.private
+        kind, mode = channel.context.kind, str(channel.mode)
     except ConfigError as error:
-        problem, private = str(error), True
+        problem = str(error)
     return ListedChannel(
         id=channel_id,
         label=familiar.channel_label(channel_id),
         kind=kind,
         mode=mode,
-        private=private,
+        private=channel_id in private or bool(problem),
         turns=summary.turns if summary else 0,
         last_at=iso(summary.last_at) if summary else None,
         subscribed=familiar.subscriptions.listens_to(channel_id),
         problem=problem,
         withdrawn=channel_id in out,
+        parent=branch.parent if branch else None,
+        parent_turn=branch.turn_id or None if branch else None,
     )

@@ -30,7 +30,7 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
         ConflictError: The message with that id is kept in other words.
         UsageError: It is to be off the record.
     """
-    turn = _meant(familiar, said)
+    turn, history = _meant(familiar, said), familiar.history
     if turn is None:
         return said
     if said.off_record:
@@ -44,7 +44,7 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
         said,
         text=turn.content,
         author=turn.author,
-        channel_id=turn.channel_id,
+        channel_id=said.channel_id if history.holds(said.channel_id, turn) else turn.channel_id,
         modality=Modality(turn.modality),
         reply_to=turn.id,
     )
@@ -77,7 +77,7 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
     reply = (
         None
         if said.reply_to is None or said.instead_of
-        else whole_reply(familiar.history, said.reply_to)
+        else whole_reply(familiar.history, said.reply_to, said.channel_id)
     )
     if reply is None:
         return

@@ -132,6 +132,37 @@ def set_(
 
 
 @app.command()
+def branch(
+    ctx: typer.Context,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new channel.")],
+    *,
+    turn: Annotated[
+        int, typer.Option("--from", metavar="TURN", help="Last turn that both channels share.")
+    ],
+    channel: Annotated[
+        str | None,
+        typer.Option("--channel", metavar="ID", help="Parent; default: the channel of the turn."),
+    ] = None,
+) -> None:
+    """Start a channel that continues another one from a turn on.
+
+    Both share the turns up to there; from then on, neither learns what happens in the other one.
+    The branch gets the settings of its parent, and is private if its parent is.
+
+    \b
+    familiar channel branch what-if --from 1204
+    familiar chat --channel what-if
+    """
+    from familiar_cli.actions.branch import branch_channel
+
+    with familiar_of(ctx) as familiar:
+        made = branch_channel(familiar, new, turn, channel)
+    done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
+    already = "" if made.branch.is_new else "; nothing was changed"
+    output(ctx).answer(made.to_json(), f"{done}{already}")
+
+
+@app.command()
 def withdraw(ctx: typer.Context, channel_id: ChannelId) -> None:
     """Leave a whole channel out of prompts, memory and search; nothing is deleted.
 

@@ -14,7 +14,7 @@ from familiar_cli.errors import ConfigError, UsageError
 from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
@@ -33,10 +33,12 @@ class ChannelConfigs:
 
     Args:
         directory: Where they are; it need not exist.
+        parents: Gives the channels that are branches, and the parent of each.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, parents: Callable[[], Mapping[str, str]] = dict) -> None:
         self.directory = directory
+        self._parents = parents
 
     def path(self, channel_id: str) -> Path:
         """Return the file of a channel; it need not exist.
@@ -84,9 +86,16 @@ class ChannelConfigs:
     def private(self) -> frozenset[str]:
         """Return the channels whose words stay there.
 
-        One whose file cannot be read counts as private: it may be.
+        One whose file cannot be read counts as private: it may be. So does a branch of a private
+        channel, whatever its own settings are.
         """
-        return frozenset(channel_id for channel_id in self.known() if self._is_private(channel_id))
+        found = {channel_id for channel_id in self.known() if self._is_private(channel_id)}
+        if not found:
+            return frozenset()
+        for branch, parent in self._parents().items():  # parents stand before their branches
+            if parent in found:
+                found.add(branch)
+        return frozenset(found)
 
     def set_values(
         self, channel_id: str, texts: Mapping[str, str], *, dry_run: bool = False
@@ -101,6 +110,20 @@ class ChannelConfigs:
         path = self.path(channel_id)
         heading = _heading(channel_id) if _DIGEST in path.stem else ""
         return set_values(path, texts, dry_run=dry_run, root=ChannelConfig, heading=heading)
+
+    def copy(self, source: str, target: str) -> None:
+        """Give a channel the settings of another one, except its name, unless it has its own.
+
+        Raises:
+            ConfigError: A file cannot be read or written.
+        """
+        from familiar_cli.config.edit import put_tables  # noqa: PLC0415  # loads a TOML editor
+
+        path, tables = self.path(target), dict(self.read(source).tables)
+        tables.pop("name", None)
+        if tables and not path.exists():
+            heading = _heading(target) if _DIGEST in path.stem else ""
+            put_tables(path, tables, ChannelConfig, heading)
 
     def unset(self, channel_id: str, key: str, *, dry_run: bool = False) -> Edit:
         """Take a setting out of a channel's file.

@@ -93,6 +93,20 @@ def set_values(
     return _edit(path, change, root, dry_run=dry_run, heading=heading)
 
 
+def put_tables(path: Path, tables: Mapping[str, Any], root: type[Any], heading: str = "") -> Edit:
+    """Set everything that `tables`, taken from another file of that kind, sets.
+
+    Raises:
+        ConfigError: As `set_value`.
+    """
+
+    def change(document: Any) -> None:  # noqa: ANN401
+        for key, value in tables.items():
+            _put(document, [key], value)
+
+    return _edit(path, change, root, dry_run=False, heading=heading)
+
+
 def unset_value(
     path: Path, key: str, *, dry_run: bool = False, root: type[Any] = CharacterConfig
 ) -> Edit:

@@ -57,6 +57,7 @@ class OnRecord(TurnRunner):
         self._traces_dir = traces_dir
         self._keep_traces = keep_traces
         self._question: Turn | None = None
+        self._channel_id = ""
         self._source = source
         self._message_id = message_id
         self._instead_of = instead_of
@@ -67,6 +68,7 @@ class OnRecord(TurnRunner):
                 request.channel_id, request.opening, at=request.at, modality=request.modality
             )
         self._question = self._answered(request) or self._kept(request)
+        self._channel_id = request.channel_id  # a branch may share the question with its parent
         self._record(replace(trace, turn=self._question.id))
 
     def _answered(self, request: ContextRequest) -> Turn | None:
@@ -105,7 +107,7 @@ class OnRecord(TurnRunner):
     def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
         reply = Turn(
             id=0,
-            channel_id=question.channel_id,
+            channel_id=self._channel_id,
             author=None,
             role="assistant",
             content=text,

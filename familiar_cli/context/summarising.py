@@ -13,7 +13,8 @@ from familiar_cli.clock import now
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.summary_prompt import summary_messages, turn_text
 from familiar_cli.errors import BadReplyError
-from familiar_cli.history.summaries import PUBLIC, Summary
+from familiar_cli.history.arranging import place_of
+from familiar_cli.history.summaries import Summary
 from familiar_cli.identity import Labels
 from familiar_cli.truncate import cut_to, sentence_ends
 
@@ -109,7 +110,7 @@ class Summariser:
         if self._summaries.latest(scope, private) is None:
             self._summaries.forget(scope)  # what it was made of has become private since
         for step in range(self._limits.steps):
-            old = self._summaries.latest(scope)
+            old = self._summaries.latest(scope, private)
             after_id = old.last_turn_id if old else 0
             turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, private)
             if not turns:
@@ -124,8 +125,10 @@ class Summariser:
         messages = summary_messages(before, texts, name=self._name, words=words)
         completion = await self._model.complete(self._model.prepare(messages, stream=False))
         text, cut = self._checked(completion, before)
-        summary = Summary(scope, batch[-1].id, text, now(), completion.model, cut)
-        self._summaries.keep(summary, {turn.channel_id for turn in batch})
+        summary = Summary(scope, place_of(batch[-1]), text, now(), completion.model, cut)
+        told = {turn.channel_id for turn in batch}
+        inherited = self._summaries.channels(old.scope) if old and old.scope != scope else ()
+        self._summaries.keep(summary, told.union(inherited))
 
     def _batch(self, before: str, turns: list[Turn]) -> tuple[list[str], list[Turn]]:
         """Return the texts of the first turns for which there is room, and those turns.
@@ -196,8 +199,3 @@ class Summariser:
             hint="It is retried later. To use another model: `familiar config set "
             "llm.slots.history_summary.model NAME`.",
         )
-
-
-def scope_of(channel_id: str, private: frozenset[str]) -> str:
-    """Return the scope of the summary that a channel's turns belong to."""
-    return channel_id if channel_id in private else PUBLIC

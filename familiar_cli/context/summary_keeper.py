@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.summarising import scope_of
 from familiar_cli.context.types import Place
 from familiar_cli.errors import LockedError
 from familiar_cli.history.summaries import PUBLIC
@@ -103,7 +102,8 @@ class SummaryKeeper:
             latest = self._summaries.latest(scope, private)
             after_id = latest.last_turn_id if latest else 0
             through_id = self._summaries.wanted(scope)
-            is_read = scope in {PUBLIC, *private} and not self._background(scope).retry_in_s
+            is_read = scope in {PUBLIC, self._summaries.scope_of(scope, private)}
+            is_read = is_read and not self._background(scope).retry_in_s
             if is_read and self._summaries.count(scope, after_id, through_id, 1, private):
                 await self._refresh(DueSummary(scope, through_id, 0))
 
@@ -111,7 +111,8 @@ class SummaryKeeper:
         if not self._every or trace.turn is None:
             return None
         private = self._private()
-        scope, through_id = scope_of(trace.channel_id, private), _oldest_shown(trace) - 1
+        scope = self._summaries.scope_of(trace.channel_id, private)
+        through_id = _oldest_shown(trace) - 1
         latest = self._summaries.latest(scope, private)
         after_id = latest.last_turn_id if latest else 0
         turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, private)

@@ -184,7 +184,7 @@ def _ranked(
     connection: sqlite3.Connection, wanted: str, span: TurnFilter, limit: int
 ) -> list[tuple[Any, ...]]:
     match, oldest, is_ranked = affordable(connection, wanted)
-    where, values = span.where()
+    where, values = span.where_all(connection)
     rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
     sql = (
         f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN {span.view} AS turns "  # noqa: S608

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
+from familiar_cli.history.branches import parts_of
 from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
 from familiar_cli.history.messages import find, note_id
 from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row, unpack
@@ -78,7 +79,7 @@ def survey(history: HistoryStore, channel_id: str, lines: Iterable[Incoming]) ->
     A line that stands before one which is here already cannot be added at its place: `inserted`.
     """
     with history.use(create=False) as connection:
-        if connection is None or not _has_turns(connection, channel_id):
+        if connection is None or not _has_begun(connection, channel_id):
             return bytearray()
         matching = Matching(connection, channel_id)
         verdicts = bytearray(matching.verdict(line) for line in lines)
@@ -147,16 +148,19 @@ class Appender:
 
 
 def _may_be(connection: sqlite3.Connection, channel: str, sample: Sequence[Incoming]) -> bool:
-    if not _has_turns(connection, channel):
+    if not _has_begun(connection, channel):
         return True
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
-    identities = (identity_of(channel, line.fingerprint) for line in sample)
+    parts = parts_of(connection, channel)
+    identities = (identity_of(p.channel_id, line.fingerprint) for line in sample for p in parts)
     return any(connection.execute(sql, (found,)).fetchone() for found in identities)
 
 
-def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
+def _has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
+    """Tell whether a channel has a past, if only as a branch."""
     sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
-    return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
+    parts = parts_of(connection, channel_id)
+    return any(connection.execute(sql, (pack(part.channel_id),)).fetchone() for part in parts)
 
 
 def _last(connection: sqlite3.Connection, channel_id: str) -> tuple[int, int, int | None] | None:

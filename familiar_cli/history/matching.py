@@ -13,6 +13,7 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.history.branches import condition, parts_of
 from familiar_cli.history.messages import find
 from familiar_cli.history.rows import in_ms, pack, unpack
 
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
+    from familiar_cli.history.branches import Part
     from familiar_cli.history.types import Turn
 
 _NEARBY: Final = 8  # turns among which the earlier wording of an edited line is looked for
 _MANY: Final = 100  # turns with one identity
 _KNOWN: Final = (
     "SELECT turn_id, author_platform, author_user_id, raw FROM turn_extras "
-    "JOIN turns ON id = turn_id WHERE identity = ?"
+    "JOIN turns ON id = turn_id WHERE identity = ? AND turn_id < ?"
 )
 
 
@@ -71,43 +73,49 @@ class Incoming:
 
 
 class Matching:
-    """Finds each line's turn. A turn is matched with one line at most, whatever their order."""
+    """Finds each line's turn. A turn is matched with one line at most, whatever their order.
+
+    The turns that a branch shares with its parent are among them.
+    """
 
     def __init__(self, connection: sqlite3.Connection, channel_id: str) -> None:
         self._connection = connection
-        self._channel_id = channel_id
+        self._parts = parts_of(connection, channel_id)
         self._cursor = 0
         self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
         self._edited = 0
 
     def verdict(self, line: Incoming) -> LineMatch:
         """Return what the next line is to the channel; `inserted` is not told from `new`."""
-        named = find(self._connection, self._channel_id, line.message_id)
-        if named:
-            self._pass_to(named.id)
-            return LineMatch.of_known(named, line.turn)
-        identity = identity_of(self._channel_id, line.fingerprint)
-        raw = self._ahead(identity, line) or self._behind(identity, line)
-        if raw is not None:
-            return LineMatch.there if _same(raw, line.raw) else LineMatch.details_changed
+        for part in self._parts:
+            named = find(self._connection, part.channel_id, line.message_id)
+            if named and part.holds(named):
+                self._pass_to(named.id)
+                return LineMatch.of_known(named, line.turn)
+        for part in reversed(self._parts):
+            raw = self._ahead(part, line) or self._behind(part, line)
+            if raw is not None:
+                return LineMatch.there if _same(raw, line.raw) else LineMatch.details_changed
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
-    def _ahead(self, identity: bytes, line: Incoming) -> str | None:
+    def _ahead(self, part: Part, line: Incoming) -> str | None:
         """Return what the source said of the next turn that is the line; None: there is none."""
         sql = f"{_KNOWN} AND turn_id > ? ORDER BY turn_id LIMIT ?"
-        rows = self._connection.execute(sql, (identity, self._cursor, _MANY))
+        identity = identity_of(part.channel_id, line.fingerprint)
+        rows = self._connection.execute(sql, (identity, part.end, self._cursor, _MANY))
         for turn_id, platform, user_id, raw in rows:
             if self._may_be(turn_id, (platform, user_id), unpack(raw), line):
                 self._pass_to(turn_id)
                 return unpack(raw)
         return None
 
-    def _behind(self, identity: bytes, line: Incoming) -> str | None:
+    def _behind(self, part: Part, line: Incoming) -> str | None:
         """Return what the source said of an earlier turn that no other line is; or None."""
         if not self._passed:
             return None
         sql = f"{_KNOWN} AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
-        rows = self._connection.execute(sql, (identity, self._cursor, _MANY))
+        identity = identity_of(part.channel_id, line.fingerprint)
+        rows = self._connection.execute(sql, (identity, part.end, self._cursor, _MANY))
         for turn_id, platform, user_id, raw in rows:
             fits = self._may_be(turn_id, (platform, user_id), unpack(raw), line)
             if fits and self._take(turn_id):
@@ -151,13 +159,14 @@ class Matching:
 
     def _is_edit(self, line: Incoming) -> bool:
         """Tell whether one of the next turns is an earlier wording of the line."""
+        where, past = condition(self._parts)
         sql = (
-            "SELECT id, raw, author_platform, author_user_id, role, at_ms, content, estimated "
+            "SELECT id, raw, author_platform, author_user_id, role, at_ms, content, estimated "  # noqa: S608
             "FROM turns JOIN turn_extras ON id = turn_id "
-            "WHERE channel_id = ? AND id > ? ORDER BY id LIMIT ?"
+            f"WHERE {where} AND id > ? ORDER BY id LIMIT ?"
         )
         start = max(self._cursor, self._edited)
-        values = (pack(self._channel_id), start, _NEARBY)
+        values = (*past, start, _NEARBY)
         for place, row in enumerate(self._connection.execute(sql, values).fetchall()):
             if self._is_wording(row, line, follows=bool(self._cursor) and not place):
                 self._edited = row[0]

@@ -138,12 +138,19 @@ def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
         return Heard(insert(connection, turn, message_id), is_new=True)
 
 
-def whole_reply(history: HistoryStore, turn_id: int) -> Turn | None:
-    """Return the reply to a turn that did not break off; None: there is none."""
+def whole_reply(history: HistoryStore, turn_id: int, channel_id: str | None = None) -> Turn | None:
+    """Return the reply to a turn that did not break off; None: there is none.
+
+    Args:
+        history: The history.
+        turn_id: The turn.
+        channel_id: Only a reply in the past of this channel counts; None: one anywhere.
+    """
     sql = (
         f"SELECT {SELECTED} FROM shown AS turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
-        "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC LIMIT 1"
+        "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC"
     )
     with history.use(create=False) as connection:
-        row = connection.execute(sql, (turn_id,)).fetchone() if connection else None
-    return to_turn(row) if row else None
+        rows = connection.execute(sql, (turn_id,)).fetchall() if connection else []
+    replies = map(to_turn, rows)
+    return next((r for r in replies if channel_id is None or history.holds(channel_id, r)), None)

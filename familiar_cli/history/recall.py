@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from familiar_cli import fts
+from familiar_cli.history.branches import PLACED, heard, parts_of
+from familiar_cli.history.branches import condition as in_past
 from familiar_cli.history.fulltext import affordable, catch_up, is_ready
 from familiar_cli.history.rows import SELECTED, pack, to_turn
 from familiar_cli.sqlite import rows_among
@@ -49,6 +51,28 @@ _DEEPER: Final = 8
 _LAST_LOOK: Final = 1_000_000
 _LAST_ID: Final = 2**63
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a session file's part of the day
+
+# Of turn `t`, those of its channel before or after it.
+_LISTED: Final = f"(SELECT group_concat(id || ':' || (at_ms / {_SESSION_MS})) FROM ({{}}))"  # noqa: S608
+_AT_HOME: Final = (
+    "SELECT turns.id, turns.at_ms, turns.id AS place FROM standing AS turns"
+    " WHERE turns.channel_id = t.channel_id AND turns.id {0} t.place AND {where}{at_home}"
+    " ORDER BY turns.id {1} LIMIT {2}"
+)
+_MOVED: Final = (
+    "SELECT turns.id, turns.at_ms, places.place FROM places"
+    " JOIN standing AS turns ON turns.id = places.turn_id"
+    " WHERE places.channel_id = t.channel_id AND places.place {0} t.place AND {where}"
+    " ORDER BY places.place {1} LIMIT {2}"
+)
+_BESIDE: Final = _LISTED.format(_AT_HOME.replace("{at_home}", ""))
+_NOT_MOVED: Final = _AT_HOME.replace(
+    "{at_home}", " AND NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
+)
+_BESIDE_MOVED: Final = _LISTED.format(
+    f"SELECT * FROM ({_NOT_MOVED}) UNION ALL SELECT * FROM ({_MOVED})"  # noqa: S608
+    " ORDER BY place {1} LIMIT {2}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +145,7 @@ def recall(
     *,
     near: Nearness | None = None,
     channel_id: str | None = None,
+    here: str | None = None,
     hidden_channels: Collection[str] = (),
     before_id: int | None = None,
     leave_out: Collection[int] = (),
@@ -133,8 +158,10 @@ def recall(
         history: The history.
         query: What was said. Nothing of it is query syntax.
         near: What finds by meaning; None: words alone decide.
-        channel_id: Only turns of this channel; None: of all.
-        hidden_channels: Channels that must not be heard of.
+        channel_id: Only turns of this channel's past; None: of all channels.
+        here: Where it is to be told. Of what goes on from one beginning, only the past of this
+            channel is found, and that wherever it was said; None: nowhere in particular.
+        hidden_channels: Channels that must not be heard of otherwise.
         before_id: Only turns with a lower id.
         leave_out: Turns that are not wanted.
         limit: Most turns.
@@ -147,10 +174,10 @@ def recall(
         if connection is None:
             return Recollection()
         missing = catch_up(connection, within_s=within_s)
-        condition = _condition(channel_id, hidden_channels, before_id)
+        condition = _condition(connection, channel_id, here, hidden_channels, before_id)
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
         alike = _by_meaning(connection, near, own, condition) if near else {}
-        places = _placed(connection, own, alike)
+        places = _placed(connection, own, alike, condition)
         scores = _scores(own, places)
         end = before_id or _LAST_ID
         if near:
@@ -188,15 +215,24 @@ class _Place:
 
 
 def _condition(
-    channel_id: str | None, hidden_channels: Collection[str], before_id: int | None
+    connection: sqlite3.Connection,
+    channel_id: str | None,
+    here: str | None,
+    hidden_channels: Collection[str],
+    before_id: int | None,
 ) -> tuple[str, list[object]]:
     """Return which turns may be found at all: conditions for SQL, and their values."""
     parts, values = ["TRUE"], list[object]()
     if channel_id is not None:
-        parts.append("channel_id = ?")
-        values.append(pack(channel_id))
-    if hidden_channels:
-        parts.append(f"channel_id NOT IN ({', '.join('?' * len(hidden_channels))})")
+        of_past, past = in_past(parts_of(connection, channel_id))
+        parts.append(of_past)
+        values += past
+    if here is not None:
+        may_be_heard, given = heard(connection, here, hidden_channels)
+        parts.append(may_be_heard)
+        values += given
+    elif hidden_channels:
+        parts.append(f"turns.channel_id NOT IN ({', '.join('?' * len(hidden_channels))})")
         values += map(pack, sorted(hidden_channels))
     if before_id is not None:
         parts.append("turns.id < ?")
@@ -297,33 +333,37 @@ def _beside(turn_id: int, places: dict[int, _Place], reach: int) -> list[int]:
 
 
 def _placed(
-    connection: sqlite3.Connection, own: dict[int, float], alike: dict[int, float]
+    connection: sqlite3.Connection,
+    own: dict[int, float],
+    alike: dict[int, float],
+    condition: tuple[str, list[object]],
 ) -> dict[int, _Place]:
     """Return where turns stand that were found, and the turns beside the best of them."""
     top = max(own.values(), default=0.0) or 1.0
     worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
     best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
-    places = _strips(connection, best)
+    places = _strips(connection, best, condition)
     return places | _alone(connection, worth.keys() - places.keys())
 
 
-def _strips(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, _Place]:
+def _strips(
+    connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
+) -> dict[int, _Place]:
     """Return where those turns and the ones beside them stand."""
     reach = len(BESIDE) - 1
-    beside = (
-        "(SELECT group_concat(id || ':' || (at_ms / {ms})) FROM (SELECT n.id, n.at_ms"
-        " FROM standing n WHERE n.channel_id = t.channel_id AND n.id {0} t.id"
-        " ORDER BY n.id {1} LIMIT {2}))"
-    )
+    where, values = condition
+    some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone()
+    beside = _BESIDE_MOVED if some_moved else _BESIDE
     # Twice as far, so that those beside a turn have all of their own.
-    above = beside.format("<", "DESC", 2 * reach, ms=_SESSION_MS)
-    below = beside.format(">", "ASC", 2 * reach, ms=_SESSION_MS)
+    above = beside.format("<", "DESC", 2 * reach, where=where)
+    below = beside.format(">", "ASC", 2 * reach, where=where)
     select = (
         f"SELECT t.id, t.channel_id, t.at_ms / {_SESSION_MS}, {above}, {below}"  # noqa: S608
-        " FROM turns t WHERE t.id IN"
+        f" FROM (SELECT *, {PLACED} AS place FROM turns) AS t WHERE t.id IN"
     )
+    given = values * (4 if some_moved else 2)
     places: dict[int, _Place] = {}
-    for id_, channel, session, before, after in rows_among(connection, select, sorted(ids)):
+    for id_, channel, session, before, after in rows_among(connection, select, sorted(ids), given):
         strip = [*_parts(before)[::-1], (id_, session), *_parts(after)]
         middle = len(_parts(before))
         for at in range(max(middle - reach, 0), min(middle + reach + 1, len(strip))):

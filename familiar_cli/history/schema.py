@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import extras, legacy, messages, speakers, standing, summaries
+from familiar_cli.history import branches, extras, legacy, messages, speakers, standing, summaries
 from familiar_cli.history.rows import DamagedRowError
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
@@ -67,6 +67,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     summaries.add,
     extras.add,
     standing.add,
+    branches.add,
 )
 
 

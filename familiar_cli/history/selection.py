@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.arranging import by_time, place_of
-from familiar_cli.history.rows import PLACE, SELECTED, in_ms, pack, to_turn, unpack
+from familiar_cli.history.branches import END, condition, parts_of
+from familiar_cli.history.rows import PLACE, SELECTED, Row, in_ms, pack, to_turn, unpack
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
+    Where = tuple[str, Sequence[object]]
+
 _PAGE: Final = 1000  # turns that are read at once
-_END: Final = 2**63 - 1
 _KEPT: Final = (
     f"SELECT {SELECTED}, message_id, format, estimated, raw FROM {{}} AS turns "  # noqa: S608
     "LEFT JOIN turn_extras ON turn_extras.turn_id = turns.id "
@@ -33,7 +35,7 @@ class TurnFilter:
     """Which turns are meant.
 
     Args:
-        channel_id: Those of one channel; None: of all.
+        channel_id: Those of the past of one channel; None: of all.
         since: Said then or later.
         until: Said before.
         everything: Also what was superseded or withdrawn.
@@ -55,15 +57,24 @@ class TurnFilter:
         return _KEPT.format(self.view)
 
     def where(self) -> tuple[str, list[Any]]:
-        """Return conditions for SQL, each beginning with AND, and their values."""
+        """Return conditions for SQL, each beginning with AND, and their values.
+
+        None of them is about the channel.
+        """
         parts: list[tuple[str, Any]] = []
-        if self.channel_id is not None:
-            parts.append((" AND turns.channel_id = ?", pack(self.channel_id)))
         if self.since is not None:
             parts.append((" AND turns.at_ms >= ?", in_ms(self.since)))
         if self.until is not None:
             parts.append((" AND turns.at_ms < ?", in_ms(self.until)))
         return "".join(sql for sql, _ in parts), [value for _, value in parts]
+
+    def where_all(self, connection: sqlite3.Connection) -> tuple[str, list[Any]]:
+        """Return all conditions, with those about the channel."""
+        sql, values = self.where()
+        if self.channel_id is None:
+            return sql, values
+        of_past, past = condition(parts_of(connection, self.channel_id))
+        return f" AND {of_past}{sql}", [*past, *values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +114,14 @@ class ImportedFrom:
 def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
     """Yield the turns that are meant, oldest first, in bounded memory."""
     low = 0
-    while low < _END:
+    while low < END:
         with history.use(create=False) as connection:
             if connection is None:
                 return
-            between = (low, _END)
-            page, low = oldest_rows(connection, span.select, span.where(), _PAGE, between)
+            between = (low, END)
+            page, low = oldest_rows(
+                connection, span.select, span.where(), _PAGE, between, channel_id=span.channel_id
+            )
         yield from map(_kept, page)
 
 
@@ -119,11 +132,13 @@ def newest(
 
     What was heard later than it was said stands where it was said.
     """
-    end = _END if before_id is None else before_id
+    end = END if before_id is None else before_id
     with history.use(create=False) as connection:
         if connection is None:
             return []
-        rows = newest_rows(connection, span.select, span.where(), limit, end)
+        rows = newest_rows(
+            connection, span.select, span.where(), limit, end, channel_id=span.channel_id
+        )
     return by_time([_kept(row) for row in rows], _turn)
 
 
@@ -137,18 +152,22 @@ def around(
     with history.use(create=False) as connection:
         if connection is None:
             return above
-        some, between = max(after, 0), (place + 1, _END)
-        below, _ = oldest_rows(connection, span.select, span.where(), some, between)
+        some, between = max(after, 0), (place + 1, END)
+        below, _ = oldest_rows(
+            connection, span.select, span.where(), some, between, channel_id=span.channel_id
+        )
     return by_time([*above, *map(_kept, below[:some])], _turn)
 
 
 def newest_rows(
     connection: sqlite3.Connection,
     select: str,
-    condition: tuple[str, Sequence[object]],
+    where: Where,
     limit: int,
-    end: int = _END,
-) -> list[tuple[Any, ...]]:
+    end: int = END,
+    *,
+    channel_id: str | None = None,
+) -> list[Row]:
     """Return the rows of the newest turns that stand before turn `end`, oldest first.
 
     A turn that took the place of another stands where that one did.
@@ -156,25 +175,28 @@ def newest_rows(
     Args:
         connection: The history.
         select: Selects `SELECTED`, and whatever else, from turns of one of the views.
-        condition: Conditions for SQL, each beginning with AND, and their values.
+        where: Conditions for SQL, each beginning with AND, and their values.
         limit: Most rows to return.
         end: The turn.
+        channel_id: Only turns of this channel's past; None: of all channels.
     """
-    where, values = condition
-    sql = f"{select} WHERE turns.id < ? AND {_AT_HOME}{where} ORDER BY turns.id DESC LIMIT ?"
-    rows = connection.execute(sql, (end, *values, max(limit, 0))).fetchall()
-    low = rows[-1][0] if rows and len(rows) == limit else 0
-    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{where}", (low, end, *values))
-    return sorted(rows, key=_place)[-limit:] if limit > 0 else []
+    rows: list[Row] = []
+    for its_end, here in _in_parts(connection, where, channel_id):
+        if len(rows) >= limit:
+            break
+        rows = _newest(connection, select, here, limit - len(rows), min(end, its_end)) + rows
+    return rows
 
 
 def oldest_rows(
     connection: sqlite3.Connection,
     select: str,
-    condition: tuple[str, Sequence[object]],
+    where: Where,
     limit: int,
     between: tuple[int, int],
-) -> tuple[list[tuple[Any, ...]], int]:
+    *,
+    channel_id: str | None = None,
+) -> tuple[list[Row], int]:
     """Return the rows of the oldest turns whose place is in a range, and where the next ones begin.
 
     There are about `limit` of them: those that share the last place are not torn apart.
@@ -182,24 +204,65 @@ def oldest_rows(
     Args:
         connection: The history.
         select: As of `newest_rows`.
-        condition: As of `newest_rows`.
+        where: As of `newest_rows`.
         limit: About so many rows, >= 0.
         between: The first place, and the one after the last.
+        channel_id: As of `newest_rows`.
     """
-    where, values = condition
     low, high = between
-    sql = (
-        f"{select} WHERE turns.id >= ? AND turns.id < ? AND {_AT_HOME}{where} "
+    rows: list[Row] = []
+    for its_end, here in reversed(_in_parts(connection, where, channel_id)):
+        top = min(high, its_end)
+        if low >= top:
+            continue
+        some, low = _oldest(connection, select, here, limit - len(rows), (low, top))
+        rows += some
+        if len(rows) >= limit:
+            return rows, low
+    return rows, high
+
+
+def _in_parts(
+    connection: sqlite3.Connection, where: Where, channel_id: str | None
+) -> list[tuple[int, Where]]:
+    """Return the condition for each part of a channel's past, and its end; the newest first."""
+    if channel_id is None:
+        return [(END, where)]
+    sql, values = where
+    return [
+        (part.end, (f" AND turns.channel_id = ?{sql}", [pack(part.channel_id), *values]))
+        for part in parts_of(connection, channel_id)
+    ]
+
+
+def _newest(
+    connection: sqlite3.Connection, select: str, where: Where, limit: int, end: int
+) -> list[Row]:
+    sql, values = where
+    query = f"{select} WHERE turns.id < ? AND {_AT_HOME}{sql} ORDER BY turns.id DESC LIMIT ?"
+    rows = connection.execute(query, (end, *values, max(limit, 0))).fetchall()
+    low = rows[-1][0] if rows and len(rows) == limit else 0
+    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{sql}", (low, end, *values))
+    return sorted(rows, key=_place)[-limit:] if limit > 0 else []
+
+
+def _oldest(
+    connection: sqlite3.Connection, select: str, where: Where, limit: int, between: tuple[int, int]
+) -> tuple[list[Row], int]:
+    sql, values = where
+    low, high = between
+    query = (
+        f"{select} WHERE turns.id >= ? AND turns.id < ? AND {_AT_HOME}{sql} "
         "ORDER BY turns.id LIMIT ?"
     )
-    rows = connection.execute(sql, (low, high, *values, limit)).fetchall()
+    rows = connection.execute(query, (low, high, *values, limit)).fetchall()
     if rows and len(rows) == limit:
         high = rows[-1][0] + 1
-    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{where}", (low, high, *values))
+    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{sql}", (low, high, *values))
     return sorted(rows, key=_place), high
 
 
-def _place(row: tuple[Any, ...]) -> tuple[int, int]:
+def _place(row: Row) -> tuple[int, int]:
     return (row[0] if row[PLACE] is None else row[PLACE], row[0])
 
 

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import now
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history.arranging import place_of
+from familiar_cli.history.branches import branch_of, move
 from familiar_cli.history.messages import insert
-from familiar_cli.history.rows import in_ms, pack, unpack
+from familiar_cli.history.rows import SELECTED, in_ms, pack, to_turn, unpack
+from familiar_cli.history.selection import newest_rows
 from familiar_cli.history.speakers import recount
 from familiar_cli.history.summaries import forget_from
 from familiar_cli.sqlite import rows_among
@@ -81,6 +83,7 @@ TABLES: Final = (
     """CREATE VIEW standing AS SELECT * FROM shown
         WHERE NOT coalesce((SELECT hidden FROM set_aside WHERE turn_id = shown.id), hidden)""",
 )
+_STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 _TRIGGER: Final = """CREATE TRIGGER {table}_are_never_{done} BEFORE {change} ON {table}
     BEGIN SELECT RAISE(ABORT, 'a mark is never {done}'); END"""
 
@@ -120,17 +123,37 @@ def add(connection: sqlite3.Connection) -> None:
 def supersede(history: HistoryStore, old: Turn, new: Turn) -> Turn:
     """Write a turn down that takes the place of another, and return it.
 
+    If `new` belongs to a branch that shares `old` as its last turn, the parent keeps that: the
+    branch leaves before it.
+
     Raises:
-        RefusedError: `old` does not stand (any more).
+        RefusedError: `old` does not stand (any more), or the branch has gone on.
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
         _check_shown(connection, old.id)
+        if new.channel_id != old.channel_id:
+            _leave_before(connection, new.channel_id, old)
+            return insert(connection, new)
         made = insert(connection, new)
         _mark(connection, (old.id,), "superseded", made.id)
         if old.hidden:
             _mark(connection, (made.id,), "hidden", 1)
     return replace(made, place=place_of(old), stands=not old.hidden)
+
+
+def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
+    """Let a branch leave its parent before the last turn that they share."""
+    branch = branch_of(connection, channel_id)
+    last = newest_rows(connection, _STANDING, ("", ()), 2, channel_id=channel_id)
+    if branch is None or not last or last[-1][0] != turn.id:
+        raise RefusedError(
+            f"Turn {turn.id} is not the last one of channel {channel_id!r}; nothing was changed",
+            hint=f"Run `familiar history show --channel {channel_id}`.",
+        )
+    before = to_turn(last[0]) if len(last) > 1 else None
+    move(connection, branch, *(before.id, place_of(before)) if before else (0, 0))
+    forget_from(connection, place_of(turn), channel_id)
 
 
 def choose(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
@@ -255,9 +278,15 @@ def _mark(connection: sqlite3.Connection, turn_ids: Collection[int], mark: str, 
     at_ms = in_ms(now())
     connection.executemany(sql, [(turn_id, mark, value, at_ms) for turn_id in turn_ids])
     if turn_ids:
-        forget_from(connection, min(turn_ids))
+        forget_from(connection, min(places_of(connection, turn_ids)))
     changed = before ^ _set_aside(connection, turn_ids)
     recount(connection, {i: 1 if i in before else -1 for i in changed})
+
+
+def places_of(connection: sqlite3.Connection, turn_ids: Collection[int]) -> list[int]:
+    """Return where turns stand, in no order."""
+    sql = "SELECT place FROM places WHERE turn_id IN"
+    return [*turn_ids, *(row[0] for row in rows_among(connection, sql, turn_ids))]
 
 
 def _set_aside(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
+from familiar_cli.errors import NotFoundError
+from familiar_cli.history.branches import all_branches, branch_off, family_of, parts_of
 from familiar_cli.history.messages import insert
 from familiar_cli.history.rows import (
     INSERT,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime
 
+    from familiar_cli.history.branches import Branch
     from familiar_cli.history.rows import Row
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
@@ -42,6 +45,7 @@ GREETING: Final = "greeting"
 """The source of a turn with which the familiar opened a channel."""
 
 _BITS: Final = 63  # of an id, without its sign
+_SHARED: Final = 500  # turns of a parent among which people are looked for
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
@@ -116,13 +120,16 @@ class HistoryStore:
         """
         when = to_ms(at or now())
         turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
-        unless = " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?)"
+        unless = (
+            " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?) "
+            "AND NOT EXISTS (SELECT 1 FROM branches WHERE channel_id = ?)"
+        )
         with self.use(create=True) as connection:
-            cursor = connection.execute(INSERT + unless, (*to_row(turn), pack(channel_id)))
+            cursor = connection.execute(INSERT + unless, (*to_row(turn), *[pack(channel_id)] * 2))
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
     def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
-        """Return the newest `limit` standing turns of a channel, oldest first.
+        """Return the newest `limit` standing turns of a channel's past, oldest first.
 
         A turn that took the place of another is where that one was. It costs the same however
         long the history is.
@@ -136,8 +143,7 @@ class HistoryStore:
         with self.use(create=False) as connection:
             if connection is None:
                 return []
-            condition = (" AND turns.channel_id = ?", (pack(channel_id),))
-            rows = newest_rows(connection, _STANDING, condition, limit, end)
+            rows = newest_rows(connection, _STANDING, ("", ()), limit, end, channel_id=channel_id)
             return [to_turn(row) for row in rows]
 
     def turn(self, turn_id: int) -> Turn | None:
@@ -160,6 +166,50 @@ class HistoryStore:
         """Return how many turns there are."""
         return self._number("SELECT count(*) FROM turns")
 
+    def branch(self, channel_id: str, turn_id: int, parent: str | None = None) -> Branch:
+        """Begin a channel whose past is that of another one up to a turn; return where it left.
+
+        A branch that leaves at that turn already is returned as it is.
+
+        Args:
+            channel_id: The new channel.
+            turn_id: The last turn that it shares.
+            parent: The channel that it leaves, itself a branch perhaps; None: that of the turn.
+
+        Raises:
+            NotFoundError: There is no such turn, or it is not in the past of `parent`.
+            ConflictError: The new channel has turns already, or is another branch.
+            RefusedError: The turn was replaced or withdrawn.
+            FamiliarError: As `append`.
+        """
+        turn = self.turn(turn_id)
+        if turn is None:
+            raise NotFoundError(
+                f"There is no turn {turn_id}; nothing was changed",
+                hint="Run `familiar history show`.",
+            )
+        with self.change() as connection:
+            return branch_off(connection, channel_id, turn, parent)
+
+    def branches(self) -> list[Branch]:
+        """Return all branches, the oldest first."""
+        with self.use(create=False) as connection:
+            return all_branches(connection) if connection else []
+
+    def holds(self, channel_id: str, turn: Turn) -> bool:
+        """Tell whether a turn is in the past of a channel, whether it stands or not."""
+        if turn.channel_id == channel_id:
+            return True
+        with self.use(create=False) as connection:
+            return connection is not None and any(
+                part.holds(turn) for part in parts_of(connection, channel_id)
+            )
+
+    def family(self, channel_id: str) -> frozenset[str]:
+        """Return a channel with its branches and parents, and theirs."""
+        with self.use(create=False) as connection:
+            return family_of(connection, channel_id) if connection else frozenset({channel_id})
+
     def channels(self) -> list[ChannelSummary]:
         """Return all channels, the one that spoke last first."""
         sql = (
@@ -171,9 +221,20 @@ class HistoryStore:
     def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
         """Return the last `limit` people who spoke in a channel, the latest first.
 
-        It costs the same however long the history is, and however many people are in it.
+        It costs the same however long the history is, and however many people are in it. Of what a
+        branch shares with its parent, only the end is looked at.
         """
-        return self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+        found = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+        with self.use(create=False) as connection:
+            parts = parts_of(connection, channel_id)[1:] if connection else []
+        if not parts or len(found) >= limit:
+            return found
+        shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end)
+        distinct: dict[str, Author] = {}
+        for author in (*found, *(turn.author for turn in reversed(shared))):
+            if author:
+                distinct.setdefault(author.slug, author)
+        return list(distinct.values())[:limit]
 
     def since(self, turn_id: int, limit: int) -> list[Turn]:
         """Return the newest `limit` turns of all channels that came after a turn, oldest first.

@@ -1,8 +1,8 @@
 """What has been said, in short: the rolling summary and its steps.
 
-There is one summary of all channels that are not private, and one of each private channel: its
-`scope` is that channel's id. Each step is a row, named by the last turn that it covers. All of it
-could be made from the turns again.
+There is one summary of all channels that are neither private nor branches, and one of each other
+channel: its `scope` is that channel's id. Each step is a row, named by the last turn that it
+covers. All of it could be made from the turns again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.history.branches import END, PLACED, Part, condition, parts_of
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
@@ -53,7 +54,6 @@ TABLES: Final = (
         wanted_id INTEGER NOT NULL DEFAULT 0
     )""",
 )
-_BITS: Final = 63
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
@@ -62,7 +62,7 @@ class Summary:
     """A summary of all turns of its scope up to one.
 
     Args:
-        scope: `PUBLIC`, or the id of the private channel that it is about.
+        scope: `PUBLIC`, or the id of the private channel or the branch that it is about.
         last_turn_id: The last turn that it covers.
         text: Its words.
         made_at: When it was made, in UTC.
@@ -93,8 +93,9 @@ class Summaries:
     ) -> Summary | None:
         """Return the newest summary of a scope, or None.
 
-        The public one is not handed out while it holds what was said in a channel that is private
-        now.
+        None is handed out while it holds what was said in a channel that is private now, and not a
+        part of what the scope is about. A branch without a summary of its own has that of its
+        parent from before it left.
 
         Args:
             scope: The scope.
@@ -105,10 +106,38 @@ class Summaries:
             "SELECT scope, last_turn_id, text, made_at_ms, model, cut FROM summaries "
             "WHERE scope = ? AND last_turn_id < ? ORDER BY last_turn_id DESC LIMIT 1"
         )
-        if scope == PUBLIC and private and not self.channels(PUBLIC).isdisjoint(private):
-            return None
-        end = 2**_BITS - 1 if before_id is None else before_id
-        return next((_summary(row) for row in self._rows(sql, pack(scope), end)), None)
+        end, past = END if before_id is None else before_id, self._past(scope)
+        for part in past:
+            end = min(end, part.end)
+            is_own = part.channel_id == scope
+            its_scope = scope if is_own else self.scope_of(part.channel_id, private)
+            row = next(iter(self._rows(sql, pack(its_scope), end)), None)
+            if row:
+                others = frozenset(private) - {one.channel_id for one in past}
+                is_open = not others or self.channels(its_scope).isdisjoint(others)
+                return _summary(row) if is_open else None
+        return None
+
+    def scope_of(self, channel_id: str, private: Collection[str]) -> str:
+        """Return the scope of the summary that tells of a channel's past."""
+        is_own = channel_id in private or len(self._past(channel_id)) > 1
+        return channel_id if is_own else PUBLIC
+
+    def scopes_in(self, channel_id: str, private: Collection[str]) -> list[str]:
+        """Return the scopes whose summaries may be heard of in a channel.
+
+        That of a branch goes on from the public one, which tells what became of its parent.
+        """
+        past = self._past(channel_id)
+        own = self.scope_of(channel_id, private)
+        if own == PUBLIC:
+            return [PUBLIC]
+        root = self.scope_of(past[-1].channel_id, private)
+        return [own] if len(past) > 1 and root == PUBLIC else [PUBLIC, own]
+
+    def _past(self, scope: str) -> list[Part]:
+        with self._history.use(create=False) as connection:
+            return parts_of(connection, scope) if connection and scope else [Part(scope)]
 
     def channels(self, scope: str) -> frozenset[str]:
         """Return the channels whose turns are in a summary."""
@@ -168,22 +197,25 @@ class Summaries:
         with self._history.use(create=False) as connection:
             if connection is None or limit <= 0:
                 return []
-            between = (after_id + 1, min(through_id + 1, 2**_BITS - 1))
-            condition = _of_scope(scope, private)
-            rows, _ = oldest_rows(connection, _STANDING, condition, limit, between)
+            between = (after_id + 1, min(through_id + 1, END))
+            here = None if scope == PUBLIC else scope
+            where = _not_public(private) if here is None else ("", [])
+            rows, _ = oldest_rows(connection, _STANDING, where, limit, between, channel_id=here)
         return [to_turn(row) for row in rows[:limit]]
 
     def count(
         self, scope: str, after_id: int, through_id: int, limit: int, private: Collection[str]
     ) -> int:
         """Return how many turns `turns` would find; never more than `limit` are looked at."""
-        where, values = _of_scope(scope, private)
-        placed = "coalesce((SELECT place FROM places WHERE turn_id = turns.id), id)"
+        where, values = _not_public(private)
+        if scope != PUBLIC:
+            sql, values = condition(self._past(scope))
+            where = f" AND {sql}"
         sql = (
             "SELECT count(*) FROM (SELECT 1 FROM standing AS turns "  # noqa: S608
-            f"WHERE id > ? AND {placed} > ? AND {placed} <= ?{where} LIMIT ?)"
+            f"WHERE id > ? AND {PLACED} > ? AND {PLACED} <= ?{where} LIMIT ?)"
         )
-        through_id = min(through_id, 2**_BITS - 1)
+        through_id = min(through_id, END)
         found = self._rows(sql, after_id, after_id, through_id, *values, limit)
         return to_number(found[0][0]) if found else 0
 
@@ -210,13 +242,18 @@ def _summary(row: Row) -> Summary:
     )
 
 
-def _of_scope(scope: str, private: Collection[str]) -> tuple[str, list[Any]]:
-    if scope != PUBLIC:
-        return " AND channel_id = ?", [pack(scope)]
+def _not_public(private: Collection[str]) -> tuple[str, list[Any]]:
+    """Return what leaves the turns out that the public summary does not tell of, and its values."""
     left_out = [pack(channel_id) for channel_id in sorted(private)]
-    return f" AND channel_id NOT IN ({', '.join('?' * len(left_out))})", [*left_out]
+    branches = " AND channel_id NOT IN (SELECT channel_id FROM branches)"
+    return f" AND channel_id NOT IN ({', '.join('?' * len(left_out))}){branches}", [*left_out]
 
 
-def forget_from(connection: sqlite3.Connection, turn_id: int) -> None:
-    """Throw away every step that may rest on a turn; the others stay, to go on from."""
-    connection.execute("DELETE FROM summaries WHERE last_turn_id >= ?", (turn_id,))
+def forget_from(connection: sqlite3.Connection, place: int, scope: str | None = None) -> None:
+    """Throw away every step that may rest on what stands at a place; of one scope, or of all.
+
+    The others stay, to go on from.
+    """
+    values = (place,) if scope is None else (place, pack(scope))
+    of_scope = "" if scope is None else " AND scope = ?"
+    connection.execute(f"DELETE FROM summaries WHERE last_turn_id >= ?{of_scope}", values)  # noqa: S608

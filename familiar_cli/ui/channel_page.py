@@ -40,7 +40,13 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> Rendera
 
 def _state(row: ListedChannel) -> list[str]:
     states = (("private", row.private), ("withdrawn", row.withdrawn))
-    return [name for name, holds in states if holds]
+    branch = [] if row.parent is None else [_branch(row)]
+    return [*branch, *(name for name, holds in states if holds)]
+
+
+def _branch(row: ListedChannel) -> str:
+    at = "" if row.parent_turn is None else f" at turn {row.parent_turn}"
+    return one_line(f"branch of {row.parent}{at}", _VALUE_CHARS)
 
 
 def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
@@ -49,8 +55,10 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
     last = f"{row.turns:,} turns, the last at {local(row.last_at, zone)}"
     said = last if row.turns else "no turns yet"
     stays = "; its turns are not shown in other channels" if row.private else ""
+    branch = [] if row.parent is None else [_cells("branch", _branch(row), "")]
     body = [
         _cells("label", row.label + stays, ""),
+        *branch,
         _cells("turns", said, ""),
         _cells("file", shown.path, ""),
         _cells("prompt", f"{shown.total_tokens} tokens: {shown.reason}", ""),

@@ -70,6 +70,7 @@ WORDS = {
     ("daemon",): [["--once"]],
     ("search",): [["e"], [EVIL]],
     ("channel", "show"): [["cli"], [EVIL]],
+    ("channel", "branch"): [[EVIL + "2", "--from", "1"], ["b", "--from", "1", "--channel", EVIL]],
     ("people", "show"): [[EVIL]],
     ("history", "show"): [["1"], [EVIL]],
     ("history", "search"): [["e"], [EVIL]],

@@ -184,6 +184,7 @@ def test_people(root) -> None:
 
 def test_channels(root) -> None:
     keys = {"id", "label", "kind", "mode", "private", "turns", "last_at", "subscribed", "problem"}
+    keys |= {"withdrawn", "parent", "parent_turn"}
     assert set(data("channel", "ls")["channels"][0]) >= keys
     shown = data("channel", "show", "cli")
     assert set(shown) >= {*keys, "path", "budget", "settings"}
@@ -191,6 +192,9 @@ def test_channels(root) -> None:
     assert set(shown["settings"][0]) >= {"key", "value", "source"}
     done = data("channel", "set", "cli", "--name", "x")
     assert set(done) >= {"channel", "changed", "diff", "subscribed"}
+    turn = str(data("history", "show")["turns"][0]["turn"])
+    made = data("channel", "branch", "b", "--from", turn)
+    assert set(made) == {"channel", "parent", "parent_turn", "private", "changed"}
 
 
 def test_config(root) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -197,13 +198,15 @@ def test_what_is_withdrawn_while_its_channel_is_out_stays_out(store) -> None:
 
 
 OPS = st.one_of(
-    st.tuples(st.just("say"), st.sampled_from("ab"), st.sampled_from([1, 2, None])),
+    st.tuples(st.just("say"), st.integers(0, 5), st.sampled_from([1, 2, None])),
+    st.tuples(st.just("branch"), st.integers(0, 30), st.integers(0, 5)),
     st.tuples(st.sampled_from(["supersede", "withdraw", "restore", "choose"]), st.integers(0, 30)),
-    st.tuples(st.sampled_from(["leave", "return"]), st.sampled_from("ab")),
+    st.tuples(st.just("retell"), st.integers(0, 5)),
+    st.tuples(st.sampled_from(["leave", "return"]), st.integers(0, 5)),
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(OPS, max_size=30))
 def test_no_reader_finds_what_was_replaced_or_withdrawn(tmp_path_factory, operations) -> None:
     path = tmp_path_factory.mktemp("marks") / "history.db"
@@ -219,15 +222,15 @@ def _check(store: HistoryStore, model: _Model) -> None:
     assert [k.turn.id for k in select(store, TurnFilter())] == standing_ids
     assert sorted(turn.id for turn in store.since(0, 99)) == sorted(standing_ids)
     assert {k.turn.id for k in select(store, TurnFilter(everything=True))} == model.turns.keys()
-    for channel in "ab":
-        here = [turn.id for turn in model.standing() if turn.channel_id == channel]
-        for most in (0, 1, 3, 99):
-            tail = here[-most:] if most else []
-            assert [turn.id for turn in store.recent(channel, most)] == tail
-            assert [k.turn.id for k in newest(store, TurnFilter(channel), most)] == tail
-    found = Summaries(store).turns(PUBLIC, 0, 99, 99, ())
-    assert [turn.id for turn in found] == standing_ids
-    assert Summaries(store).count(PUBLIC, 0, 99, 99, ()) == len(standing_ids)
+    for channel in model.channels:
+        _check_past(store, channel, [turn.id for turn in model.past(channel)])
+        heard = {turn.id for turn in model.heard(channel)}
+        recalled = recall(store, "word", here=channel, limit=99).turns
+        assert {hit.turn.id for hit in recalled} == heard
+        assert {hit.before.id for hit in recalled if hit.before} <= heard
+    public = [turn.id for turn in model.standing() if turn.channel_id not in model.forks]
+    assert [turn.id for turn in Summaries(store).turns(PUBLIC, 0, 99, 99, ())] == public
+    assert Summaries(store).count(PUBLIC, 0, 99, 99, ()) == len(public)
     assert {h.turn.id for h in search(store, "word", limit=99)} == set(standing_ids)
     recalled = {hit.turn.id for hit in recall(store, "word", limit=99).turns}
     assert recalled == set(standing_ids)
@@ -239,10 +242,28 @@ def _check(store: HistoryStore, model: _Model) -> None:
     assert [turn.id for turn in store.after(0, 99) if turn.stands] == sorted(standing_ids)
 
 
+def _check_past(store: HistoryStore, channel: str, here: list[int]) -> None:
+    for most in (0, 1, 3, 99):
+        tail = here[-most:] if most else []
+        assert [turn.id for turn in store.recent(channel, most)] == tail
+        assert [k.turn.id for k in newest(store, TurnFilter(channel), most)] == tail
+    assert [k.turn.id for k in select(store, TurnFilter(channel))] == here
+    summaries = Summaries(store)
+    assert [turn.id for turn in summaries.turns(channel, 0, 99, 99, {channel})] == here
+    assert summaries.count(channel, 0, 99, 99, {channel}) == len(here)
+    found = search(store, "word", TurnFilter(channel), limit=99)
+    assert {hit.turn.id for hit in found} == set(here)
+    recalled = recall(store, "word", channel_id=channel, limit=99).turns
+    assert {hit.turn.id for hit in recalled} == set(here)
+    assert {hit.before.id for hit in recalled if hit.before} <= set(here)
+
+
 class _Model:
-    """What should come of the marks, kept in plain sets."""
+    """What should come of the marks and the branches, kept in plain sets."""
 
     def __init__(self) -> None:
+        self.channels = ["a", "b"]
+        self.forks: dict[str, tuple[str, int]] = {}
         self.turns: dict[int, Turn] = {}
         self.places: dict[int, int] = {}
         self.superseded: set[int] = set()
@@ -254,8 +275,30 @@ class _Model:
         here = [turn for turn in kept if turn.channel_id not in self.gone]
         return sorted(here, key=lambda turn: self.places[turn.id])
 
+    def past(self, channel: str) -> list[Turn]:
+        """Return what stands in the past of a channel."""
+        own = [turn for turn in self.standing() if turn.channel_id == channel]
+        if channel not in self.forks:
+            return own
+        parent, place = self.forks[channel]
+        return [*(t for t in self.past(parent) if self.places[t.id] <= place), *own]
+
+    def root(self, channel: str) -> str:
+        return self.root(self.forks[channel][0]) if channel in self.forks else channel
+
+    def heard(self, channel: str) -> list[Turn]:
+        root = self.root(channel)
+        others = [t for t in self.standing() if self.root(t.channel_id) != root]
+        return [*self.past(channel), *others]
+
     def apply(self, store: HistoryStore, what: str, *how) -> None:
-        if what == "say":
+        if what in {"say", "leave", "return", "retell"}:
+            how = (self.channels[how[0] % len(self.channels)], *how[1:])
+        if what == "branch":
+            self._branch(store, *how)
+        elif what == "retell":
+            self._retell(store, *how)
+        elif what == "say":
             channel, who = how
             author = Author("x", str(who)) if who else None
             role = "user" if author else "assistant"
@@ -281,6 +324,27 @@ class _Model:
             self._supersede(store, turn)
         else:
             self._choose(store, turn)
+
+    def _branch(self, store: HistoryStore, number: int, channel: int) -> None:
+        parent = self.channels[channel % len(self.channels)]
+        past = self.past(parent)
+        if past and len(self.channels) < 6:
+            turn, name = past[number % len(past)], f"c{len(self.channels)}"
+            store.branch(name, turn.id, parent)
+            self.channels.append(name)
+            self.forks[name] = (parent, self.places[turn.id])
+
+    def _retell(self, store: HistoryStore, channel: str) -> None:
+        """Replace the last turn of a branch, which is its parent's as long as it has no own."""
+        past = self.past(channel)
+        if not past or past[-1].channel_id == channel:
+            return
+        last = store.turn(past[-1].id)
+        assert last is not None
+        new = standing.supersede(store, last, replace(other(last, "word"), channel_id=channel))
+        self._keep(new, new.id)
+        parent, _ = self.forks[channel]
+        self.forks[channel] = (parent, self.places[past[-2].id] if len(past) > 1 else 0)
 
     def _supersede(self, store: HistoryStore, turn: Turn) -> None:
         if turn not in self.standing():

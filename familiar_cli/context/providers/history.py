@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.elsewhere import LOOK_BACK_TURNS, meanwhile
 from familiar_cli.context.steps import first_kept
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
-from familiar_cli.history.arranging import in_pairs
+from familiar_cli.history.arranging import in_pairs, place_of
 from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.jobs import in_thread
 
@@ -114,7 +114,8 @@ class HistoryProvider:
             return []
         last = self._store.last_turn(request.channel_id)
         since = self._store.since(last.id if last else 0, LOOK_BACK_TURNS)
-        others = [t for t in since if t.channel_id not in {request.channel_id, *private}]
+        family = self._store.family(request.channel_id)
+        others = [t for t in since if t.channel_id not in family | private]
         text = meanwhile(
             others, request.at, beyond.label, beyond.elsewhere_channels, request.labels
         )
@@ -127,19 +128,25 @@ class HistoryProvider:
         turn = self._store.turn(subject.turn_id)
         if turn is None:
             return "no such turn"
-        reason = _why_not(turn, request) or self._too_old(turn, request)
+        here = self._store.holds(request.channel_id, turn)
+        reason = _why_not(turn, request, here=here) or self._too_old(turn, request)
         told = reason and self._is_summarised(turn, request)
         return f"{reason}; the summary covers it" if told else reason
 
     def _is_summarised(self, turn: Turn, request: ContextRequest) -> bool:
         if self._beyond is None:
             return False
-        private = self._beyond.private()
-        if turn.channel_id in private and turn.channel_id != request.channel_id:
+        private, summaries = self._beyond.private(), self._beyond.summaries
+        if self._store.holds(request.channel_id, turn):
+            scope = summaries.scope_of(request.channel_id, private)
+        elif turn.channel_id in private or PUBLIC not in summaries.scopes_in(
+            request.channel_id, private
+        ):
             return False
-        scope = turn.channel_id if turn.channel_id in private else PUBLIC
-        found = self._beyond.summaries.latest(scope, private, before_id=request.before_id)
-        return found is not None and turn.id <= found.last_turn_id
+        else:
+            scope = PUBLIC
+        found = summaries.latest(scope, private, before_id=request.before_id)
+        return found is not None and place_of(turn) <= found.last_turn_id
 
     def _too_old(self, turn: Turn, request: ContextRequest) -> str:
         shown = self._window(request)
@@ -148,8 +155,8 @@ class HistoryProvider:
         return f"the channel has {len(shown)} newer ones (history.recent_turns)"
 
 
-def _why_not(turn: Turn, request: ContextRequest) -> str:
-    if turn.channel_id != request.channel_id:
+def _why_not(turn: Turn, request: ContextRequest, *, here: bool) -> str:
+    if not here:
         return f"it was said in channel {turn.channel_id!r}, not in {request.channel_id!r}"
     if request.before_id is not None and turn.id >= request.before_id:
         return "it was said later"
@@ -159,12 +166,14 @@ def _why_not(turn: Turn, request: ContextRequest) -> str:
 def _summaries(
     beyond: Beyond, request: ContextRequest, private: frozenset[str]
 ) -> list[Contribution]:
-    scopes = [(PUBLIC, _EARLIER, SUMMARY_SOURCE)]
-    if request.channel_id in private:
-        scopes.append((request.channel_id, _EARLIER_HERE, PRIVATE_SUMMARY_SOURCE))
+    titles = {PUBLIC: (_EARLIER, SUMMARY_SOURCE)}
+    here = (_EARLIER_HERE, PRIVATE_SUMMARY_SOURCE)
     found = (
-        (beyond.summaries.latest(scope, private, before_id=request.before_id), title, source)
-        for scope, title, source in scopes
+        (
+            beyond.summaries.latest(scope, private, before_id=request.before_id),
+            *titles.get(scope, here),
+        )
+        for scope in beyond.summaries.scopes_in(request.channel_id, private)
     )
     return [
         _aside(f"{title}\n{summary.text}", SUMMARY, source, Place.summary)

@@ -115,6 +115,7 @@ class Recaller:
             self.history,
             query,
             near=near,
+            here=request.channel_id,
             hidden_channels=hidden,
             before_id=request.before_id,
             leave_out=shown,
@@ -138,7 +139,7 @@ class Recaller:
             max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
             self.waiting() if by_meaning else 0,
             near is not None,
-            lambda turn: self._why(turn, hidden),
+            lambda turn: self._why(turn, request.channel_id, hidden),
         )
 
     def _near(self, query: str) -> Nearness | None:
@@ -155,12 +156,15 @@ class Recaller:
         key = f"past:{turn.channel_id}:{day}-{part}"
         return PieceSource(key, f"{day_words(day)}{where}", KIND, origin=f"{channel}, {day}")
 
-    def _why(self, turn_id: int, hidden: Collection[str]) -> str | None:
+    def _why(self, turn_id: int, here: str, hidden: Collection[str]) -> str | None:
         turn = self.history.turn(turn_id)
         if turn is None:
             return None
-        if turn.channel_id in hidden:
-            return "it was said in private elsewhere"
+        if not self.history.holds(here, turn):
+            if turn.channel_id in hidden:
+                return "it was said in private elsewhere"
+            if turn.channel_id in self.history.family(here):
+                return "it was said in another branch of this conversation"
         return "it does not match what was said well enough"
 
 

@@ -1,0 +1,218 @@
+"""Branches: channels that begin with the past of another one, up to some turn.
+
+A branch holds no copies. Its past is the turns of its parent up to the place where it left, and
+then its own; what is replaced or withdrawn in the shared part is so in both. Where a channel
+branches off is a row of its own, and the newest row of a channel counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import now
+from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
+from familiar_cli.history.arranging import place_of
+from familiar_cli.history.rows import in_ms, pack, unpack
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Sequence
+
+    from familiar_cli.history.types import Turn
+
+TABLES: Final = (
+    """CREATE TABLE branches (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        channel_id TEXT NOT NULL,
+        parent TEXT NOT NULL,
+        turn_id INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        at_ms INTEGER NOT NULL
+    )""",
+    "CREATE INDEX branches_of_channel ON branches (channel_id, id)",
+    "CREATE INDEX branches_of_parent ON branches (parent, channel_id)",
+    "CREATE INDEX places_of_channel ON places (channel_id, place)",
+    """CREATE TRIGGER branches_are_never_changed BEFORE UPDATE ON branches
+        BEGIN SELECT RAISE(ABORT, 'a branch is never changed'); END""",
+    """CREATE TRIGGER branches_are_never_deleted BEFORE DELETE ON branches
+        BEGIN SELECT RAISE(ABORT, 'a branch is never deleted'); END""",
+)
+END: Final = 2**63 - 1
+"""Beyond the place of every turn."""
+
+PLACED: Final = "coalesce((SELECT place FROM places WHERE places.turn_id = turns.id), turns.id)"
+"""The place of a turn, in SQL."""
+
+_NEWEST: Final = (
+    "SELECT channel_id, parent, turn_id, place FROM branches JOIN (SELECT min(id) AS first, "
+    "max(id) AS last FROM branches GROUP BY channel_id) ON id = last ORDER BY first"
+)
+_FAMILY: Final = (
+    "WITH RECURSIVE family (channel) AS (SELECT ? UNION SELECT channel_id FROM branches "
+    "JOIN family ON parent = channel) SELECT channel FROM family"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a channel left another one.
+
+    Args:
+        channel_id: The branch.
+        parent: The channel that it left.
+        turn_id: The last turn that they share; 0: they share none.
+        place: Where that turn stands.
+        is_new: It was made just now.
+    """
+
+    channel_id: str
+    parent: str
+    turn_id: int
+    place: int
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a channel's past: turns of `channel_id` whose place is before `end`."""
+
+    channel_id: str
+    end: int = END
+
+    def holds(self, turn: Turn) -> bool:
+        """Tell whether a turn is in it."""
+        return turn.channel_id == self.channel_id and place_of(turn) < self.end
+
+
+def add(connection: sqlite3.Connection) -> None:
+    """Make the tables of a history that has none."""
+    for statement in TABLES:
+        connection.execute(statement)
+
+
+def branch_off(
+    connection: sqlite3.Connection, channel_id: str, turn: Turn, parent: str | None = None
+) -> Branch:
+    """Begin a branch at a turn, inside a transaction; the same once more changes nothing.
+
+    Args:
+        connection: The history, inside `HistoryStore.change`.
+        channel_id: The new channel.
+        turn: The last turn that it shares.
+        parent: The channel that it leaves; None: that of the turn.
+
+    Raises:
+        UsageError: The new channel has no name.
+        ConflictError: It has turns already, or is another branch.
+        NotFoundError: The turn is not in the past of `parent`.
+        RefusedError: The turn was replaced or withdrawn.
+    """
+    parent = turn.channel_id if parent is None else parent
+    made = Branch(channel_id, parent, turn.id, place_of(turn), is_new=True)
+    if not channel_id.strip():
+        raise UsageError("The new channel has no name; nothing was changed")
+    known = branch_of(connection, channel_id)
+    if known and (known.parent, known.turn_id) == (parent, turn.id):
+        return known
+    if known or _has_turns(connection, channel_id):
+        raise ConflictError(
+            f"Channel {channel_id!r} exists already; nothing was changed",
+            hint="Choose another name for the branch; `familiar channel ls` lists all.",
+        )
+    if not any(part.holds(turn) for part in parts_of(connection, parent)):
+        raise NotFoundError(
+            f"Turn {turn.id} is not in channel {parent!r}; nothing was changed",
+            hint=f"Omit `--channel`: the turn was said in {turn.channel_id!r}.",
+        )
+    if not connection.execute("SELECT 1 FROM shown WHERE id = ?", (turn.id,)).fetchone():
+        raise RefusedError(
+            f"Turn {turn.id} was replaced or withdrawn; nothing was changed",
+            hint=f"Run `familiar history choose {turn.id}` or `familiar history restore "
+            f"{turn.id}` first, or branch off at an earlier turn.",
+        )
+    _write(connection, made)
+    return made
+
+
+def move(connection: sqlite3.Connection, branch: Branch, turn_id: int, place: int) -> None:
+    """Let a branch leave its parent at another turn."""
+    _write(connection, replace(branch, turn_id=turn_id, place=place))
+
+
+def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
+    """Return where a channel left another one; None: it is no branch."""
+    sql = (
+        "SELECT channel_id, parent, turn_id, place FROM branches WHERE channel_id = ? "
+        "ORDER BY id DESC LIMIT 1"
+    )
+    row = connection.execute(sql, (pack(channel_id),)).fetchone()
+    return _branch(row) if row else None
+
+
+def all_branches(connection: sqlite3.Connection) -> list[Branch]:
+    """Return all branches, the oldest first: each after its parent."""
+    return [_branch(row) for row in connection.execute(_NEWEST)]
+
+
+def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[Part]:
+    """Return the parts of a channel's past, the newest first. Their places do not overlap."""
+    parts, end = [Part(channel_id)], END
+    while found := branch_of(connection, parts[-1].channel_id):
+        end = min(end, found.place + 1)
+        parts.append(Part(found.parent, end))
+    return parts
+
+
+def condition(parts: Sequence[Part]) -> tuple[str, list[Any]]:
+    """Return what holds for the turns of a past, in SQL, and its values."""
+    found, values = [], list[Any]()
+    for part in parts:
+        values.append(pack(part.channel_id))
+        found.append("turns.channel_id = ?")
+        if part.end < END:
+            found[-1] += f" AND {PLACED} < ?"
+            values.append(part.end)
+    return f"({' OR '.join(found)})", values
+
+
+def family_of(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:
+    """Return the channels that go on from the same beginning, with the channel itself."""
+    root = pack(parts_of(connection, channel_id)[-1].channel_id)
+    return frozenset(unpack(row[0]) for row in connection.execute(_FAMILY, (root,)))
+
+
+def heard(
+    connection: sqlite3.Connection, channel_id: str, hidden_channels: Collection[str]
+) -> tuple[str, list[Any]]:
+    """Return what may be heard of in a channel, in SQL, and its values.
+
+    That is all of its own past; and of all other turns those that neither are in hidden channels
+    nor tell how its branches, or those of its parents, went on.
+    """
+    parts = parts_of(connection, channel_id)
+    hidden = [pack(other) for other in sorted({*hidden_channels} - {channel_id})]
+    others = f"turns.channel_id NOT IN ({', '.join('?' * len(hidden))})"
+    sql = "SELECT 1 FROM branches WHERE parent = ? LIMIT 1"
+    root = pack(parts[-1].channel_id)
+    if len(parts) == 1 and not connection.execute(sql, (root,)).fetchone():
+        return others, [*hidden]
+    here, values = condition(parts)
+    others += f" AND turns.channel_id NOT IN ({_FAMILY})"
+    return f"({here} OR ({others}))", [*values, *hidden, root]
+
+
+def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
+    sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
+    return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
+
+
+def _write(connection: sqlite3.Connection, branch: Branch) -> None:
+    sql = "INSERT INTO branches (channel_id, parent, turn_id, place, at_ms) VALUES (?, ?, ?, ?, ?)"
+    values = (pack(branch.channel_id), pack(branch.parent), branch.turn_id, branch.place)
+    connection.execute(sql, (*values, in_ms(now())))
+
+
+def _branch(row: tuple[Any, ...]) -> Branch:
+    channel_id, parent, turn_id, place = row
+    return Branch(unpack(channel_id), unpack(parent), int(turn_id), int(place))
