@@ -51,6 +51,10 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "import-lorebook": ("import_lorebook", "Convert a lorebook to Markdown files."),
         "export-lorebook": ("export_lorebook", "Convert lore files back to a lorebook."),
         "import-chat": ("import_chat", "Import chats from other programs into the history."),
+        "import-sillytavern": (
+            "import_sillytavern",
+            "Import SillyTavern's whole data folder.",
+        ),
         "import-memories": (
             "import_memories",
             "Import daily, weekly, monthly and yearly memories.",

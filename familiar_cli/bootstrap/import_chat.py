@@ -105,7 +105,7 @@ def import_chats(
             hint="Omit `--channel`, or import a single file.",
         )
     with ExitStack() as stack:
-        chats, failed = _find(files, wish.reading, stack)
+        chats, failed = _find(((file, wish.reading) for file in files), stack)
         failed.extend(closed)
         if wish.channel and len(chats) > 1:
             raise UsageError(
@@ -113,6 +113,21 @@ def import_chats(
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
         return _bring_in(history, chats, failed, wish, on_progress)
+
+
+def import_chat_files(
+    history: HistoryStore,
+    files: Iterable[tuple[Path, Reading]],
+    wish: ChatImportOptions,
+    on_progress: OnProgress = lambda _name, _lines: None,
+) -> ImportedChats:
+    """Bring chats into the history as `import_chats` does, each file with a reading of its own.
+
+    Raises:
+        FamiliarError: The history cannot be used.
+    """
+    with ExitStack() as stack:
+        return _bring_in(history, *_find(files, stack), wish, on_progress)
 
 
 def _bring_in(
@@ -159,12 +174,12 @@ def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
 
 
 def _find(
-    files: Iterable[Path | None], reading: Reading, stack: ExitStack
+    files: Iterable[tuple[Path | None, Reading]], stack: ExitStack
 ) -> tuple[list[tuple[ChatFile, Chat]], list[NotImported]]:
     """Return the chats in all files, and which files or parts of files have none."""
     chats: list[tuple[ChatFile, Chat]] = []
     failed: list[NotImported] = []
-    for file in files:
+    for file, reading in files:
         name = "stdin" if file is None else str(file)
         try:
             source = stack.enter_context(as_source(file))

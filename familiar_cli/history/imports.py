@@ -174,7 +174,11 @@ def _last(connection: sqlite3.Connection, channel_id: str) -> tuple[int, int, in
 
 
 def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: Origin) -> int:
-    """Return the number of a chat, with its newest head kept."""
+    """Return the number of a chat, with its newest head kept; nothing is written without need."""
+    sql = "SELECT id FROM chats WHERE key = ? AND head = ? AND name = ?"
+    same = connection.execute(sql, tuple(map(pack, (origin.key, origin.head, origin.name))))
+    for (number,) in same:
+        return int(number)
     sql = (
         "INSERT INTO chats (channel_id, key, kind, format, name, head) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (key) DO UPDATE SET head = excluded.head, name = excluded.name RETURNING id"

@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.cards import as_json, v3
 from tests.support.lorebooks import lore, world
-from tests.support.world import home, run
+from tests.support.sillytavern import DataFolder, talk
+from tests.support.world import data, home, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
 MOMENTS = 6
@@ -24,6 +25,7 @@ PROGRAM = """
 import sys
 from familiar_cli.cli import main
 from familiar_cli.bootstrap import create_familiar, import_silly_tavern
+from familiar_cli.actions import import_sillytavern
 from familiar_cli.commands import import_lorebook, init
 from familiar_cli.memory.store import transactions
 print("ready", file=sys.stderr, flush=True)
@@ -157,3 +159,19 @@ main()
     assert list(home().glob(".new-ada-*"))
     assert run("init", "ada", "--template", "companion").exit_code == 0
     assert not list(home().glob(".new-*"))
+
+
+def test_a_whole_folder_goes_on_where_it_was_interrupted(tmp_path) -> None:
+    folder = DataFolder(tmp_path / "default-user")
+    for n in range(12):
+        folder.character(f"C{n}")
+        folder.chat(f"C{n}", "one", *talk(f"C{n}", 40))
+    command = ("import-sillytavern", str(folder.root))
+    ended = [interrupted(0.2 + 0.15 * n, *command) for n in range(MOMENTS)]
+    assert not [told for _, told in ended if "Traceback" in told]
+    assert 130 in {code for code, _ in ended} <= {0, 130}
+    hint = f"continue with `familiar import-sillytavern {folder.root}`"
+    assert any(hint in told for _, told in ended)
+    done = data(*command)
+    assert [one["turns"] + one["already_there"] for one in done["familiars"]] == [40] * 12
+    assert sorted(path.name for path in home().iterdir()) == sorted(f"c{n}" for n in range(12))

@@ -243,6 +243,14 @@ def test_import_chat(root, tmp_path) -> None:
     assert set(found["skipped"][0]) == {"line", "reason"}
 
 
+def test_import_sillytavern(root) -> None:
+    found = data("import-sillytavern", str(pages.ROOT / "examples" / "sillytavern"), "--dry-run")
+    assert set(found) == {"folder", "familiars", "files", "dry_run"}
+    keys = {"id", "name", "character", "outcome", "turns", "already_there", "channels", "warnings"}
+    assert set(found["familiars"][0]) == keys
+    assert {"path", "kind", "outcome", "reason", "familiars"} <= set(found["files"][0])
+
+
 def test_consolidate(root) -> None:
     (root / "memory" / "sessions").mkdir()
     for day in ("2024-04-08", "2024-04-09"):

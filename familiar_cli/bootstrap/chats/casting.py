@@ -37,8 +37,10 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
     wanted = {fold(name) for name in cast.character or cast.known}
     slugs = {slugify(name) for name in cast.character or cast.known} - {""}
     found = frozenset(fold(n) for n in names if fold(n) in wanted or slugify(n) in slugs)
-    if found or not names:
+    if found or not names or cast.unnamed == "others":
         return found or frozenset(wanted)
+    if cast.unnamed == "familiar":
+        return frozenset(map(fold, names))
     listed = ", ".join(repr(name) for name in sorted(names)[:8])
     if cast.character:
         raise RefusedError(

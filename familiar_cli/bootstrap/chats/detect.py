@@ -46,7 +46,7 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
     is_array = start.startswith(b"[")
     value = _first_object(source, is_array=is_array)
     service = next((s for key, s in _SERVICES.items() if key in value), None)
-    names = channel_names(source)
+    names = reading.channels or channel_names(source)
     if service:
         yield from exports.read_chats(source, reading, service, is_array=is_array)
     elif plain.is_message(value):

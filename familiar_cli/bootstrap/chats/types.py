@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,11 +91,14 @@ class Cast:
         known: Names that the familiar bears anywhere.
         character: Names that are the familiar's in these chats; empty: `known`.
         user: Who the person is; None: as the source calls them.
+        unnamed: What the characters of a chat are when none bears a name of the familiar's: the
+            chat is refused, they are the familiar under another name, or they are others.
     """
 
     known: tuple[str, ...] = ()
     character: tuple[str, ...] = ()
     user: Author | None = None
+    unnamed: Literal["refuse", "familiar", "others"] = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,12 @@ class Reading:
     Args:
         cast: Who is who.
         zone: The timezone of times that have none; None: the system's.
+        channels: Names for the channel of a chat, the best first; empty: made from its file's.
     """
 
     cast: Cast = Cast()
     zone: tzinfo | None = None
+    channels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

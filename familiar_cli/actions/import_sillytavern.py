@@ -1,0 +1,516 @@
+"""`familiar import-sillytavern`: a whole data folder becomes familiars, one a character."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.cards import Card, read_card
+from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
+from familiar_cli.bootstrap.create_familiar import called, create_familiar, id_for
+from familiar_cli.bootstrap.import_chat import import_chat_files
+from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+from familiar_cli.bootstrap.outside import read_foreign
+from familiar_cli.bootstrap.sillytavern.faces import face_of, original_card, recognised
+from familiar_cli.bootstrap.sillytavern.linked import BookLinks, Group, read_group, read_settings
+from familiar_cli.bootstrap.sillytavern.report import (
+    FamiliarInFolder,
+    ImportedFolder,
+    Outcome,
+    Register,
+)
+from familiar_cli.bootstrap.unpack_character import plan_unpack
+from familiar_cli.config.home import FamiliarPaths, list_familiars
+from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.familiar import Familiar
+from familiar_cli.history.copying import copy_to
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
+from familiar_cli.text import counted, fold, nearest, slugify, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from familiar_cli.bootstrap.chats.bringing import ImportedChat
+    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.bootstrap.import_chat import ImportedChats
+    from familiar_cli.bootstrap.sillytavern.faces import Face
+    from familiar_cli.bootstrap.sillytavern.folder import Folder, FoundFile
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.memory.store.store import MemoryStore
+
+    OnProgress = Callable[[str, int, int], None]
+
+_FILES: Final = "files"
+_NOT_NAMED: Final = "not named by `--only`"
+
+
+@dataclass(slots=True)
+class _Character:
+    """One character of the folder: its file, and the familiar that it is."""
+
+    file: FoundFile
+    name: str
+    face: Face
+    id: str = ""
+    is_new: bool = True
+    chats: list[FoundFile] = field(default_factory=list)
+    group_chats: list[tuple[FoundFile, Group]] = field(default_factory=list)
+    same: list[FoundFile] = field(default_factory=list)
+
+
+def import_folder(
+    home: Path,
+    folder: Folder,
+    *,
+    only: Iterable[str] = (),
+    dry_run: bool = False,
+    progress: OnProgress = lambda _what, _done, _total: None,
+) -> ImportedFolder:
+    """Make a familiar of each character in `folder`, or bring those that are there up to it.
+
+    What is there already is not taken again, so an import that was broken off is run again. One
+    file that cannot be taken does not stop the others.
+
+    Args:
+        home: Where the familiars live; it is made when it is not there.
+        folder: The data folder.
+        only: Names or files of the characters that are wanted; empty: all.
+        dry_run: Leave nothing on disk; the answer is the same.
+        progress: Told how many of how many files are done.
+
+    Raises:
+        NotFoundError: The folder has no such character.
+        ConfigError: `home` cannot be read.
+    """
+    with _place_for(home, dry_run=dry_run) as place:
+        bringing = _Bringing(home, place, folder, progress)
+        bringing.meet(tuple(only))
+        return bringing.run()
+
+
+@contextmanager
+def _place_for(home: Path, *, dry_run: bool) -> Iterator[Path]:
+    """Give the home that new familiars are made in: one that goes again for a dry run."""
+    if not dry_run:
+        yield home
+        return
+    with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
+        yield Path(scratch)
+
+
+class _Bringing:
+    """Brings a folder in, character by character.
+
+    Args:
+        home: Where the familiars live.
+        place: Where new ones are made; another place than `home`: it is only a rehearsal.
+        folder: The data folder.
+        progress: Told how many of how many files are done.
+    """
+
+    def __init__(self, home: Path, place: Path, folder: Folder, progress: OnProgress) -> None:
+        self._home = home
+        self._place = place
+        self._folder = folder
+        self._progress = progress
+        self._register = Register()
+        self._characters: list[_Character] = []
+        self._broken: dict[FoundFile, str] = {}
+        self._links = BookLinks()
+        self._worlds = {file.stem: file for file in folder.of("world")}
+        self._done: list[FamiliarInFolder] = []
+        self._steps = 0
+
+    @property
+    def _is_rehearsal(self) -> bool:
+        return self._place != self._home
+
+    def meet(self, only: tuple[str, ...]) -> None:
+        """Find out who is in the folder, which familiars they are, and what belongs to them."""
+        for file in self._folder.files:
+            if file.reason:
+                outcome: Outcome = "refused" if "cannot be read" in file.reason else "skipped"
+                self._register.note(file, outcome, file.reason)
+        self._read_settings()
+        self._read_characters()
+        self._recognise()
+        self._give_chats()
+        self._give_group_chats()
+        self._choose(only)
+
+    def run(self) -> ImportedFolder:
+        """Bring in everything that was met."""
+        for character in self._characters:
+            try:
+                self._bring(character)
+            except FamiliarError as error:
+                for file in (character.file, *character.chats):
+                    if not self._register.knows(file):
+                        self._register.note(file, "refused", str(error), familiar=character.id)
+        self._name_the_rest()
+        return ImportedFolder(str(self._folder.root), tuple(self._done), self._register.reports())
+
+    def _read_settings(self) -> None:
+        for file in self._folder.of("settings"):
+            try:
+                _, self._links = read_settings(file)
+            except FamiliarError as error:
+                self._register.note(file, "refused", str(error))
+            else:
+                self._register.note(file, "read", "tells which books are used where")
+
+    def _read_characters(self) -> None:
+        """Read every card once; one that is there twice is one character."""
+        by_content: dict[str, _Character] = {}
+        # A picture comes before the JSON of the same name: SillyTavern itself knows pictures only.
+        for file in sorted(self._folder.of("character"), key=lambda f: f.path.suffix != ".png"):
+            try:
+                card = _read(file)
+            except FamiliarError as error:
+                self._broken[file] = str(error)
+                continue
+            made = _Character(file, called(card) or file.stem, face_of(card), id_for(card))
+            twin = by_content.setdefault(made.face.meaning, made)
+            if twin is made:
+                self._characters.append(made)
+            else:
+                twin.same.append(file)
+        self._characters.sort(key=lambda character: character.file.rel_path)
+
+    def _recognise(self) -> None:
+        """Find the familiars that were made of these cards, and ids for the others."""
+        there = list_familiars(self._home)
+        wanted = {character.file.rel_path: character.face for character in self._characters}
+        known = recognised(wanted, self._faces(there))
+        taken = {entry.name for entry in self._home.iterdir()} if self._home.is_dir() else set()
+        for character in self._characters:
+            found = known.get(character.file.rel_path)
+            character.is_new = found is None
+            character.id = found or _free(character.id, taken)
+            taken.add(character.id)
+
+    def _faces(self, ids: Iterable[str]) -> dict[str, Face]:
+        found = {}
+        for familiar_id in ids:
+            try:
+                card = original_card(Familiar(FamiliarPaths(self._home / familiar_id)).memory)
+            except FamiliarError:
+                continue  # whoever uses it is told what is wrong with it
+            if card:
+                found[familiar_id] = face_of(card)
+        return found
+
+    def _give_chats(self) -> None:
+        """Give each chat to the character whose directory it is in."""
+        exact = {character.file.stem: character for character in reversed(self._characters)}
+        alike: dict[str, list[_Character]] = {}
+        for character in self._characters:
+            alike.setdefault(fold(character.file.stem), []).append(character)
+        for file in self._folder.of("chat"):
+            others = alike.get(fold(file.owner), [])
+            owner = exact.get(file.owner) or (others[0] if len(others) == 1 else None)
+            if owner:
+                owner.chats.append(file)
+            else:
+                self._register.note(
+                    file,
+                    "skipped",
+                    f"no card in `characters` is called {file.owner!r}; with a familiar for it: "
+                    f"`familiar import-chat {typed(str(file.path.parent))} --familiar ID`",
+                )
+
+    def _give_group_chats(self) -> None:
+        """Give each chat of a group to every member of it."""
+        members = {file.path.name: c for c in self._characters for file in (c.file, *c.same)}
+        of_chat: dict[str, Group] = {}
+        for file in self._folder.of("group"):
+            try:
+                group = read_group(file)
+            except FamiliarError as error:
+                self._register.note(file, "refused", str(error))
+                continue
+            of_chat.update(dict.fromkeys(group.chats, group))
+            here = [members[name] for name in sorted(group.members & members.keys())]
+            for character in here:
+                self._register.note(
+                    file, "read", "tells whose the group's chats are", familiar=character.id
+                )
+            if not here:
+                self._register.note(file, "skipped", "none of its members is in `characters`")
+        for file in self._folder.of("group_chat"):
+            found = of_chat.get(file.stem)
+            if found is None:
+                self._register.note(file, "skipped", "no group in `groups` has it")
+                continue
+            for name in sorted(found.members & members.keys()):
+                members[name].group_chats.append((file, found))
+            if not found.members & members.keys():
+                self._register.note(file, "skipped", "no member of its group is in `characters`")
+
+    def _choose(self, only: tuple[str, ...]) -> None:
+        """Leave out who is not named by `only`, if anybody is."""
+        wanted = set(map(fold, only))
+        for file, reason in self._broken.items():
+            if not wanted or _names_of(file) & wanted:
+                self._register.note(file, "refused", reason)
+            else:
+                self._register.note(file, "skipped", _NOT_NAMED)
+        if not wanted:
+            return
+        chosen = [c for c in self._characters if _names(c) & wanted]
+        known = {name for c in chosen for name in _names(c)}
+        known.update(name for file in self._broken for name in _names_of(file))
+        missing = next((name for name in only if fold(name) not in known), None)
+        if missing is not None:
+            raise self._nobody(missing)
+        for character in self._characters:
+            if character not in chosen:
+                for file in (character.file, *character.same, *character.chats):
+                    self._register.note(file, "skipped", _NOT_NAMED)
+        self._characters = chosen
+
+    def _nobody(self, name: str) -> NotFoundError:
+        known = sorted({character.name for character in self._characters})
+        guess = nearest(name, known)
+        listed = f"There are: {', '.join(known) or 'none'}."
+        return NotFoundError(
+            f"No character {name!r} in {str(self._folder.root)!r}; nothing was imported",
+            hint=f"Did you mean `--only {typed(guess)}`?" if guess else listed,
+        )
+
+    def _bring(self, character: _Character) -> None:
+        """Make the familiar of a character, and bring in what belongs to it."""
+        self._step()
+        home = self._place if character.is_new else self._home
+        familiar = Familiar(FamiliarPaths(home / character.id))
+        with familiar:
+            card = _read(character.file)
+            outcome, reason, warnings = self._card(home, familiar, character, card)
+            self._register.note(character.file, outcome, reason, familiar=character.id)
+            for file in character.same:
+                self._register.note(
+                    file, "skipped", f"the same as {character.file.rel_path}", familiar=character.id
+                )
+            rehearse = self._is_rehearsal and not character.is_new
+            outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
+            with self._history(familiar, copied=rehearse) as history:
+                done = self._chats(familiar, history, character)
+            if not self._is_rehearsal:
+                self._index(familiar)
+        turns = sum(chat.imported for chat in done.chats)
+        outcomes += ["updated"] if turns else []
+        self._done.append(
+            FamiliarInFolder(
+                character.id,
+                character.name,
+                character.file.rel_path,
+                "imported" if character.is_new else _strongest(outcomes),
+                turns,
+                sum(chat.already_there for chat in done.chats),
+                len({chat.channel for chat in done.chats}),
+                warnings,
+            )
+        )
+
+    def _card(
+        self, home: Path, familiar: Familiar, character: _Character, card: Card
+    ) -> tuple[Outcome, str, tuple[str, ...]]:
+        """Make the familiar, or bring it up to its card; its outcome, the reason, and warnings."""
+        if character.is_new:
+            made = create_familiar(home, card, _memory, familiar_id=character.id)
+            return "imported", "", made.warnings
+        before = original_card(familiar.memory)
+        if before and face_of(before).meaning == character.face.meaning:
+            return "unchanged", "", ()
+        if before is None or _is_edited(before, familiar.memory):
+            reason = (
+                "the card has changed, and so have the familiar's own files, which are kept; "
+                f"`familiar init {character.id} --from-card {typed(str(character.file.path))} "
+                "--overwrite` replaces them"
+            )
+            return "skipped", reason, ()
+        made = create_familiar(
+            home,
+            card,
+            lambda _: familiar.memory,
+            familiar_id=character.id,
+            overwrite=True,
+            dry_run=self._is_rehearsal,
+        )
+        return ("updated" if made.written or made.removed else "unchanged"), "", made.warnings
+
+    def _books(
+        self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
+    ) -> Iterator[Outcome]:
+        """Import the books of a character; yield what became of each."""
+        names = set(self._links.of(character.file.stem, card))
+        for name in sorted(names & self._worlds.keys()):
+            file = self._worlds[name]
+            self._step()
+            try:
+                outcome, reason = _book(familiar, file, dry_run=dry_run)
+            except FamiliarError as error:
+                self._register.note(file, "refused", str(error), familiar=character.id)
+                continue
+            self._register.note(file, outcome, reason, familiar=character.id)
+            yield outcome
+
+    @contextmanager
+    def _history(self, familiar: Familiar, *, copied: bool) -> Iterator[HistoryStore]:
+        """Lend the history of a familiar, or a copy of it to try things out on."""
+        if not copied:
+            yield familiar.history
+            return
+        with tempfile.TemporaryDirectory(prefix="history-", dir=self._place) as scratch:
+            copy = copy_to(familiar.history, Path(scratch) / "history.db")
+            try:
+                yield copy
+            finally:
+                copy.close()
+
+    def _chats(
+        self, familiar: Familiar, history: HistoryStore, character: _Character
+    ) -> ImportedChats:
+        reading = familiar.chat_reading()
+        alone = replace(reading, cast=replace(reading.cast, unnamed="familiar"))
+        files = [(file, alone) for file in character.chats]
+        files += [(file, _in_group(reading, file, group)) for file, group in character.group_chats]
+        begun = 0
+
+        def report(_: str, lines: int) -> None:
+            nonlocal begun
+            if not lines:
+                begun += 1
+                self._step()
+
+        done = import_chat_files(
+            history, [(file.path, how) for file, how in files], ChatImportOptions(), report
+        )
+        self._note_chats(character, [file for file, _ in files], done)
+        self._steps += len(files) - begun
+        return done
+
+    def _note_chats(
+        self, character: _Character, files: list[FoundFile], done: ImportedChats
+    ) -> None:
+        failed = {one.file: str(one.error) for one in done.failed}
+        chats = {chat.file: chat for chat in done.chats}
+        stopped = done.failed[-1].error if done.failed else None
+        for file in files:
+            path, who = str(file.path), character.id
+            if path in chats:
+                outcome, reason, incomplete = _of_chat(chats[path])
+                reason = "; ".join(filter(None, (reason, failed.get(path, ""))))
+                self._register.note(
+                    file, outcome, reason, familiar=who, incomplete=incomplete or path in failed
+                )
+            else:
+                why = failed.get(path) or f"the import was stopped: {stopped}"
+                self._register.note(file, "refused", why, familiar=who)
+
+    def _index(self, familiar: Familiar) -> None:
+        try:
+            familiar.index_words()
+        except FamiliarError:
+            return  # the next search makes up for it, or says what is wrong
+
+    def _name_the_rest(self) -> None:
+        for file in self._folder.files:
+            if self._register.knows(file):
+                continue
+            if file.kind == "world":
+                self._register.note(
+                    file,
+                    "skipped",
+                    "no character that was imported uses it; "
+                    f"`familiar import-lorebook {typed(str(file.path))} --familiar ID`",
+                )
+            else:
+                self._register.note(file, "skipped", "no character that was imported has it")
+
+    def _step(self) -> None:
+        self._steps += 1
+        self._progress(_FILES, min(self._steps, len(self._folder.files)), len(self._folder.files))
+
+
+def _free(wanted: str, taken: Collection[str]) -> str:
+    """Return an id that no familiar has: `wanted`, or that with a number."""
+    numbered = (f"{wanted}-{number}" for number in count(2))
+    return next(name for name in chain([wanted], numbered) if name not in taken)
+
+
+def _read(file: FoundFile) -> Card:
+    return read_card(read_foreign(file.path), origin=file.path.name)
+
+
+def _is_edited(card: Card, store: MemoryStore) -> bool:
+    """Tell whether a person changed anything of what was made of a card."""
+    try:
+        return not plan_unpack(card, store).is_noop
+    except RefusedError:
+        return True
+
+
+def _memory(paths: FamiliarPaths) -> MemoryStore:
+    return Familiar(paths).memory
+
+
+def _book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
+    """Import a book; return what became of it, and why."""
+    book = load_book(read_foreign(file.path), origin=file.path.name)
+    into = f"{IMPORTED_LORE_DIR}/{slugify(file.stem) or 'book'}"
+    is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
+    try:
+        done = import_lorebook(familiar.memory, book, into=into, update=True, dry_run=dry_run)
+    except ConflictError:
+        return "skipped", (
+            f"the book has changed, and so have your files in {into!r}, which are kept; "
+            f"`familiar import-lorebook {typed(str(file.path))} --into {into} --force "
+            f"--familiar {familiar.paths.id}` replaces them"
+        )
+    if not done.written:
+        return "unchanged", ""
+    return ("imported" if is_new else "updated"), ""
+
+
+def _names(character: _Character) -> set[str]:
+    """Return by which names `--only` knows a character, folded."""
+    own = {fold(character.name), character.face.name, character.id}
+    return own.union(*map(_names_of, (character.file, *character.same)))
+
+
+def _names_of(file: FoundFile) -> set[str]:
+    return {fold(file.stem), fold(file.path.name)}
+
+
+def _in_group(reading: Reading, file: FoundFile, group: Group) -> Reading:
+    """Return how a member reads a chat of a group, in which it may never have spoken."""
+    stem = slugify(file.stem) or "chat"
+    name = slugify(group.name, max_chars=40)
+    channels = (f"{name}-{stem}", stem) if name else (stem,)
+    return replace(reading, cast=replace(reading.cast, unnamed="others"), channels=channels)
+
+
+def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
+    """Return what became of a chat, why, and whether some of it could not be taken."""
+    left = [
+        f"{counted(number, what)} {deed}"
+        for number, what, deed in (
+            (chat.damaged, "damaged line", "left out"),
+            (chat.changed, "changed line", "left as imported before"),
+            (chat.inserted, "line", "between imported ones left out"),
+        )
+        if number
+    ]
+    outcome: Outcome = "unchanged"
+    if chat.imported:
+        outcome = "updated" if chat.already_there else "imported"
+    return outcome, ", ".join(left), bool(left)
+
+
+def _strongest(outcomes: Iterable[Outcome]) -> Outcome:
+    return "updated" if {"updated", "imported"} & set(outcomes) else "unchanged"

@@ -1,0 +1,339 @@
+"""`familiar import-sillytavern`, from argv to stdout, stderr, exit code and what is on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.history.store import HistoryStore
+from tests.support.cards import png_card
+from tests.support.chats import said as words
+from tests.support.sillytavern import DataFolder, card, lived_in, said, talk
+from tests.support.world import data, home, run
+
+
+def bring(folder, *more):
+    return run("import-sillytavern", str(folder.root), *more)
+
+
+def found(folder, *more, code=0):
+    return data("import-sillytavern", str(folder.root), *more, code=code)
+
+
+def outcomes(answer):
+    return {file["path"]: file["outcome"] for file in answer["files"]}
+
+
+def reason(answer, path):
+    return next(file["reason"] for file in answer["files"] if file["path"] == path)
+
+
+def channels(familiar):
+    with closing(HistoryStore(home() / familiar / "history.db")) as store:
+        return {one.channel_id: one.turns for one in store.channels()}
+
+
+def everything():
+    """Return all that is kept: each file of memory, and each row of the histories."""
+    kept = {}
+    for path in sorted(home().rglob("*")):
+        if path.suffix == ".db" and path.parent.parent == home():
+            with closing(sqlite3.connect(path)) as connection:
+                kept[path] = list(connection.iterdump())
+        elif path.is_file() and {"memory", "refs"} & {*path.parts} and ".index" not in path.parts:
+            kept[path] = path.read_bytes()
+    return kept
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return DataFolder(tmp_path / "data" / "default-user")
+
+
+@pytest.fixture
+def full(tmp_path):
+    return lived_in(tmp_path / "default-user")
+
+
+def test_each_character_becomes_a_familiar_with_its_books_and_chats(full) -> None:
+    answer = found(full, code=7)
+    ids = {one["id"]: (one["name"], one["turns"], one["channels"]) for one in answer["familiars"]}
+    assert ids == {"mira": ("Mira", 11, 3), "old-tom": ("Old Tom", 7, 2)}
+    listed = run("memory", "ls", "--familiar", "mira").stdout
+    assert "lighthouse.md" in listed
+    assert "weather.md" in listed
+    assert "self/description.md" in listed
+
+
+def test_the_report_tells_what_became_of_each_file(full) -> None:
+    assert outcomes(found(full, code=7)) == {
+        "backups": "skipped",
+        "characters/Mira": "skipped",
+        "characters/Mira.png": "imported",
+        "characters/broken.png": "refused",
+        "characters/tom.png": "imported",
+        "chats/Mira/Mira - 2025-03-01@10h00m00s.jsonl": "imported",
+        "chats/Mira/damaged.jsonl": "imported",
+        "chats/Nobody/lost.jsonl": "skipped",
+        "chats/tom/Tom at sea.jsonl": "imported",
+        "group chats/2025-03-02@09h00m00s.jsonl": "imported",
+        "group chats/orphan.jsonl": "skipped",
+        "groups/1700000000000.json": "read",
+        "settings.json": "read",
+        "themes": "skipped",
+        "worlds/Everywhere.json": "imported",
+        "worlds/Harbour.json": "imported",
+        "worlds/Unused.json": "skipped",
+        "worlds/broken.json": "skipped",
+    }
+
+
+def test_what_is_broken_is_named_and_stops_nothing(full) -> None:
+    result = bring(full)
+    assert result.exit_code == 7
+    assert "characters/broken.png: 'broken.png' is an incomplete PNG" in result.stderr
+    assert "chats/Mira/damaged.jsonl: 1 damaged line left out" in result.stderr
+
+
+def test_a_second_run_changes_nothing(full) -> None:
+    found(full, code=7)
+    before = everything()
+    again = found(full, code=7)
+    assert everything() == before
+    assert set(outcomes(again).values()) == {"unchanged", "skipped", "read", "refused"}
+    assert [(one["outcome"], one["turns"]) for one in again["familiars"]] == [("unchanged", 0)] * 2
+
+
+def test_a_rehearsal_writes_nothing_and_tells_what_the_run_then_does(full) -> None:
+    told = found(full, "--dry-run", code=7)
+    assert not home().exists()
+    done = found(full, code=7)
+    assert (told.pop("dry_run"), done.pop("dry_run")) == (True, False)
+    assert told == done
+
+
+def test_a_rehearsal_of_changes_tells_what_the_run_then_does(full) -> None:
+    found(full, code=7)
+    full.chat("Mira", "Mira - 2025-03-01@10h00m00s", *talk("Mira", 8))
+    full.chat("Mira", "another", *talk("Mira", 4, 700))
+    full.character("Mira", description="Mira has moved.", extensions={"world": "Harbour"})
+    full.world("Harbour", "Lighthouse", "Quay", "Crane")
+    full.character("New", description="New here.")
+    before = everything()
+    told = found(full, "--dry-run", code=7)
+    assert everything() == before
+    done = found(full, code=7)
+    assert told | {"dry_run": False} == done
+    changed = {path: o for path, o in outcomes(done).items() if o in {"imported", "updated"}}
+    assert changed == {
+        "characters/Mira.png": "updated",
+        "characters/New.png": "imported",
+        "chats/Mira/Mira - 2025-03-01@10h00m00s.jsonl": "updated",
+        "chats/Mira/another.jsonl": "imported",
+        "worlds/Everywhere.json": "imported",
+        "worlds/Harbour.json": "updated",
+    }
+
+
+@pytest.mark.parametrize("above", ["", "..", "../.."])
+def test_the_folder_is_found_from_above(folder, above) -> None:
+    folder.character("Mira")
+    answer = data("import-sillytavern", os.path.normpath(folder.root / above))
+    assert [one["id"] for one in answer["familiars"]] == ["mira"]
+
+
+def test_several_users_have_to_be_told_apart(tmp_path) -> None:
+    for user in ("ann", "bo"):
+        DataFolder(tmp_path / "data" / user).character("Mira")
+    result = run("import-sillytavern", str(tmp_path / "data"))
+    assert result.exit_code == 2
+    assert "'ann', 'bo'" in result.stderr
+    assert f"familiar import-sillytavern {tmp_path / 'data' / 'ann'}" in result.stderr
+
+
+def test_a_directory_that_is_none_is_refused(tmp_path) -> None:
+    result = run("import-sillytavern", str(tmp_path))
+    assert result.exit_code == 4
+    assert "no `characters`" in result.stderr
+
+
+def test_a_familiar_of_the_same_card_is_used(folder) -> None:
+    path = folder.character("Mira")
+    run("init", "my-mira", "--from-card", str(path))
+    folder.chat("Mira", "one", *talk("Mira", 2))
+    answer = found(folder)
+    assert [(one["id"], one["outcome"]) for one in answer["familiars"]] == [("my-mira", "updated")]
+    assert outcomes(answer)["characters/Mira.png"] == "unchanged"
+
+
+def test_which_chat_is_open_is_no_change_of_a_card(folder) -> None:
+    folder.character("Mira")
+    found(folder)
+    noted = card("Mira") | {"chat": "another chat"}
+    noted["data"]["extensions"]["fav"] = True
+    folder.put("characters/Mira.png", png_card(noted))
+    assert outcomes(found(folder)) == {"characters/Mira.png": "unchanged"}
+
+
+def test_two_characters_of_one_name_are_two_familiars_and_stay_so(folder) -> None:
+    folder.character("Mira", description="Keeps bees.", first_mes="Mind the smoker.")
+    folder.character("Mira", stem="Mira1", description="Sails.", first_mes="Ahoy.")
+    first = {one["id"]: one["character"] for one in found(folder)["familiars"]}
+    assert first == {"mira": "characters/Mira.png", "mira-2": "characters/Mira1.png"}
+    folder.character("Mira", description="Keeps wasps.", first_mes="Mind the smoker.")
+    assert {one["id"]: one["character"] for one in found(folder)["familiars"]} == first
+
+
+def test_another_character_of_a_familiars_name_does_not_touch_it(folder) -> None:
+    run("init", "mira", "--template", "companion")
+    folder.character("Mira")
+    assert [one["id"] for one in found(folder)["familiars"]] == ["mira-2"]
+
+
+def test_edits_by_hand_stay_when_a_card_changes(folder) -> None:
+    folder.character("Mira")
+    found(folder)
+    (home() / "mira" / "memory" / "self" / "description.md").write_bytes(
+        b"# Description\n\nMine.\n"
+    )
+    folder.character("Mira", description="Theirs.")
+    answer = found(folder)
+    assert outcomes(answer) == {"characters/Mira.png": "skipped"}
+    assert "familiar init mira --from-card" in reason(answer, "characters/Mira.png")
+    assert "Mine." in run("memory", "cat", "self/description.md").stdout
+
+
+def test_only_some_characters(full) -> None:
+    answer = found(full, "--only", "old tom", "--dry-run")
+    assert [one["id"] for one in answer["familiars"]] == ["old-tom"]
+    assert outcomes(answer)["characters/Mira.png"] == "skipped"
+
+
+def test_only_an_unknown_one_is_refused(full) -> None:
+    result = bring(full, "--only", "Mirra")
+    assert result.exit_code == 4
+    assert "--only Mira" in result.stderr
+    assert not home().exists()
+
+
+def test_a_chat_under_a_former_name_is_the_characters(folder) -> None:
+    folder.character("Mira")
+    folder.chat("Mirabel", "old", *talk("Mirabel", 4), directory="Mira")
+    found(folder)
+    shown = data("history", "show", "--channel", "old")["turns"]
+    assert [turn["role"] for turn in shown] == ["assistant", "user"] * 2
+
+
+def test_a_group_chat_is_a_channel_of_each_member(full) -> None:
+    found(full, code=7)
+    name = "the-pier-2025-03-02-09h00m00s"
+    told = {}
+    for familiar in ("mira", "old-tom"):
+        turns = data("history", "show", "--channel", name, "--familiar", familiar)["turns"]
+        told[familiar] = [turn["role"] for turn in turns]
+    assert told == {
+        "mira": ["assistant", "user", "user"],
+        "old-tom": ["user", "assistant", "user"],
+    }
+
+
+def test_a_member_that_never_spoke_has_the_group_chat_too(folder) -> None:
+    folder.character("Mira")
+    folder.character("Quiet")
+    folder.group("Two", ["Mira.png", "Quiet.png"], ["evening"])
+    folder.group_chat("evening", *talk("Mira", 3))
+    assert found(folder)["familiars"][1]["turns"] == 3
+
+
+@pytest.mark.posix
+def test_names_of_any_kind(folder) -> None:
+    names = ["Ünïcödé 猫", "-rf", "a b;c`d`", "..", "con", "{{user}}", "\x1b[31mred"]
+    for name in names:
+        folder.character(name, stem=f"{name}x", description=f"{name} is {name!r}.")
+        folder.chat(name, f"{name}chat", *talk(name, 2), directory=f"{name}x")
+    folder.character("ANNA", description="Loud.", first_mes="HI")
+    folder.character("anna", description="Quiet.", first_mes="hi")
+    folder.chat("ANNA", "shout", *talk("ANNA", 2))
+    folder.chat("anna", "whisper", *talk("anna", 2))
+    result = bring(folder)
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    answer = found(folder)
+    assert {file["outcome"] for file in answer["files"]} == {"unchanged"}
+    assert len(answer["familiars"]) == 9
+    assert sorted(path.name for path in home().parent.iterdir()) == ["home"]
+    by_file = {one["character"]: one["id"] for one in answer["familiars"]}
+    assert channels(by_file["characters/ANNA.png"]) == {"shout": 2}
+    assert channels(by_file["characters/anna.png"]) == {"whisper": 2}
+
+
+@pytest.mark.posix
+def test_links_that_lead_out_are_not_followed(folder, tmp_path) -> None:
+    other = DataFolder(tmp_path / "elsewhere")
+    other.character("Secret")
+    other.chat("Secret", "private", *talk("Secret", 2))
+    folder.character("Mira")
+    (folder.root / "characters" / "Secret.png").symlink_to(other.root / "characters" / "Secret.png")
+    (folder.root / "chats").symlink_to(other.root / "chats")
+    (folder.root / "characters" / "loop.png").symlink_to("loop.png")
+    answer = found(folder)
+    assert [one["id"] for one in answer["familiars"]] == ["mira"]
+    assert outcomes(answer)["chats"] == "skipped"
+    assert outcomes(answer)["characters/Secret.png"] == "skipped"
+
+
+@pytest.mark.posix
+def test_a_pipe_among_the_files_is_passed_over(folder) -> None:
+    folder.character("Mira")
+    os.mkfifo(folder.root / "characters" / "pipe.png")
+    assert outcomes(found(folder))["characters/pipe.png"] == "skipped"
+
+
+def test_a_group_cannot_name_files_elsewhere(folder) -> None:
+    folder.character("Mira")
+    folder.group("Odd", ["../../Mira.png", "Mira.png"], ["../../chats/Mira/one"])
+    folder.chat("Mira", "one", *talk("Mira", 2))
+    assert found(folder)["familiars"][0]["channels"] == 1
+
+
+def test_a_familiar_that_cannot_be_used_stops_no_other(folder) -> None:
+    folder.character("Ada")
+    folder.character("Mira")
+    folder.chat("Ada", "one", *talk("Ada", 2))
+    found(folder)
+    folder.chat("Ada", "two", *talk("Ada", 2, 50))
+    folder.chat("Mira", "one", *talk("Mira", 2))
+    (home() / "ada" / "history.db").write_bytes(b"no database, but long enough to be read " * 50)
+    answer = found(folder, code=7)
+    assert outcomes(answer)["chats/Ada/two.jsonl"] == "refused"
+    assert outcomes(answer)["chats/Mira/one.jsonl"] == "imported"
+
+
+def test_a_chat_that_grew_adds_its_tail(folder) -> None:
+    folder.character("Mira")
+    folder.chat("Mira", "one", *talk("Mira", 4))
+    found(folder)
+    folder.chat("Mira", "one", *talk("Mira", 6))
+    answer = found(folder)
+    assert outcomes(answer)["chats/Mira/one.jsonl"] == "updated"
+    with closing(HistoryStore(home() / "mira" / "history.db")) as store:
+        assert words(store, "one") == [f"line {n}" for n in range(6)]
+
+
+def test_json_is_one_envelope(full) -> None:
+    result = bring(full, "--json")
+    printed = json.loads(result.stdout)
+    assert (printed["status"], printed["command"]) == ("partial", "import-sillytavern")
+    assert set(printed["data"]) >= {"folder", "familiars", "files", "dry_run"}
+
+
+def test_the_speaker_keeps_their_name(folder) -> None:
+    folder.character("Mira")
+    folder.chat("Mira", "one", said("Mira", "who?", 1), said("Ann", "me", 2, user=True))
+    found(folder)
+    turn = data("history", "show", "--channel", "one")["turns"][1]
+    assert "Ann" in json.dumps(turn)
