@@ -7,11 +7,10 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from familiar_cli.housekeeping.lines import quotes
 from familiar_cli.housekeeping.types import Check, Finding
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import SUFFIXES, way_to
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import fold
 
@@ -117,8 +116,7 @@ def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
 
 def _link(source: str, target: str, written: str) -> str:
     """Return the way to a file, with the place in it that the old link named."""
-    way = quote(posixpath.relpath(target, posixpath.dirname(source) or "."), safe="/-_.~")
-    return way + "".join(re.findall(r"[#?].*", written)[:1])
+    return way_to(target, source) + "".join(re.findall(r"[#?].*", written)[:1])
 
 
 CHECK: Final = Check("links", "Broken links", check_links)

@@ -6,7 +6,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from familiar_cli import markdown
 from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR
@@ -30,6 +30,7 @@ _REFERENCE: Final = re.compile(
     re.MULTILINE,
 )
 _TICKS: Final = re.compile(r"`[^`\n]{1,1000}`")
+_UNSAFE: Final = re.compile(r"[\s%#?()<>\[\]\\`]")  # what would end a link, or mean more
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
 # `%%` hides text in Obsidian: within a line, or between two lines that hold nothing else.
 _HIDDEN: Final = re.compile(
@@ -80,6 +81,12 @@ def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
         group = 1 if match[1] else 2
         if target := resolved(match[group], rel_path):
             yield LinkPlace(target, *match.span(group))
+
+
+def way_to(target: str, source: str) -> str:
+    """Return what a Markdown link in the file `source` says to lead to `target`."""
+    way = posixpath.relpath(target, posixpath.dirname(source) or ".")
+    return _UNSAFE.sub(lambda found: quote(found[0], safe=""), way)
 
 
 def unhidden(text: str) -> str:

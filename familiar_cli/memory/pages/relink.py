@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from urllib.parse import quote
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.pages.links import SUFFIXES, places_in, resolved, unhidden
+from familiar_cli.memory.pages.links import SUFFIXES, places_in, resolved, unhidden, way_to
 from familiar_cli.memory.pages.wiki import UNNAMEABLE, PageNames, wiki_links
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import Skipped
@@ -93,7 +92,7 @@ class Relinking:
         written = text[place.start : place.end]
         is_known = place.target in self.to or self.before.has(place.target)
         if is_known and resolved(written, is_at) != wanted:
-            yield place.start, place.end, _way(wanted, is_at) + _anchor(written)
+            yield place.start, place.end, way_to(wanted, is_at) + _anchor(written)
         if self._shows_old(wanted, place.label and text[slice(*place.label)]) and place.label:
             assert self.relabel
             yield *place.label, self.relabel.new
@@ -117,7 +116,7 @@ class Relinking:
         if find(name, is_at) != wanted:
             label = name if label is None and not by_path else label
             name = self.after.name_of(wanted, is_at, link.name if by_path else "")
-        way = _way(wanted, is_at)
+        way = way_to(wanted, is_at)
         yield *link.whole, _written(text, link, name, label, way, is_yaml=is_yaml)
 
     def _shows_old(self, target: str, shown: str | None) -> bool:
@@ -232,10 +231,6 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
             there = new if file.rel_path == old else file.rel_path
             tx.write(there, file.after, expect=sha256_of(file.before), any_size=True)
     return Moved(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
-
-
-def _way(target: str, source: str) -> str:
-    return quote(posixpath.relpath(target, posixpath.dirname(source) or "."), safe="/-_.~")
 
 
 def _anchor(written: str) -> str:
