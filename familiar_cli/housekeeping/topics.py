@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from familiar_cli.memory.layout import NOTES, TOPICS_DIR
 from familiar_cli.memory.pages.links import places
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.review.pending import PlannedFile
-from familiar_cli.text import fold, slugify
+from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,8 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
     if note is None:
         return
     newline = newline_of(note.text)
-    taken = {fold(path) for path in corpus.paths}
+    below = (path for path in sorted(corpus.paths) if path.startswith(f"{TOPICS_DIR}/"))
+    taken = {slugify(posixpath.splitext(posixpath.basename(path))[0]): path for path in below}
     plans = 0
     for section in _public(note.text):
         said = [line for line in section.below if line.text.strip()]
@@ -43,9 +45,8 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
         if DAY.search(section.title) or any(map(_is_to_do, said)):
             continue  # a diary and a list of things to do are no topic
         slug = slugify(section.title)
-        path = f"{TOPICS_DIR}/{slug}.md"
-        is_free = bool(slug) and fold(path) not in taken
-        taken.add(fold(path))
+        is_free = bool(slug) and slug not in taken
+        path = taken.setdefault(slug, f"{TOPICS_DIR}/{slug}.md")
         plans += is_free
         yield Finding(
             CHECK.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.identity import handle_of
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
+from familiar_cli.memory.pages import links
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.text import one_line
 from familiar_cli.writer import sections
@@ -123,7 +123,7 @@ class Applying:
             return person.title
         if directory == SESSIONS_DIR:
             return session_title(operation.rel_path)
-        stem = name.removesuffix(".md").replace("-", " ")
+        stem = name.rpartition("/")[2].removesuffix(".md").replace("-", " ")
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
 
     def _link(self, done: Sequence[Operation]) -> None:
@@ -146,12 +146,11 @@ class Applying:
             fresh = {t: self.draft.text(t) for t in targets}
         except FamiliarError:
             return  # it was refused by name already, or nothing depends on it
-        base = posixpath.dirname(rel_path)
-        links = {t: posixpath.relpath(t, base).replace("%", "%25") for t, to in fresh.items() if to}
+        linked = set(links.targets(text or "", rel_path))
         items = [
-            f"- [{_link_text(fresh[t] or '', t)}]({link})"
-            for t, link in links.items()
-            if text is not None and f"]({link})" not in text
+            f"- [{_link_text(said, target)}]({links.way_to(target, rel_path)})"
+            for target, said in fresh.items()
+            if said and target not in linked
         ]
         if text is not None and items:
             self._follow_up(rel_path, sections.with_bullets(text, heading, items))

@@ -6,6 +6,7 @@ that follows it is not cut off at the model's own limit.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,7 +68,7 @@ def bounds_for(reply_tokens: int) -> Bounds:
 
 
 def schema(
-    bounds: Bounds, *, files: Sequence[str], turns: Sequence[int], topics: bool
+    bounds: Bounds, *, files: Sequence[str], turns: Sequence[int], topics: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return the JSON schema of a reply about one batch.
 
@@ -75,7 +76,7 @@ def schema(
         bounds: How long it may be.
         files: The session and people files that it may name.
         turns: The turns that it may rest on.
-        topics: It may name topics.
+        topics: The topics that it was told of; it may name others. None: it may name none.
     """
     if bounds.simple and files:
         operation = _simple(bounds, files, turns)
@@ -86,12 +87,14 @@ def schema(
 
 
 def _full(
-    bounds: Bounds, files: Sequence[str], turns: Sequence[int], *, topics: bool
+    bounds: Bounds, files: Sequence[str], turns: Sequence[int], *, topics: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return a schema with every choice: a summary, which is a paragraph, or any other change."""
     topic = {"type": "string", "pattern": _TOPIC_PATTERN}
-    listed: dict[str, Any] = {"enum": list(files)}
-    file = {"anyOf": [*([listed] if files else []), *([topic] if topics else [])]}
+    others = [path for path in topics or () if not re.fullmatch(_TOPIC_PATTERN, path)]
+    listed: dict[str, Any] = {"enum": [*files, *others]}
+    may_add = topics is not None
+    file = {"anyOf": [*([listed] if listed["enum"] else []), *([topic] if may_add else [])]}
     section = {"type": "string", "maxLength": 40}
     shapes = [
         _operation(bounds, turns, ops=ops, file=file, section=section, kinds=KINDS)

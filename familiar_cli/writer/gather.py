@@ -35,11 +35,13 @@ class Gathered:
     Args:
         shown: By path, in the order in which they stand in the prompt.
         topics: Other topics there are, the likeliest first.
+        known: Every topic that there is, shown or not.
         unreadable: Files that could not be read, and why.
     """
 
     shown: dict[str, ShownFile]
     topics: tuple[str, ...]
+    known: tuple[str, ...]
     unreadable: dict[str, str]
 
 
@@ -66,7 +68,7 @@ def gather(
     First the session files, then the people, then the topics that the turns name. What does not
     fit is shown in part, or not at all, and may then not be rewritten.
     """
-    topics = [] if batch.private is not None else _topics(batch, store)
+    topics = [] if batch.private is not None else _topics(batch, draft, store)
     people = [person.rel_path for person in roster.people]
     wanted = [*(() if batch.private is not None else sessions), *people]
     likely = [rel_path for rel_path, score in topics if score][:_MOST_TOPICS]
@@ -83,7 +85,8 @@ def gather(
             shown[rel_path] = piece
             room_tokens -= count(piece.shown) + _FRAME_TOKENS if piece.shown else 0
     others = tuple(p for p, _ in topics if not (p in shown and shown[p].shown))
-    return Gathered(shown, others[:_MOST_TOPIC_NAMES], unreadable)
+    known = tuple(rel_path for rel_path, _ in topics)
+    return Gathered(shown, others[:_MOST_TOPIC_NAMES], known, unreadable)
 
 
 def _shown(
@@ -109,26 +112,27 @@ def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:
     return "".join(kept)
 
 
-def _topics(batch: Batch, store: MemoryStore) -> list[tuple[str, int]]:
+def _topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, int]]:
     """Return every topic with the number of its words that the turns say, the most first."""
     try:
-        files = store.walk(TOPICS_DIR).files
+        there = [entry.rel_path for entry in store.walk(TOPICS_DIR).files]
     except NotFoundError:
-        return []
+        there = []
+    there += [file.rel_path for file in draft if file.rel_path.startswith(f"{TOPICS_DIR}/")]
     said = set(fold(" ".join(turn.content for turn in batch.turns)).replace("-", " ").split())
     text = fold(" ".join(turn.content for turn in batch.turns))
     scored = [
-        (f.rel_path, _score(f.rel_path, said, text))
-        for f in files
-        if f.rel_path.endswith(".md") and f.rel_path.count("/") == 1
+        (rel_path, _score(rel_path, said, text))
+        for rel_path in dict.fromkeys(there)
+        if rel_path.endswith(".md")
     ]
     return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
 
 
 def _score(rel_path: str, said: set[str], text: str) -> int:
-    stem = rel_path.rpartition("/")[2].removesuffix(".md")
-    words = [w for w in stem.split("-") if len(w) >= _LEAST_WORD_CHARS or not w.isascii()]
-    phrase = stem.replace("-", " ")
+    stem = fold(rel_path.rpartition("/")[2].removesuffix(".md"))
+    phrase = " ".join(stem.replace("-", " ").replace("_", " ").split())
+    words = [w for w in phrase.split() if len(w) >= _LEAST_WORD_CHARS or not w.isascii()]
     found = sum(w in said or any(s.strip(".,;:!?\"'()") == w for s in said) for w in words)
     return found + 2 * (phrase in text)
 

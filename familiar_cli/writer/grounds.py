@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import to_zone
+from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
 from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
-from familiar_cli.text import fold
+from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date, tzinfo
 
     from familiar_cli.history.types import Turn
@@ -60,6 +62,7 @@ class Grounds:
         channel_label: What the private channel is called; empty for public turns.
         strict: The model is small: what it says must be in words that were said.
         zone: The familiar's timezone; None: the system's.
+        topics: Every topic there is.
     """
 
     batch: Batch
@@ -72,6 +75,7 @@ class Grounds:
     channel_label: str = ""
     strict: bool = False
     zone: tzinfo | None = None
+    topics: Sequence[str] = ()
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -94,6 +98,35 @@ class Grounds:
     def said(self) -> str:
         """All that was said, folded."""
         return fold("\n".join(turn.content for turn in self.batch.turns))
+
+    def topic(self, rel_path: str) -> str | None:
+        """Return the topic there is that a path means, or None.
+
+        It may be written as titles are, and a name without a directory means the topic of that
+        name in any, first of all one that the model saw.
+        """
+        if rel_path in self.topics:
+            return rel_path
+        directory, name = posixpath.split(rel_path)
+        stem = slugify(name.removesuffix(".md"))
+        called = [path for path in self._topics_by_stem.get(stem, ()) if stem]
+        in_it = [path for path in called if fold(posixpath.dirname(path)) == fold(directory)]
+        if not in_it and directory in self.topic_directories - {TOPICS_DIR}:
+            return None
+        return min(in_it or called, key=lambda path: (path not in self.shown, path), default=None)
+
+    @cached_property
+    def topic_directories(self) -> frozenset[str]:
+        """The directories that topics are in."""
+        return frozenset((TOPICS_DIR, *map(posixpath.dirname, self.topics)))
+
+    @cached_property
+    def _topics_by_stem(self) -> dict[str, list[str]]:
+        named: dict[str, list[str]] = {}
+        for path in self.topics:
+            stem = slugify(posixpath.basename(path).removesuffix(".md"))
+            named.setdefault(stem, []).append(path)
+        return named
 
     def recalled(self, rel_path: str) -> KnownTexts:
         """Return what memory says in other files than `rel_path`."""

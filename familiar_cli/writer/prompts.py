@@ -37,7 +37,7 @@ says what still holds of the old summary.
 - replace_section: puts "lines" in the place of a section. Repeat every old line that still holds.
 - add_aliases: "lines" are names that a person goes by.
 - create: starts a new topic; "lines" are its summary.
-FILE is a session or person listed below, or topics/some-name.md.
+FILE is a session, person or topic listed below, or topics/some-name.md.
 "turns" are the numbers of the turns that support the lines. KIND is "said" for what somebody \
 says, "play" for roleplay and fiction, "felt" for what {name} feels or thinks.
 

@@ -159,13 +159,15 @@ class Questions:
             channel_label=(self.label(private) or private) if private is not None else "",
             strict=self._bounds.simple,
             zone=self.zone,
+            topics=gathered.known,
         )
+        named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
         files = [*sessions, *(person.rel_path for person in roster.people)]
         form = schema(
             self._bounds,
             files=files,
             turns=[turn.id for turn in turns],
-            topics=private is None,
+            topics=None if private is not None else named,
         )
         return Question(self._system(private=private is not None), user, form, grounds, cut_turns)
 

@@ -63,7 +63,7 @@ def judge(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
     refused: list[Refusal] = []
     for proposed in operations:
         try:
-            operation = _placed(_named(proposed, grounds), grounds)
+            operation = _placed(_named(proposed, grounds, accepted), grounds)
             kept, lost = _lines(operation, grounds, accepted)
         except _RefusedError as no:
             refused.append(_refusal(proposed, no.rail, str(no)))
@@ -74,21 +74,16 @@ def judge(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
     return RailsResult(tuple(accepted), tuple(refused))
 
 
-def _named(operation: Operation, grounds: Grounds) -> Operation:
+def _named(operation: Operation, grounds: Grounds, before: Sequence[Operation]) -> Operation:
     """Return the operation with the path that it means."""
     rel_path = operation.rel_path
     directory, _, rest = rel_path.partition("/")
     if f"{directory}/" not in _DEFAULT_SECTION or not rest:
         raise _RefusedError("path", "only files in people/, topics/ and sessions/ are written")
     if directory == TOPICS_DIR:
-        stem = slugify(rest.removesuffix(".md"))
-        if (
-            not all(is_of_names(c) or c in _INSIDE_NAMES for c in rest.removesuffix(".md"))
-            or not stem
-        ):
-            raise _RefusedError("path", "that is not a valid topic name")
+        topic = grounds.topic(rel_path) or _new_topic(rel_path, grounds, before)
         _no_private(grounds)
-        return replace(operation, rel_path=f"{TOPICS_DIR}/{stem}.md")
+        return replace(operation, rel_path=topic)
     if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
         raise _RefusedError("path", "that is not the file of a person or a session")
     if rel_path.startswith(f"{PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
@@ -98,6 +93,21 @@ def _named(operation: Operation, grounds: Grounds) -> Operation:
         if rel_path not in grounds.sessions:
             raise _RefusedError("session_slot", "none of these turns was said in that session")
     return operation
+
+
+def _new_topic(rel_path: str, grounds: Grounds, before: Sequence[Operation]) -> str:
+    """Return the file of a topic that is not there yet, in a directory that is."""
+    directory, _, name = rel_path.removesuffix(".md").rpartition("/")
+    stem = slugify(name)
+    if (
+        directory not in grounds.topic_directories
+        or not all(is_of_names(c) or c in _INSIDE_NAMES for c in name)
+        or not stem
+    ):
+        raise _RefusedError("path", "that is not a valid topic name")
+    begun = (o.rel_path for o in before if o.rel_path.startswith(f"{directory}/"))
+    same = (path for path in begun if path.endswith(f"/{stem}.md"))
+    return next(same, f"{directory}/{stem}.md")
 
 
 def _no_private(grounds: Grounds) -> None:

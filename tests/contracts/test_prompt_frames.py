@@ -86,7 +86,7 @@ def prompts(name: str, words: str) -> dict[str, str]:
         channels=[name],
         roster=roster,
         sessions={"sessions/2026-04-07-evening.md": (1,)},
-        gathered=Gathered({name: shown}, (name,), {}),
+        gathered=Gathered({name: shown}, (name,), (name,), {}),
         transcript="\n".join(lines),
     )
     return {

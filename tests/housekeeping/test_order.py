@@ -115,6 +115,15 @@ def test_a_grown_section_would_become_a_topic(look) -> None:
     assert notes.after == "# Notes\n\n## Boats\n\n- [Boats](topics/boats.md)\n\n## Small\n\n- x\n"
 
 
+def test_a_topic_in_a_subfolder_is_there_already(look) -> None:
+    files = {"notes.md": "## Boats\n\n- 1\n- 2\n- 3\n- 4\n- 5\n", "topics/sea/Boats.md": ""}
+    (finding,) = look("topics", files)
+    assert (finding.repair, finding.hint) == (
+        (),
+        "topics/sea/Boats.md already exists; move what it lacks by hand.",
+    )
+
+
 def test_links_of_a_section_lead_where_they_led(look) -> None:
     links = "[a](people/a-1.md) [b](./b.md#c) [d](/d.md) [e](https://x.org) `[f](f.md)`"
     (finding,) = look("topics", {"notes.md": f"## Boats\n\n- {links}\n- 2\n- 3\n- 4\n- 5\n"})

@@ -17,7 +17,7 @@ FILES = ["sessions/2024-03-14-evening.md", "people/discord-42.md"]
 
 def shapes(reply_tokens: int) -> list[dict]:
     bounds = bounds_for(reply_tokens)
-    made = schema(bounds, files=FILES, turns=range(100, 160), topics=True)
+    made = schema(bounds, files=FILES, turns=range(100, 160), topics=[])
     return made["properties"]["operations"]["items"]["anyOf"]
 
 

@@ -583,3 +583,42 @@ def test_nothing_links_to_a_topic_that_the_memory_refuses(tmp_path):
     assert "keeps bees" in world.read(ANNAS)
     assert "beekeeping" not in world.read(ANNAS)
     world.history.close()
+
+
+@pytest.mark.parametrize("named", ["topics/bees.md", "topics/Bees.md", "topics/garden/Bees.md"])
+def test_a_topic_in_a_subfolder_is_shown_and_written_where_it_is(world, named):
+    world.store.write_file("topics/garden/Bees.md", "# Bees\n\n## Notes\n\n- They hum.\n")
+    world.say()
+    report = world.write(reply(op("create", named, ["Anna keeps bees."])))
+    assert report.refused == []
+    assert "- Anna keeps bees. <!-- turns 1 -->" in world.read("topics/garden/Bees.md")
+    assert [path for path in world.files() if "bees" in path.lower()] == ["topics/garden/Bees.md"]
+    assert '<memory file="topics/garden/Bees.md" complete="yes">' in world.prompt
+
+
+def test_a_new_topic_may_go_into_a_directory_that_there_is(world):
+    world.store.write_file("topics/garden/Green Tea.md", "# Green Tea\n")
+    world.say("I keep bees, and I drink green tea.")
+    bees = op("create", "topics/garden/bees.md", ["Anna keeps bees."])
+    again = op("add_bullets", "topics/bees.md", ["Her bees live behind the house."])
+    report = world.write(reply(bees, again, op("create", "topics/new/x.md", ["A thing."])))
+    assert [refusal.rel_path for refusal in report.refused] == ["topics/new/x.md"]
+    assert "Green Tea.md" in world.prompt
+    assert "- Her bees live behind the house." in world.read("topics/garden/bees.md")
+    assert "topics/bees.md" not in world.files()
+    world.say("The tea is from Uji.")
+    world.write(
+        reply(
+            op(file="topics/green-tea.md", lines=["It is from Uji."], turns=[2]),
+            op(lines=["Anna drinks green tea."], turns=[2]),
+        )
+    )
+    assert "- It is from Uji." in world.read("topics/garden/Green Tea.md")
+    assert "](../topics/garden/Green%20Tea.md)" in world.read(ANNAS)
+
+
+def test_what_the_reply_may_name_holds_topics_in_subfolders(world):
+    world.store.write_file("topics/garden/Green Tea.md", "# Green Tea\n")
+    world.say()
+    world.write(NOTHING)
+    assert "topics/garden/Green Tea.md" in json.dumps(json.loads(world.model.requests[-1].body))
