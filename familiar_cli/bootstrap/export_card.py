@@ -10,9 +10,12 @@ from familiar_cli.bootstrap.card_json import FILE_FIELDS, storable
 from familiar_cli.bootstrap.cards import V2_SPEC, V3_SPEC
 from familiar_cli.bootstrap.containers import SUFFIXES
 from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.import_silly_tavern import load_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, dump_json, read_json
+from familiar_cli.bootstrap.lorebooks import book_settings
+from familiar_cli.bootstrap.lorebooks.shelf import same_book
 from familiar_cli.bootstrap.packing import Carried, pack_charx, pack_json, pack_png
-from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.errors import BadInputError, LimitError, NotFoundError
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_text, self_file
 
@@ -121,9 +124,23 @@ def _put_book(store: MemoryStore, directory: object, data: dict[str, Any]) -> No
     if not isinstance(directory, str):
         return
     try:
-        data["character_book"] = export_book(store, directory=directory, book_format="card")
+        data["character_book"] = export_book(
+            store, directory=directory, book_format="card", book_id=_own_book(store, directory)
+        )
     except NotFoundError:
         return
+
+
+def _own_book(store: MemoryStore, directory: str) -> str:
+    """Return the id of the card's own book among several in one directory; empty: not known."""
+    settings = book_settings.load(store, directory)
+    if len(settings.books) <= 1:
+        return ""
+    content, origin = _original(store)
+    try:
+        return same_book(settings, load_book(content, origin=origin)) or ""
+    except (BadInputError, LimitError):
+        return ""
 
 
 def _original(store: MemoryStore) -> tuple[bytes, str]:

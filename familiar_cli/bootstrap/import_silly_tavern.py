@@ -41,6 +41,7 @@ class ImportedLorebook:
 
     Args:
         book: The book's name.
+        directory: Where it is in memory.
         source: The format it came in.
         entries: How many it has.
         in_every_prompt: Which of its settings put text into every prompt.
@@ -49,6 +50,7 @@ class ImportedLorebook:
     """
 
     book: str
+    directory: str
     source: str
     entries: int
     written: tuple[str, ...]
@@ -63,12 +65,15 @@ def import_lorebook(
     store: MemoryStore,
     book: Lorebook,
     *,
-    into: str = IMPORTED_LORE_DIR,
+    into: str | None = None,
     update: bool = False,
     force: bool = False,
     dry_run: bool = False,
 ) -> ImportedLorebook:
-    """Import `book` in one transaction. Arguments and errors are those of `plan_import`."""
+    """Import `book` in one transaction, into a directory of its own unless `into` names another.
+
+    Arguments and errors are those of `plan_import`.
+    """
     plan = plan_import(book, store, into=into, update=update, force=force)
     with store.transaction(
         SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
@@ -76,6 +81,7 @@ def import_lorebook(
         plan.stage(tx)
     return ImportedLorebook(
         book.name,
+        plan.directory,
         book.source,
         len(book.entries),
         plan.written,

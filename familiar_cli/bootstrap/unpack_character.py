@@ -17,8 +17,9 @@ from familiar_cli.bootstrap.containers import SUFFIXES
 from familiar_cli.bootstrap.import_report import Effects, ImportReport
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, read_json
+from familiar_cli.bootstrap.lorebooks.shelf import directories, place_for
 from familiar_cli.errors import BadInputError, RefusedError
-from familiar_cli.memory.layout import CARD_JSON, IMPORTED_LORE_DIR, SELF_DIR
+from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_markdown, self_file
 from familiar_cli.memory.store.store import MISSING
 
@@ -112,7 +113,7 @@ def plan_unpack(card: Card, store: MemoryStore, *, overwrite: bool = False) -> U
         overwritten=overwritten,
         removed=removed,
         effects=_effects(card, book),
-        warnings=(*card.warnings, *book.warnings, *_former_lore(store, same_card=same_card)),
+        warnings=(*card.warnings, *book.warnings, *_former_lore(store, book, same_card=same_card)),
         book=book.plan,
     )
 
@@ -152,12 +153,6 @@ def _equal(rel_path: str, there: bytes, new: bytes) -> bool:
         return False
 
 
-def _former_lore(store: MemoryStore, *, same_card: bool) -> tuple[str, ...]:
-    if same_card or not store.exists(f"{IMPORTED_LORE_DIR}/.lorebook.json"):
-        return ()
-    return (f"the lore already in {IMPORTED_LORE_DIR} is kept",)
-
-
 @dataclass(frozen=True, slots=True)
 class _BookPlan:
     """What becomes of the card's book: a plan, or the reason why there is none."""
@@ -166,6 +161,13 @@ class _BookPlan:
     directory: str | None = None
     refusal: str = ""
     warnings: tuple[str, ...] = ()
+
+
+def _former_lore(store: MemoryStore, book: _BookPlan, *, same_card: bool) -> tuple[str, ...]:
+    if same_card:
+        return ()
+    others = [place for place in directories(store) if place != book.directory]
+    return tuple(f"the lore already in {place} is kept" for place in others)
 
 
 def _effects(card: Card, book: _BookPlan) -> Effects:
@@ -195,11 +197,12 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:
         warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))
     try:
-        plan = plan_import(book, store, into=IMPORTED_LORE_DIR, update=overwrite, force=overwrite)
+        place = place_for(book, store)
+        plan = plan_import(book, store, into=place.directory, update=overwrite, force=overwrite)
     except RefusedError as error:
-        return _BookPlan(directory=IMPORTED_LORE_DIR, refusal=str(error))
-    warnings = tuple(f"character_book: {warning}" for warning in plan.warnings)
-    return _BookPlan(plan, IMPORTED_LORE_DIR, warnings=warnings)
+        return _BookPlan(directory=place.directory, refusal=str(error))
+    warnings = tuple(f"character_book: {note}" for note in (*place.notes, *plan.warnings))
+    return _BookPlan(plan, place.directory, warnings=warnings)
 
 
 _OVERWRITE: Final = (

@@ -9,7 +9,6 @@ import typer
 
 from familiar_cli.commands._base import App, familiar_of, output
 from familiar_cli.commands._options import OutFile, Overwrite
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
@@ -21,9 +20,15 @@ app = App()
 def export_lorebook(
     ctx: typer.Context,
     *,
+    book: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the book; default: the only one.")
+    ] = "",
     directory: Annotated[
-        str, typer.Option("--from", metavar="DIR", help="Directory in memory.")
-    ] = IMPORTED_LORE_DIR,
+        str | None,
+        typer.Option(
+            "--from", metavar="DIR", help="Directory in memory; default: wherever the book is."
+        ),
+    ] = None,
     book_format: Annotated[
         Literal["worldinfo", "v3"] | None,
         typer.Option("--format", help="Format; default: the one that was imported."),
@@ -35,17 +40,22 @@ def export_lorebook(
 
     \b
     familiar export-lorebook > world.json
-    familiar export-lorebook --format v3 --out book.json
+    familiar export-lorebook --book "Kazahaya Valley" --format v3 --out book.json
     familiar export-lorebook --from lore/mira
     """
-    from familiar_cli.bootstrap.export_lorebook import collect, own_format, written
+    from familiar_cli.bootstrap.export_lorebook import choose_book, own_format, written
 
     out = output(ctx)
-    book = collect(familiar_of(ctx).memory, directory)
-    chosen = book_format or own_format(book)
-    data = {"format": chosen, "entries": len(book.entries), "warnings": book.warnings}
-    _deliver(out, data, written(book, chosen), out_file, force=force)
-    for warning in book.warnings:
+    found = choose_book(familiar_of(ctx).memory, name=book, directory=directory)
+    chosen = book_format or own_format(found)
+    data = {
+        "book": found.name,
+        "format": chosen,
+        "entries": len(found.entries),
+        "warnings": found.warnings,
+    }
+    _deliver(out, data, written(found, chosen), out_file, force=force)
+    for warning in found.warnings:
         out.warn(warning)
 
 

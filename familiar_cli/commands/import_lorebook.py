@@ -9,7 +9,6 @@ import typer
 from familiar_cli.commands._base import App, familiar_of, file_or_stdin, output
 from familiar_cli.commands._indexing import index_words, warn_of_pins
 from familiar_cli.commands._options import DryRun, Force, Update
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 
 app = App()
 
@@ -27,8 +26,13 @@ def import_lorebook(
     ],
     *,
     into: Annotated[
-        str, typer.Option("--into", metavar="DIR", help="Directory in memory.")
-    ] = IMPORTED_LORE_DIR,
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="DIR",
+            help="Directory in memory; default: the book's own in lore/imported/.",
+        ),
+    ] = None,
     update: Update = False,
     force: Force = False,
     dry_run: DryRun = False,

@@ -11,7 +11,7 @@ from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-HERON = "lore/imported/inspector-the-heron.md"
+HERON = "lore/imported/kazahaya-station/inspector-the-heron.md"
 ASKED = "What is the story of Inspector Heron?"
 
 
@@ -58,7 +58,7 @@ def test_why_tells_of_files_that_are_there_and_that_are_not(root) -> None:
         configure(root, server)
         run("ask", ASKED)
     assert data("context", "--why", HERON)["verdict"] == "kept"
-    absent = data("context", "--why", "lore/imported/shelf-nine.md")
+    absent = data("context", "--why", "lore/imported/kazahaya-station/shelf-nine.md")
     assert absent["verdict"] == "absent"
     assert any("holds none of the words" in reason for reason in absent["reasons"])
 

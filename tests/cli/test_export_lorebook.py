@@ -117,3 +117,22 @@ def test_damaged_settings_exit_5(store) -> None:
     (store.root / "lore/imported/.lorebook.json").write_text("[]", encoding="utf-8")
 
     assert run().exit_code == 5
+
+
+def test_of_several_books_one_is_named(store) -> None:
+    north, south = world(lore("Castle", "North.")), world(lore("Castle", "South."))
+    bring(store, north, origin="north.json", into=None)
+    bring(store, south, origin="south.json", into=None)
+
+    unsure = run()
+    assert (unsure.exit_code, unsure.stdout) == (2, "")
+    assert "'north' (lore/imported/north), 'south' (lore/imported/south)" in unsure.stderr
+    assert "`--book NAME`" in unsure.stderr
+    assert [text for text in ("North.", "South.") if text in run("--book", "South").stdout] == [
+        "South."
+    ]
+    (alone,) = json.loads(run("--from", "lore/imported/north").stdout)["entries"].values()
+    assert alone["content"] == "North."
+    unknown = run("--book", "west")
+    assert (unknown.exit_code, unknown.stdout) == (4, "")
+    assert "'north', 'south'" in unknown.stderr

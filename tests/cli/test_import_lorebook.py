@@ -41,20 +41,20 @@ def test_it_tells_what_was_written_and_what_became_of_each_setting(memory, book)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "Imported north (World Info, 2 entries)",
-        "  written  lore/imported/citadel.md",
-        "  written  lore/imported/城.md",
+        "  written  lore/imported/north/citadel.md",
+        "  written  lore/imported/north/城.md",
         "Found when it fits",
         "  title, keys and text of 2 entries",
         "Kept for export, without effect here",
         "  probability of 1 entry",
     ]
-    assert (memory / "lore/imported/城.md").is_file()
+    assert (memory / "lore/imported/north/城.md").is_file()
 
 
 def test_json_has_the_lists(memory, book) -> None:
     data = json.loads(run(book, "--json").stdout)["data"]
 
-    assert data["written"] == ["lore/imported/citadel.md", "lore/imported/城.md"]
+    assert data["written"] == ["lore/imported/north/citadel.md", "lore/imported/north/城.md"]
     assert (data["unchanged"], data["warnings"]) == ([], [])
     assert data["in_every_prompt"] == []
     assert data["found_when_it_fits"] == ["title, keys and text of 2 entries"]
@@ -78,7 +78,7 @@ def test_a_dry_run_writes_nothing(memory, book) -> None:
 
 def test_standard_input_is_read(memory, book) -> None:
     assert run("-", stdin=book.read_bytes()).exit_code == 0
-    assert (memory / "lore/imported/citadel.md").is_file()
+    assert (memory / "lore/imported/stdin/citadel.md").is_file()
 
 
 def test_into_names_the_directory(memory, book) -> None:
@@ -91,7 +91,7 @@ def test_a_cards_own_book_is_read_from_its_picture(memory, tmp_path) -> None:
     card.write_bytes(png_card(v2(character_book={"entries": [book_entry("Citadel")]})))
 
     assert run(card).exit_code == 0
-    assert (memory / "lore/imported/citadel.md").is_file()
+    assert (memory / "lore/imported/mira/citadel.md").is_file()
 
 
 def test_odd_shapes_are_warned_of_on_stderr(memory, tmp_path) -> None:
@@ -108,14 +108,14 @@ def test_a_changed_source_exits_5_and_names_the_files(memory, book) -> None:
     result = run(book)
 
     assert (result.exit_code, result.stdout) == (5, "")
-    assert "lore/imported/citadel.md" in result.stderr
+    assert "lore/imported/north/citadel.md" in result.stderr
     assert "hint: Add `--update`" in result.stderr
     assert run(book, "--update").exit_code == 0
 
 
 def test_a_hand_edit_in_the_way_exits_5_with_the_diff(memory, book) -> None:
     run(book)
-    file = memory / "lore/imported/citadel.md"
+    file = memory / "lore/imported/north/citadel.md"
     file.write_bytes(file.read_bytes().replace(b"Text.", b"Mine."))
     save(book, world(lore("Citadel", "New."), lore("城", probability=40)))
     result = run(book, "--update")
@@ -170,7 +170,7 @@ def test_an_entry_larger_than_a_file_may_be_exits_5_and_writes_nothing(memory, t
     result = run(big)
 
     assert (result.exit_code, list(memory.rglob("*.md"))) == (5, [])
-    assert "lore/imported/b.md" in result.stderr
+    assert "lore/imported/big/b.md" in result.stderr
 
 
 def test_a_missing_file_exits_4(memory, tmp_path) -> None:
@@ -200,7 +200,7 @@ def test_a_file_where_the_directory_should_be_exits_5(memory, book) -> None:
 
 def test_damaged_settings_exit_5(memory, book) -> None:
     run(book)
-    (memory / "lore/imported/.lorebook.json").write_text("{", encoding="utf-8")
+    (memory / "lore/imported/north/.lorebook.json").write_text("{", encoding="utf-8")
 
     assert run(book).exit_code == 5
 

@@ -65,7 +65,7 @@ class TestNamed:
         entries = [lore(n, f"{n} guards gate number {k}.", [n]) for k, n in enumerate(names)]
         bring(tmp_path, *entries)
         said = f"Have {', '.join(names)} all come?"
-        assert kept(said, "--tier", "2") == [f"lore/imported/{n.lower()}.md" for n in names]
+        assert kept(said, "--tier", "2") == [f"lore/imported/book/{n.lower()}.md" for n in names]
         assert all(f"{n} guards gate number {k}." in prompt(said) for k, n in enumerate(names))
 
     def test_names_without_room_are_listed(self, memory, tmp_path) -> None:
@@ -110,7 +110,7 @@ class TestConstant:
 
     def test_an_unpinned_one_is_found_when_it_fits(self, memory, tmp_path) -> None:
         bring(tmp_path, lore("Law", "No war.", ["law"], constant=True))
-        run("memory", "unpin", "lore/imported/law.md")
+        run("memory", "unpin", "lore/imported/book/law.md")
         bring(tmp_path, lore("Law", "No war.", ["law"], constant=True), args=["--update"])
         assert "No war" not in prompt("Hello")
         assert "[From memory: Law]\nNo war." in prompt("What is the law?")

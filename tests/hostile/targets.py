@@ -330,7 +330,7 @@ def _inside(rng: Random, world: World) -> bytes:
     return inputs.as_json(rng.choice(inputs.CARD_VALUES[:3]))
 
 
-OWN_FILES = ("self/card.json", "lore/imported/.lorebook.json", "self/.original.json", "md")
+OWN_FILES = ("self/card.json", ".lorebook.json", "self/.original.json", "md")
 
 
 def _use_inside(raw: bytes, rng: Random, world: World) -> None:
@@ -340,8 +340,9 @@ def _use_inside(raw: bytes, rng: Random, world: World) -> None:
     familiar = Familiar(FamiliarPaths(made.path))
     wanted = rng.choice(OWN_FILES)
     place = familiar.paths.memory / wanted
-    if wanted == "md":
-        place = rng.choice(sorted(familiar.paths.memory.rglob("*.md")))
+    if wanted in ("md", ".lorebook.json"):
+        there = sorted(familiar.paths.memory.rglob(f"*{wanted}"))
+        place = rng.choice(there) if there else place
     if not place.exists():
         return
     old = place.read_bytes()

@@ -74,7 +74,7 @@ ENTRY_DAMAGE = [
 
 @pytest.mark.parametrize(("name", "value"), ENTRY_DAMAGE)
 def test_kept_settings_of_a_wrong_kind_are_one_clear_error(store, name, value) -> None:
-    import_lorebook(store, read_book(world(lore("Castle")), origin="w.json"))
+    import_lorebook(store, read_book(world(lore("Castle")), origin="w.json"), into=INTO)
     place = store.root / INTO / ".lorebook.json"
     kept = json.loads(place.read_bytes())
     next(iter(kept["entries"].values()))[name] = value

@@ -44,8 +44,8 @@ def book_entry(name, content="Text.", keys=("key",), **more):
 
 
 def bring(store, data, *, origin="world.json", **options):
-    """Import the JSON value `data`."""
-    return import_lorebook(store, read_book(data, origin=origin), **options)
+    """Import the JSON value `data`, unless told otherwise right into `INTO`."""
+    return import_lorebook(store, read_book(data, origin=origin), **{"into": INTO, **options})
 
 
 def file_of(store, title):

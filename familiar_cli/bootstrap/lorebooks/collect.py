@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +22,15 @@ FROM_CARD: Final = ("a character_book", "a card's character_book")
 """The `source` of books that came with a card."""
 
 
-def collect(store: MemoryStore, directory: str, *, only: tuple[str, ...] = ()) -> Lorebook:
+def collect(
+    store: MemoryStore, directory: str, *, book_id: str = "", only: tuple[str, ...] = ()
+) -> Lorebook:
     """Return all lore of `directory` as one book; its warnings tell what a person changed.
 
     Args:
         store: The memory.
         directory: Where the lore was imported, or begun by hand.
+        book_id: Of several books, take this one alone; files that are no book's are left out.
         only: Of several books, take those with one of these sources, if there are any.
 
     Raises:
@@ -42,6 +46,10 @@ def collect(store: MemoryStore, directory: str, *, only: tuple[str, ...] = ()) -
             hint="Import some with `familiar import-lorebook FILE`, or give its directory with "
             "`--from`.",
         )
+    if book_id and settings.books.keys() - {book_id}:
+        notes = tuple(f"{file.path}: in no book, left out" for file in found.strays)
+        one = _gather(settings, replace(found, strays=()), [book_id], directory)
+        return replace(one, warnings=(*one.warnings, *notes))
     return _gather(settings, found, _chosen(settings, only), directory)
 
 

@@ -54,11 +54,19 @@ def stem_of(entry: LoreEntry) -> str:
     Regular expressions come after other keys.
     """
     names = sorted((entry.title, *entry.keys), key=is_expression)
-    for name in (*names, f"entry {entry.uid}"):
-        stem = _fit(slugify(name, max_chars=_MAX_STEM_CHARS))
-        if stem:
-            return f"{stem}-entry" if _DEVICE.fullmatch(stem) else stem
-    return "entry"
+    stems = (safe_stem(name, "entry") for name in (*names, f"entry {entry.uid}"))
+    return next(filter(None, stems), "entry")
+
+
+def safe_stem(name: str, kind: str) -> str:
+    """Return `name` as every file system can hold it, or an empty string.
+
+    Args:
+        name: What a person or another program calls it.
+        kind: Stands behind the name of a device.
+    """
+    stem = _fit(slugify(name, max_chars=_MAX_STEM_CHARS))
+    return f"{stem}-{kind}" if _DEVICE.fullmatch(stem) else stem
 
 
 def file_names(entries: Sequence[LoreEntry], ids: Sequence[str], taken: set[str]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.bootstrap.lorebooks import book_settings, shelf
+from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.memory.pages.lore_page import parse
 from familiar_cli.text import sha256_of
 
@@ -44,17 +46,19 @@ def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFil
     """Return the files of the entries in `settings`, and what else is in their `directory`.
 
     A file is an entry's when it bears its id; the one where the entry was last seen comes first,
-    and is the entry's even without the id. Only when one is missing is the whole memory searched.
+    and is the entry's even without the id. Only when one is missing is the whole memory searched,
+    but for what is another directory's. Directories below with books of their own are those books'.
     """
     skipped: list[str] = []
-    paths = _paths(store, directory, skipped)
+    paths = _own(_paths(store, directory, skipped), directory, _others(store, directory))
     here = _read(store, [path for path in paths if path.endswith(".md")], skipped)
     wanted = {record.path: key for key, record in settings.entries.items()}
     away = [path for path in wanted if path not in here and store.exists(path)]
     seen = here | _read(store, [path for path in away if path not in paths], skipped)
     found = _claim(seen, settings, wanted)
     if len(found) < len(settings.entries):
-        others = [p for p in _paths(store, "", skipped) if p.endswith(".md") and p not in seen]
+        known = seen.keys() | _recorded(store, directory)
+        others = [p for p in _paths(store, "", skipped) if p.endswith(".md") and p not in known]
         marked = _read(store, others, skipped)
         found = _claim(seen | marked, settings, wanted)
     claimed = {file.path for file in found.values()}
@@ -75,6 +79,27 @@ def _claim(
     for path, key in wanted.items():
         if key not in found and path in seen and marks[path] is None:
             found[key] = seen[path]
+    return found
+
+
+def _others(store: MemoryStore, directory: str) -> list[str]:
+    """Return the other directories that have books."""
+    return [other for other in shelf.directories(store) if other != directory]
+
+
+def _own(found: list[str], directory: str, others: list[str]) -> list[str]:
+    """Return what of a directory is not in one below it that has books of its own."""
+    below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
+    return [path for path in found if not path.startswith(below)]
+
+
+def _recorded(store: MemoryStore, directory: str) -> set[str]:
+    """Return where entries of other directories were last seen."""
+    found: set[str] = set()
+    for other in _others(store, directory):
+        with suppress(BadInputError):  # told when that directory is what is asked for
+            settings = book_settings.load(store, other)
+            found |= {record.path for record in settings.entries.values()}
     return found
 
 

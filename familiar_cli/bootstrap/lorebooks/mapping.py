@@ -68,6 +68,7 @@ _TOP: Final = {
     "order": "insertion_order",
 }
 _WORLD_FIELDS: Final = frozenset((*_EXTENSIONS, *_TOP, "uid", "disable"))
+_SHARED: Final = tuple(name for name in DEFAULTS if name != "addMemo")
 _BOOK_FIELDS: Final = frozenset((*_TOP.values(), "enabled"))
 _SPELLINGS: Final = frozenset(name for names in _EXTENSIONS.values() for name in names)
 
@@ -90,6 +91,19 @@ def as_world(entry: LoreEntry, place: int) -> dict[str, Any]:
     extensions |= unpacked.pop("extensions", {})
     extensions |= {_FROM_BOOK: left} if left else {}
     return world | unpacked | ({"extensions": extensions} if extensions else {})
+
+
+def in_common(entry: LoreEntry) -> dict[str, Any]:
+    """Return the settings of `entry` that both formats have; null means the default.
+
+    Selecting by secondary keys means nothing without any.
+    """
+    world = as_world(entry, 0)
+    said = {n: value for n, value in world.items() if n in _SHARED and value is not None}
+    found = {**DEFAULTS, **said}
+    return {n: found[n] for n in _SHARED} | {
+        "selective": bool(found["selective"] and found["keysecondary"])
+    }
 
 
 def as_book(entry: LoreEntry) -> dict[str, Any]:

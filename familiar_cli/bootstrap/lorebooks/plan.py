@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap import ledger
-from familiar_cli.bootstrap.lorebooks import book_settings, entry_ids
+from familiar_cli.bootstrap.lorebooks import book_settings, entry_ids, mapping
 from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, BookSettings, EntryRecord
 from familiar_cli.bootstrap.lorebooks.effects import effects_of
 from familiar_cli.bootstrap.lorebooks.files import EntryFiles, LoreFile, find
 from familiar_cli.bootstrap.lorebooks.pages import page_of
-from familiar_cli.bootstrap.lorebooks.types import LoreEntry, digest
+from familiar_cli.bootstrap.lorebooks.shelf import Place, place_for, same_book
+from familiar_cli.bootstrap.lorebooks.types import LoreEntry, settled
 from familiar_cli.diffs import unified
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
@@ -36,6 +37,7 @@ class ImportPlan:
     """What an import will do; nothing is done before `stage`.
 
     Args:
+        directory: Where the book is, or will be.
         written: Entry files that are new or get new text; the settings' file when only they change.
         unchanged: Entry files that stay as they are.
         effects: What becomes of each setting of the book.
@@ -43,6 +45,7 @@ class ImportPlan:
         changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
     """
 
+    directory: str
     written: tuple[str, ...]
     unchanged: tuple[str, ...]
     effects: Effects
@@ -60,11 +63,11 @@ def plan_import(
     book: Lorebook,
     store: MemoryStore,
     *,
-    into: str = IMPORTED_LORE_DIR,
+    into: str | None = None,
     update: bool = False,
     force: bool = False,
 ) -> ImportPlan:
-    """Return what importing `book` into the directory `into` will do.
+    """Return what importing `book` will do.
 
     A book that was imported before is recognised by its name or its content, its entries by their
     text, title and number; files that a person moved are found by the id in them.
@@ -72,7 +75,8 @@ def plan_import(
     Args:
         book: What `read_book` returned.
         store: The memory.
-        into: A directory below the memory root.
+        into: A directory below the memory root; None: the one that the book is in already, else
+            one of its own.
         update: Entries whose source changed may be written anew.
         force: So may those that a person edited, and those a person deleted.
 
@@ -82,10 +86,12 @@ def plan_import(
         ConflictError: Files that a person edited would change and `force` is not given.
         BadInputError: The settings kept in `into` are damaged.
     """
-    directory = check_directory(into)
+    place = Place(check_directory(into)) if into is not None else place_for(book, store)
+    directory = place.directory
     settings = book_settings.load(store, directory)
     found = find(store, directory, settings)
     draft = _Draft(directory, settings, found, update=update or force, force=force)
+    draft.warnings += place.notes
     draft.take(book)
     draft.check()
     return draft.plan(store, book)
@@ -155,7 +161,8 @@ class _Draft:
             raise RefusedError(
                 f"The source has changed since it was imported; {len(self.changed)} "
                 f"would change: {ledger.listed(self.changed)}; nothing was changed",
-                hint="Add `--update` to use the source's text; add `--dry-run` to preview.",
+                hint="Add `--update` to use the source's text; add `--dry-run` to preview. "
+                "If this is another book, give it a directory with `--into DIR`.",
             )
 
     def plan(self, store: MemoryStore, book: Lorebook) -> ImportPlan:
@@ -167,6 +174,7 @@ class _Draft:
             self.changes.append(ledger.change(store, path, book_settings.dump(after)))
             written = written or [path]
         return ImportPlan(
+            self.directory,
             tuple(written),
             tuple(sorted(self.unchanged)),
             effects_of(book, self.states),
@@ -176,12 +184,11 @@ class _Draft:
 
     def _book(self, book: Lorebook) -> str:
         """Note the book's own settings, and return the book's id."""
-        whole = digest([_frame(book), sorted(entry.meaning for entry in book.entries)])
-        book_id = entry_ids.book_id_of(book.name)
-        if book_id not in self.books:
-            same = (key for key, record in self.books.items() if record.digest == whole)
-            book_id = next(same, book_id)
+        book_id = same_book(self.settings, book) or entry_ids.book_id_of(book.name)
         known = self.books.get(book_id)
+        if known and known.shape != book.shape and not self.update:
+            return book_id  # each format has words of its own for the book as a whole
+        whole = book.digest
         new = BookRecord(
             name=known.name if known else book.name,
             shape=book.shape,
@@ -193,7 +200,7 @@ class _Draft:
         )
         if known and known.digest == whole and known.outer == book.outer:
             return book_id
-        if known and (_frame(known), known.outer) != (_frame(book), book.outer):
+        if known and (settled(known.frame), known.outer) != (settled(book.frame), book.outer):
             self.changed.append("the book's own settings")
         self.books[book_id] = new
         return book_id
@@ -202,7 +209,7 @@ class _Draft:
         """Note what an entry that was imported before needs."""
         record, file = self.records[key], self.found.files.get(key)
         was = LoreEntry(record.shape, record.raw, record.slot)
-        same = (entry.meaning, entry.slot) == (was.meaning, was.slot)
+        same = _is_same(entry, was)
         if file is None and not self.force:
             self.warnings.append(f"{record.path}: deleted by hand; `--force` restores it")
             return
@@ -266,6 +273,13 @@ class _Draft:
         self.states[record.place] = "pinned" if is_pinned(text) else "found"
 
 
+def _is_same(entry: LoreEntry, was: LoreEntry) -> bool:
+    """Tell whether an entry says what it said before; in another format, all that both can say."""
+    if entry.shape != was.shape:
+        return mapping.in_common(entry) == mapping.in_common(was)
+    return (entry.meaning, entry.slot) == (was.meaning, was.slot)
+
+
 def _is_repinned(file: LoreFile, record: EntryRecord) -> bool:
     """Tell whether a person pinned or unpinned an entry, and changed nothing else of its page."""
     before = without_pin(file.text) if is_pinned(file.text) else PIN + file.text
@@ -277,11 +291,6 @@ def _with_own_pin(text: str, file: LoreFile, record: EntryRecord) -> str:
     if not _is_repinned(file, record) or is_pinned(text) == is_pinned(file.text):
         return text
     return without_pin(text) if is_pinned(text) else PIN + text
-
-
-def _frame(book: Lorebook | BookRecord) -> dict[str, object]:
-    """Return a book's own settings; no extensions are as good as empty ones."""
-    return {n: value for n, value in book.frame.items() if n != "extensions" or value}
 
 
 _EDITS_HINT: Final = (

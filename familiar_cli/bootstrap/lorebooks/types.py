@@ -179,6 +179,16 @@ class Lorebook:
     warnings: tuple[str, ...] = ()
     unreadable: tuple[Any, ...] = ()
 
+    @property
+    def digest(self) -> str:
+        """A digest of all its entries and settings."""
+        return digest([settled(self.frame), sorted(entry.meaning for entry in self.entries)])
+
+
+def settled(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a book's own settings; no extensions are as good as empty ones."""
+    return {name: value for name, value in frame.items() if name != "extensions" or value}
+
 
 def digest(value: object) -> str:
     """Return the SHA-256 of `value` as JSON; the order of an object's members does not count."""

@@ -119,7 +119,7 @@ def test_half_a_character_goes_out_as_it_came_until_it_is_edited(tmp_path) -> No
 def test_the_book_comes_back_with_a_persons_edit(tmp_path) -> None:
     store = unpack(tmp_path, as_json(v3(character_book=BOOK)))
     assert value_of(store)["data"]["character_book"] == BOOK
-    path = store.glob("lore/imported/*.md")[0]
+    path = store.glob("lore/imported/**/*.md")[0]
     store.write_file(path, store.read_file(path).replace("Pigeons.", "Doves."))
     entry = value_of(store)["data"]["character_book"]["entries"][0]
     assert entry == BOOK["entries"][0] | {"content": "Doves."}

@@ -146,8 +146,8 @@ def test_the_settings_name_the_familiar_as_it_is_called(home) -> None:
 
 def test_the_book_comes_along(home) -> None:
     made = make(home, v2(character_book=BOOK))
-    assert "lore/imported/square.md" in made.written
-    assert "Pigeons." in (memory(home) / "lore/imported/square.md").read_text("utf-8")
+    assert "lore/imported/town/square.md" in made.written
+    assert "Pigeons." in (memory(home) / "lore/imported/town/square.md").read_text("utf-8")
 
 
 def test_a_book_that_cannot_be_read_stays_in_card_json_with_a_warning(home) -> None:
@@ -208,10 +208,10 @@ def test_a_file_edited_by_hand_is_never_overwritten_unseen(home) -> None:
 
 def test_lore_edited_by_hand_is_refused_with_its_name(home) -> None:
     make(home, v2(character_book=BOOK))
-    lore = memory(home) / "lore/imported/square.md"
+    lore = memory(home) / "lore/imported/town/square.md"
     lore.write_text(lore.read_text("utf-8").replace("Pigeons", "Doves"), "utf-8")
     changed = json.loads(json.dumps(BOOK).replace("Pigeons", "Crows"))
-    with pytest.raises(RefusedError, match=r"lore/imported/square\.md"):
+    with pytest.raises(RefusedError, match=r"lore/imported/town/square\.md"):
         make(home, v2(character_book=changed))
     assert "Doves" in lore.read_text("utf-8")
 

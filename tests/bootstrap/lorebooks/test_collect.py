@@ -143,7 +143,7 @@ def test_an_empty_memory_has_no_lore(store) -> None:
 def test_several_books_come_out_as_one_with_numbers_of_their_own(store) -> None:
     bring(store, world(lore("A"), lore("B")), origin="one.json")
     bring(store, world(lore("C")), origin="two.json")
-    found = exported(store)["entries"]
+    found = exported(store, directory=INTO)["entries"]
 
     assert {slot: (e["uid"], e["comment"]) for slot, e in found.items()} == {
         "0": (0, "A"),
@@ -156,8 +156,8 @@ def test_a_card_takes_only_the_book_that_came_with_one(store) -> None:
     bring(store, {"name": "hers", "entries": [book_entry("A")]}, origin="mira.png: character_book")
     bring(store, world(lore("B")), origin="other.json")
 
-    assert [e["name"] for e in exported(store, "card")["entries"]] == ["A"]
-    assert len(exported(store, "v3")["data"]["entries"]) == 2
+    assert [e["name"] for e in exported(store, "card", directory=INTO)["entries"]] == ["A"]
+    assert len(exported(store, "v3", directory=INTO)["data"]["entries"]) == 2
 
 
 def test_what_is_exported_is_the_same_book_to_the_importer(imported) -> None:

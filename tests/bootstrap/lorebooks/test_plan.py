@@ -179,7 +179,8 @@ def test_two_books_share_a_directory(store) -> None:
 
     assert len(done.written) == 1
     assert bring(store, world(CITADEL), origin="north.json").written == ()
-    assert [e["content"] for e in exported(store)["entries"].values()] == ["It stands.", "Another."]
+    both = exported(store, directory=INTO)["entries"].values()
+    assert [e["content"] for e in both] == ["It stands.", "Another."]
 
 
 def test_renumbered_entries_are_still_the_same(store) -> None:
@@ -243,7 +244,7 @@ def test_damaged_settings_are_one_clear_error(store) -> None:
 
 
 def test_a_file_changed_between_plan_and_write_is_not_overwritten(store) -> None:
-    plan = plan_import(read_book(world(CITADEL), origin="w.json"), store)
+    plan = plan_import(read_book(world(CITADEL), origin="w.json"), store, into=INTO)
     store.write_file(f"{INTO}/citadel.md", "mine\n", expect=MISSING)
 
     with pytest.raises(ConflictError), store.transaction("test", "late") as tx:
