@@ -32,7 +32,7 @@ def test_it_asks_two_questions_and_shows_what_the_last_one_sent(monkeypatch) -> 
     assert result.exit_code == 0
     assert "The green one? Shelf four." in result.stdout
     assert result.stdout.count("It waits for you.") == 1
-    for found in ("topics/robin-s-dog.md", "lore/imported/lost-property/inspector-the-heron.md"):
+    for found in ("topics/robin-s-dog.md", "lore/imported/kazahaya-station/inspector-the-heron.md"):
         assert found in result.stdout.partition("4. Two questions")[2].partition("5. What")[0]
     sent = server.last.json()["messages"]
     assert {"role": "assistant", "content": "The green one? Shelf four."} in sent
@@ -47,7 +47,7 @@ def test_json_holds_the_replies_and_nothing_else_reaches_stdout(monkeypatch) -> 
     assert [turn["reply"] for turn in data["turns"]] == ["One.", "Two."]
     assert data["context"]["turn"] == data["turns"][-1]["turn"]
     assert data["turns"][0]["found"] == ["topics/robin-s-dog.md"]
-    assert "lore/imported/lost-property/inspector-the-heron.md" in data["turns"][1]["found"]
+    assert "lore/imported/kazahaya-station/inspector-the-heron.md" in data["turns"][1]["found"]
 
 
 def test_a_failing_server_ends_it_with_6(monkeypatch) -> None:
