@@ -40,7 +40,8 @@ def export_lorebook(
 
     \b
     familiar export-lorebook > world.json
-    familiar export-lorebook --book "Kazahaya Valley" --format v3 --out book.json
+    familiar export-lorebook --book "Kazahaya Valley"
+    familiar export-lorebook --format v3 --out book.json
     familiar export-lorebook --from lore/mira
     """
     from familiar_cli.bootstrap.export_lorebook import choose_book, own_format, written
