@@ -14,6 +14,7 @@ from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.create_familiar import called, create_familiar, id_for
 from familiar_cli.bootstrap.import_chat import import_chat_files
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+from familiar_cli.bootstrap.lorebooks.shelf import place_for
 from familiar_cli.bootstrap.outside import read_foreign
 from familiar_cli.bootstrap.sillytavern.faces import face_of, original_card, recognised
 from familiar_cli.bootstrap.sillytavern.linked import BookLinks, Group, read_group, read_settings
@@ -28,7 +29,6 @@ from familiar_cli.config.home import FamiliarPaths, list_familiars
 from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.copying import copy_to
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.text import counted, fold, nearest, slugify, typed
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.chats.bringing import ImportedChat
     from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.bootstrap.import_chat import ImportedChats
+    from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
+    from familiar_cli.bootstrap.lorebooks.types import Lorebook
     from familiar_cli.bootstrap.sillytavern.faces import Face
     from familiar_cli.bootstrap.sillytavern.folder import Folder, FoundFile
     from familiar_cli.history.store import HistoryStore
@@ -462,19 +464,29 @@ def _memory(paths: FamiliarPaths) -> MemoryStore:
 def _book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
     """Import a book; return what became of it, and why."""
     book = load_book(read_foreign(file.path), origin=file.path.name)
-    into = f"{IMPORTED_LORE_DIR}/{slugify(file.stem) or 'book'}"
+    into = place_for(book, familiar.memory).directory
     is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
     try:
-        done = import_lorebook(familiar.memory, book, into=into, update=True, dry_run=dry_run)
+        done = _newest(familiar, book, dry_run=dry_run)
     except ConflictError:
         return "skipped", (
             f"the book has changed, and so have your files in {into!r}, which are kept; "
-            f"`familiar import-lorebook {typed(str(file.path))} --into {into} --force "
+            f"`familiar import-lorebook {typed(str(file.path))} --force "
             f"--familiar {familiar.paths.id}` replaces them"
         )
     if not done.written:
         return "unchanged", ""
     return ("imported" if is_new else "updated"), ""
+
+
+def _newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
+    """Import a book, with what has changed; one from the card that says the same stays as it is."""
+    try:
+        return import_lorebook(familiar.memory, book, dry_run=dry_run)
+    except ConflictError:
+        raise
+    except RefusedError:
+        return import_lorebook(familiar.memory, book, update=True, dry_run=dry_run)
 
 
 def _names(character: _Character) -> set[str]:
