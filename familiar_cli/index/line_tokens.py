@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.index import token_vectors
 from familiar_cli.index.passage_lines import runs
+from familiar_cli.index.products import weighted
 from familiar_cli.index.rank import LineNearness
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.index.token_vectors import Extents
@@ -158,9 +159,9 @@ def nearness(
     windows = _Windows(*(column[there] for column in windows))
     firsts = np.searchsorted(ids, windows.firsts)
     sizes = np.searchsorted(ids, windows.ends) - firsts
-    around = token_vectors.largest(found, runs(firsts, sizes), sizes) @ weights
+    around = weighted(token_vectors.largest(found, runs(firsts, sizes), sizes), weights)
     wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
-    own = token_vectors.scaled(found[np.searchsorted(ids, wanted)] @ weights)
+    own = token_vectors.scaled(weighted(found[np.searchsorted(ids, wanted)], weights))
     passage = token_vectors.scaled(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)
     return dict(zip(wanted.tolist(), itertools.starmap(LineNearness, pairs), strict=True))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from familiar_cli import fts
 from familiar_cli.files import write_whole
 from familiar_cli.index.passage_lines import runs
+from familiar_cli.index.products import block_rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,7 +34,6 @@ PREFIX: Final = "tokens-"
 SCALE: Final = 127
 _MAGIC: Final = b"FAMTOK1\n"
 _HEADER: Final = struct.Struct("<8sq")
-_BLOCK: Final = 1024  # rows at once: more of them would go to several threads, which costs more
 _LOW_PERCENT: Final = 25
 _MOST_LOW: Final = 0.75  # of the best, where few lines are found and all are alike
 NEAR: Final = 0.8
@@ -123,12 +123,13 @@ def maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
 
     found = np.zeros((len(extents.counts), len(question)), np.float32)
     columns = question.T / np.float32(SCALE)
+    at_once = block_rows(*columns.shape)
     (filled,) = np.nonzero(extents.counts)
     ends = np.cumsum(extents.counts[filled])
     first = 0
     while first < len(filled):
         done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, done + at_once, side="right")))
         some = filled[first:last]
         starts, counts = extents.starts[some], extents.counts[some]
         near = rows[runs(starts, counts)].astype(np.float32) @ columns

@@ -20,6 +20,7 @@ from familiar_cli.files import locked, remove
 from familiar_cli.fts import words
 from familiar_cli.index import token_vectors
 from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_queries, token_version
+from familiar_cli.index.products import each_to_each, weighted
 from familiar_cli.index.rank import WEIGHTS, nearness
 from familiar_cli.index.schema import IndexUnusableError
 
@@ -140,8 +141,8 @@ class NearTurns:
         found = token_vectors.maxima(self.tokens, extents, self.asked.tokens)
         members = np.array([place for group in groups for place in group])
         passages = token_vectors.largest(found, members, np.array([len(g) for g in groups]))
-        own = token_vectors.scaled(found[[order[turn] for turn in wanted]] @ weights)
-        both = (own + token_vectors.scaled(passages @ weights)) / 2
+        own = token_vectors.scaled(weighted(found[[order[turn] for turn in wanted]], weights))
+        both = (own + token_vectors.scaled(weighted(passages, weights))) / 2
         return dict(zip(wanted, both.tolist(), strict=True))
 
     def _extents(self, turns: Collection[int]) -> tuple[list[int], token_vectors.Extents]:
@@ -159,7 +160,7 @@ class NearTurns:
         import numpy as np  # noqa: PLC0415
 
         rows = self.rows[places].astype(np.float32)
-        values: Matrix = (rows @ self.questions.T).max(axis=1, initial=-_SCALE) / _SCALE
+        values: Matrix = each_to_each(rows, self.questions).max(axis=1, initial=-_SCALE) / _SCALE
         return values
 
     def _nearest_sketches(self, count: int) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import write_whole
 from familiar_cli.index.passage_lines import runs
+from familiar_cli.index.products import each_to_each
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.sqlite import transaction
 
@@ -54,8 +55,7 @@ class Vectors:
         """Return for every vector its cosine to the nearest of `questions`, float32[s, d]."""
         import numpy as np  # noqa: PLC0415
 
-        columns = questions.T
-        scores = [(rows @ columns).max(axis=1) for _, rows in self.parts]
+        scores = [each_to_each(rows, questions).max(axis=1) for _, rows in self.parts]
         ids = [ids for ids, _ in self.parts]
         if not ids:
             return Cosines(np.empty(0, np.int64), np.empty(0, np.float32))
