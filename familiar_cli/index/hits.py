@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
@@ -39,8 +39,7 @@ class _File:
     age_days: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(NamedTuple):  # as many are made as lines were found
     scored: Scored
     file: _File
     linked: bool
@@ -78,13 +77,22 @@ def make(
     chosen = list(scored) if options.lines or options.judge else _best_of_files(scored)
     files = _files(connection, {s.line.document_id for s in chosen})
     linked = linked_with(connection, query)
-    ranked = [_rank(s, files[s.line.document_id], linked, options, weights) for s in chosen]
+    favour = {id_: _favour(file, linked, options, weights) for id_, file in files.items()}
+    ranked = [
+        _Ranked(
+            one,
+            files[one.line.document_id],
+            one.line.document_id in linked,
+            weights.relevance * one.relevance + favour[one.line.document_id],
+        )
+        for one in chosen
+    ]
     ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
     writer = _Writer(connection, store, query, options)
     if options.judge:
         return _judged(ranked, writer, options.judge, options)
     best = ranked[: options.k]
-    writer.read({id_ for r in best for id_ in (r.scored.line.id, r.scored.passage) if id_})
+    writer.read(best)
     return tuple(writer.hit(r) for r in best)
 
 
@@ -97,6 +105,8 @@ def _judged(
     """Return the best hits that count. Of a file whose best line does not, the next is asked of."""
     found: list[Hit] = []
     taken: set[int] = set()
+    likely = ranked if options.lines else {r.file.id: r for r in reversed(ranked)}.values()
+    writer.read(sorted(likely, key=lambda r: -r.score)[: options.k])
     for one in ranked:
         if len(found) >= options.k:
             break
@@ -174,18 +184,13 @@ def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
     return found
 
 
-def _rank(
-    scored: Scored, file: _File, linked: set[int], options: SearchOptions, weights: Weights
-) -> _Ranked:
-    is_linked = file.id in linked
-    score = rank.final(
-        scored.relevance,
+def _favour(file: _File, linked: set[int], options: SearchOptions, weights: Weights) -> float:
+    return rank.favour(
         age_days=file.age_days,
-        linked=is_linked,
+        linked=file.id in linked,
         same_instance=_same_instance(file, options),
         weights=weights,
     )
-    return _Ranked(scored, file, is_linked, score)
 
 
 def _same_instance(file: _File, options: SearchOptions) -> bool:
@@ -205,8 +210,11 @@ class _Writer:
         self._texts: dict[str, str | None] = {}
         self._pieces: dict[int, _Piece] = {}
 
-    def read(self, ids: Iterable[int]) -> None:
+    def read(self, ranked: Iterable[_Ranked]) -> None:
         """Read passages and lines, all at once."""
+        self._read({id_ for r in ranked for id_ in (r.scored.line.id, r.scored.passage) if id_})
+
+    def _read(self, ids: Iterable[int]) -> None:
         select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
         for id_, start, end, heading, text in rows_among(self._connection, select, ids):
             self._pieces[id_] = _Piece(Place(start, end), heading, text)
@@ -261,7 +269,7 @@ class _Writer:
 
     def _piece(self, id_: int) -> _Piece:
         if id_ not in self._pieces:
-            self.read([id_])
+            self._read([id_])
         return self._pieces[id_]
 
     def text_of(self, rel_path: str) -> str | None:

@@ -17,7 +17,7 @@ from familiar_cli.index.products import weighted
 from familiar_cli.index.rank import LineNearness
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.index.token_vectors import Extents
-from familiar_cli.sqlite import rows_among, transaction
+from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.embedder import Encoded
     from familiar_cli.index.passage_lines import PassageLines
+    from familiar_cli.index.pieces import Pieces
     from familiar_cli.index.rank import LineCandidate
     from familiar_cli.index.token_vectors import Places, Rows
 
@@ -125,7 +126,7 @@ def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
 
 
 def nearness(
-    connection: sqlite3.Connection,
+    pieces: Pieces,
     rows: Rows | None,
     asked: Encoded,
     lines: Sequence[LineCandidate],
@@ -138,7 +139,7 @@ def nearness(
     A line without token vectors is missing; without any, the result is empty.
 
     Args:
-        connection: The index.
+        pieces: What reads the index.
         rows: The vectors of all tokens.
         asked: The question.
         lines: The lines.
@@ -150,12 +151,12 @@ def nearness(
     import numpy as np  # noqa: PLC0415  # only by meaning
 
     windows = _windows(lines, made_of)
-    ids, extents = _extents(connection, windows)
+    ids, extents = _extents(pieces, windows)
     there = np.isin(windows.lines, ids)
     if not there.any():
         return {}
     found = token_vectors.maxima(rows, extents, asked.tokens)
-    weights = token_vectors.weights(connection, "lines_fts", asked.words, count)
+    weights = token_vectors.weights(pieces.connection, "lines_fts", asked.words, count)
     windows = _Windows(*(column[there] for column in windows))
     firsts = np.searchsorted(ids, windows.firsts)
     sizes = np.searchsorted(ids, windows.ends) - firsts
@@ -186,16 +187,16 @@ def _windows(lines: Iterable[LineCandidate], made_of: PassageLines) -> _Windows:
     return _Windows(of_line, begin, np.minimum(made_of.ends[places], of_line + REACH + 1))
 
 
-def _extents(connection: sqlite3.Connection, windows: _Windows) -> tuple[Places, Extents]:
+def _extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
     """Return the lines in `windows` that have token vectors, ascending, and where those are."""
     import numpy as np  # noqa: PLC0415
 
     wanted = np.unique(runs(windows.firsts, windows.ends - windows.firsts)).tolist()
-    select = (
-        "SELECT id, rows_from, rows_count FROM chunks INDEXED BY chunks_brief"
-        " WHERE rows_count IS NOT NULL AND id IN"
-    )
-    found = sorted(rows_among(connection, select, wanted))
+    found = [
+        (one.id, one.rows_from, one.rows_count)
+        for one in pieces.among(wanted)
+        if one.rows_count is not None
+    ]
     ids, starts, counts = np.array(found, np.int64).reshape(-1, 3).T
     return ids, Extents(starts, counts)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from familiar_cli.sqlite import rows_among
-
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from familiar_cli.index.pieces import Pieces
     from familiar_cli.index.rank import LineCandidate
 
     Numbers = NDArray[np.int64]
@@ -26,15 +24,12 @@ class PassageLines(NamedTuple):
     ends: Numbers
 
 
-def lines_of_passages(
-    connection: sqlite3.Connection, lines: Iterable[LineCandidate]
-) -> PassageLines:
+def lines_of_passages(pieces: Pieces, lines: Iterable[LineCandidate]) -> PassageLines:
     """Return the passages that hold some of `lines`."""
     import numpy as np  # noqa: PLC0415  # only by meaning
 
-    wanted = {passage for line in lines for passage in range(*line.passages)}
-    select = "SELECT id, part_first, part_last FROM chunks INDEXED BY chunks_brief WHERE id IN"
-    found = sorted(rows_among(connection, select, sorted(wanted)))
+    wanted = {passage for held in {line.passages for line in lines} for passage in range(*held)}
+    found = [(p.id, p.part_first, p.part_last) for p in pieces.among(sorted(wanted))]
     return PassageLines(*np.array(found, np.int64).reshape(-1, 3).T)
 
 

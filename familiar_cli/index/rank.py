@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 RECENCY_RATE_PER_DAY: Final = 0.007
 _MIN_NICKNAME_CHARS: Final = 3
 _UNKNOWN: Final = -2.0  # no cosine is as small
+_NOTHING: Final[Mapping[int, float]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ def score(
     spec: Spec | None = None,
     weights: Weights = WEIGHTS,
     maxsim: Mapping[int, LineNearness] | None = None,
+    people: Mapping[int, float] = _NOTHING,
+    times: Mapping[int, float] = _NOTHING,
 ) -> list[Scored]:
     """Return `lines` scored, best first.
 
@@ -158,6 +162,8 @@ def score(
         weights: How much each signal counts.
         maxsim: How near lines are by the vectors of their tokens, by id; the cosines then say only
             how near a line is whatever the question.
+        people: By document the share of those whom the question names who speak there.
+        times: By line how near in time it is to what the question asks for.
     """
     candidates = list(lines)
     named = {speaker: is_named(speaker, query) for speaker in {c.speaker for c in candidates}}
@@ -169,38 +175,16 @@ def score(
         dense = None if spec is None else _by_meaning(one, spec)
         by_tokens = near.get(line.id)
         relevance = _relevance(words, dense, by_tokens, weights, alone=not lexical.passages)
-        speaker = named[line.speaker]
-        relevance += weights.speaker * speaker
+        speaker, time = named[line.speaker], times.get(line.id, 0.0)
+        share = people.get(line.document_id, 0.0)
+        relevance += weights.speaker * speaker + weights.people * share + weights.time * time
         cosine = None if dense is None else max(one.cosine, one.passage_cosine)
+        passage = one.passage
         found.append(
-            Scored(line, words, dense, cosine, speaker, one.passage, relevance, maxsim=by_tokens)
+            Scored(line, words, dense, cosine, speaker, passage, relevance, share, time, by_tokens)
         )
-    return _sorted(found)
-
-
-def favour(
-    scored: Iterable[Scored],
-    people: Mapping[int, float],
-    times: Mapping[int, float],
-    weights: Weights = WEIGHTS,
-) -> list[Scored]:
-    """Return `scored` with who speaks and when added, best first.
-
-    Args:
-        scored: Lines, scored by words and meaning.
-        people: By document the share of those whom the question names who speak there.
-        times: By line how near in time it is to what the question asks for.
-        weights: How much each signal counts.
-    """
-    if not (people or times):
-        return list(scored)
-    found = []
-    for one in scored:
-        share = people.get(one.line.document_id, 0.0)
-        near = times.get(one.line.id, 0.0)
-        relevance = one.relevance + weights.people * share + weights.time * near
-        found.append(one._replace(relevance=relevance, people=share, time=near))
-    return _sorted(found)
+    found.sort(key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
+    return found
 
 
 def _relevance(
@@ -231,16 +215,19 @@ def final(
     weights: Weights = WEIGHTS,
 ) -> float:
     """Return the score that hits are sorted by."""
+    of_file = favour(age_days=age_days, linked=linked, same_instance=same_instance, weights=weights)
+    return weights.relevance * relevance + of_file
+
+
+def favour(
+    *, age_days: float, linked: bool, same_instance: bool, weights: Weights = WEIGHTS
+) -> float:
+    """Return what the score of every line of a file has, whatever it says."""
     return (
-        weights.relevance * relevance
-        + weights.recency * recency(age_days)
+        weights.recency * recency(age_days)
         + weights.links * linked
         + weights.instance * same_instance
     )
-
-
-def _sorted(scored: Iterable[Scored]) -> list[Scored]:
-    return sorted(scored, key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
 
 
 class _Seen(NamedTuple):

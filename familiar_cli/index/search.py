@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
@@ -15,6 +15,7 @@ from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.names import named_in
 from familiar_cli.index.passage_lines import lines_of_passages
 from familiar_cli.index.people import people_named, shares
+from familiar_cli.index.pieces import Pieces
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.shown import ShownHits
 from familiar_cli.index.times import times_of_lines
@@ -193,21 +194,24 @@ class _Asked:
         if self.options.method != "dense":
             by_words = lexical.ask(self.connection, self.query, restricted)
         meaning = self._ask_model()
-        candidates = self._candidates(by_words, meaning, restricted)
+        pieces = Pieces(self.connection)
+        candidates = self._candidates(pieces, by_words, meaning, restricted)
         weights = self.options.weights or rank.WEIGHTS
         cosines, maxsim, spec = None, None, None
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
-            made_of = lines_of_passages(self.connection, candidates)
+            made_of = lines_of_passages(pieces, candidates)
             cosines = _cosines(near, candidates, made_of)
             maxsim = line_tokens.nearness(
-                self.connection,
+                pieces,
                 self.index.token_rows(self.connection),
                 meaning.asked,
                 candidates,
                 made_of,
                 count=len(near),
             )
+        files = {line.document_id for line in candidates}
+        today = to_zone(now(), self.options.zone).date()
         scored = rank.score(
             candidates,
             by_words,
@@ -216,12 +220,9 @@ class _Asked:
             spec=spec,
             weights=weights,
             maxsim=maxsim,
+            people=shares(self.connection, people_named(self.connection, self.query), files),
+            times=times_of_lines(self.connection, self.query, today, candidates),
         )
-        found = {s.line.document_id for s in scored}
-        people = shares(self.connection, people_named(self.connection, self.query), found)
-        today = to_zone(now(), self.options.zone).date()
-        times = times_of_lines(self.connection, self.query, today, scored)
-        scored = rank.favour(scored, people, times, weights)
         shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
         hit = hits.make(self.connection, self.index.store, self.query, self.options, shown)
         method: Method = "lexical"
@@ -312,7 +313,11 @@ class _Asked:
         return "IN"
 
     def _candidates(
-        self, by_words: lexical.Lexical, meaning: _Meaning | None, restricted: lexical.Restricted
+        self,
+        pieces: Pieces,
+        by_words: lexical.Lexical,
+        meaning: _Meaning | None,
+        restricted: lexical.Restricted,
     ) -> list[rank.LineCandidate]:
         """Return every line that may be a hit: found by itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}
@@ -320,10 +325,13 @@ class _Asked:
             listed = self._listed() if restricted else None
             near = meaning.cosines
             ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
-        rows = _chunks(self.connection, ids)
-        of_passages = {i for r in rows if r[0] == PASSAGE for i in range(r[4], r[5])}
-        rows += _chunks(self.connection, of_passages - ids)
-        return [rank.LineCandidate(r[1], r[2], r[3], (r[4], r[5])) for r in rows if r[0] == LINE]
+        passages = [one for one in pieces.among(ids) if one.level == PASSAGE]
+        ids.update(i for one in passages for i in range(one.part_first, one.part_last))
+        return [
+            rank.LineCandidate(id_, document, speaker, (first, last))
+            for id_, level, document, speaker, first, last, *_ in pieces.among(ids)
+            if level == LINE
+        ]
 
     def _listed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning
@@ -374,15 +382,6 @@ def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
     if rel_path in options.exclude:
         return False
     return options.since is None or day >= options.since.isoformat()
-
-
-def _chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[Any, ...]]:
-    """Return level, id, document, speaker, first part, last part, of those that are there."""
-    select = (
-        "SELECT level, id, document_id, speaker, part_first, part_last FROM chunks"
-        " INDEXED BY chunks_brief WHERE id IN"
-    )
-    return list(rows_among(connection, select, sorted(ids)))
 
 
 def _check_within(index: EmbeddingIndex, within: str) -> None:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from familiar_cli.index.rank import Scored
+    from familiar_cli.index.rank import LineCandidate
 
 
 def times_of_lines(
-    connection: sqlite3.Connection, query: str, today: date, scored: Sequence[Scored]
+    connection: sqlite3.Connection, query: str, today: date, lines: Sequence[LineCandidate]
 ) -> dict[int, float]:
     """Return how near each line is to the times that `query` names; empty if it names none.
 
@@ -28,17 +28,17 @@ def times_of_lines(
         return {}
     spoken_of: dict[int, list[Span]] = {}
     select = "SELECT line_id, first, last FROM times WHERE line_id IN"
-    for id_, first, last in rows_among(connection, select, [s.line.id for s in scored]):
+    for id_, first, last in rows_among(connection, select, [line.id for line in lines]):
         span = Span(date.fromordinal(first), date.fromordinal(last))
         spoken_of.setdefault(id_, []).append(span)
     select = "SELECT id, rel_path, day FROM documents WHERE id IN"
     files = {
         id_: day_span(date.fromisoformat(day)) if day else period_of(rel_path)
         for id_, rel_path, day in rows_among(
-            connection, select, {s.line.document_id for s in scored}
+            connection, select, {line.document_id for line in lines}
         )
     }
     return {
-        s.line.id: time_of(wanted, files[s.line.document_id], spoken_of.get(s.line.id, ()))
-        for s in scored
+        line.id: time_of(wanted, files[line.document_id], spoken_of.get(line.id, ()))
+        for line in lines
     }

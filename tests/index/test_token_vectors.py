@@ -42,7 +42,7 @@ def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
     where, total = extents(counts, chance)
     rows, question = token_vectors.quantised(unit(chance, total)), unit(chance, asked)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_vectors, "_BLOCK", block)
+        patch.setattr(token_vectors, "block_rows", lambda *_: block)
         found = token_vectors.maxima(rows, where, question)
     for text, start, count in zip(found, *where, strict=True):
         for token, value in zip(question, text, strict=True):
