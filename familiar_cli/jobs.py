@@ -198,6 +198,19 @@ class Jobs:
         waiting, self._waiting = tuple(self._waiting), {}
         return _both(ended, Drained(cancelled=waiting))
 
+    def stop(self) -> None:
+        """Tell what is under way to stop, without waiting for it, and forget what waits."""
+        waiting, self._waiting = tuple(self._waiting), {}
+        self._ended = _both(self._ended, Drained(cancelled=waiting))
+        if self._running is not None:
+            self._running.stop()
+
+    def ended(self) -> Drained:
+        """Say what became of all that has ended since the last time, and begin with what waits."""
+        self.start()
+        ended, self._ended = self._ended, Drained()
+        return ended
+
     def _steps(self, limit_s: float | None) -> Iterator[tuple[_Run, float]]:
         """Yield what to wait for and how long, until all is done or the time is up.
 
@@ -232,10 +245,14 @@ class _Run:
         """Whether all is done."""
         return not self._thread.is_alive()
 
-    def end(self) -> Drained:
-        """Cancel what is not done, wait a little for it to listen, and tell."""
+    def stop(self) -> None:
+        """Cancel what is not done; it is not waited for."""
         with suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._cancel)
+
+    def end(self) -> Drained:
+        """Cancel what is not done, wait a little for it to listen, and tell."""
+        self.stop()
         self._thread.join(_PATIENCE_S)
         results = dict(self._results)
         return Drained(

@@ -73,3 +73,15 @@ def _memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
         return write_later(familiar, embeds=stays), ""
     except FamiliarError as error:
         return 0, f"Memory is unchanged: {error}"
+
+
+def make_way(familiar: Familiar) -> None:
+    """Let a new turn go first: stop what is under way where one model does one thing at a time.
+
+    On a server elsewhere it goes on beside the turn. What was stopped is done after a later turn.
+    """
+    from familiar_cli.llm.wire import is_loopback
+
+    slot = familiar.slot()
+    if slot.preset == "local" or is_loopback(slot.base_url):
+        familiar.jobs.stop()

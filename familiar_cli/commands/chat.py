@@ -53,7 +53,7 @@ def chat(
     familiar chat --channel harbour --name Anna
     familiar chat < lines.txt
     """
-    from familiar_cli.ui.chat import Chat, lines_for
+    from familiar_cli.ui.chat import Chat
     from familiar_cli.ui.lines import is_terminal
 
     said = said_as(
@@ -69,8 +69,8 @@ def chat(
     )
     out = output(ctx)
     with with_models(familiar_of(ctx)) as familiar:
-        reply = partial(reply_to, familiar, stream=not no_stream, on_wait=out.note)
+        reply = partial(reply_to, familiar, stream=not no_stream)
         talk = Chat(familiar, said, out, reply, is_terminal())
-        code = talk.run(lines_for(familiar, channel))
+        code = talk.run()
     if code:
         raise typer.Exit(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.text import one_line
+from familiar_cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from familiar_cli.context.turn_runner import TurnResult
@@ -17,6 +17,11 @@ _STAYS: Final = {
     "summary": "The summary of earlier turns is unchanged",
     "memory": "Memory is unchanged",
     "index": "The index is unchanged",
+}
+_DOING: Final = {
+    "summary": "summarising earlier turns",
+    "memory": "writing memory",
+    "index": "indexing memory",
 }
 _REASON_CHARS: Final = 120
 
@@ -32,6 +37,55 @@ def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = 
         out.note(f"Summarising {turns} earlier turns; Ctrl-C postpones that.")
     if turns := work.written_turns:
         out.note(f"Writing memory from {turns} turns; Ctrl-C postpones that.")
+
+
+class Beside:
+    """The work beside a conversation: begun after a turn, never waited for, told of in few words.
+
+    Args:
+        out: Where failures are told.
+        familiar: Whose work it is.
+    """
+
+    def __init__(self, out: Output, familiar: Familiar) -> None:
+        self._out = out
+        self._familiar = familiar
+        self._words: dict[str, str] = {}
+
+    def begin(self, result: TurnResult) -> None:
+        """Begin with what a turn has made due."""
+        from familiar_cli.actions.after_turn import begin_due_work
+
+        work = begin_due_work(self._familiar, result)
+        for problem in work.problems:
+            self._out.warn(problem)
+        if turns := work.summarised_turns:
+            self._words["summary"] = f"summarising {counted(turns, 'earlier turn')}"
+        if turns := work.written_turns:
+            self._words["memory"] = f"writing memory from {counted(turns, 'turn')}"
+
+    def make_way(self) -> None:
+        """Let a new turn go first."""
+        from familiar_cli.actions.after_turn import make_way
+
+        make_way(self._familiar)
+
+    def status(self) -> str:
+        """Say what is under way, and tell of what has failed since the last time."""
+        _tell_failures(self._out, self._familiar.jobs.ended())
+        return self._under_way()
+
+    def leave(self) -> None:
+        """Wait for what is under way, aloud; Ctrl-C breaks it off."""
+        _tell_failures(self._out, self._familiar.jobs.ended())
+        words = self._under_way()
+        if words:
+            self._out.note(f"{words.capitalize()}; Ctrl-C postpones that.")
+        finish(self._out, self._familiar)
+
+    def _under_way(self) -> str:
+        kinds = dict.fromkeys(map(_kind, self._familiar.jobs.names))
+        return " · ".join(self._words.get(kind, _DOING[kind]) for kind in kinds)
 
 
 def leave(out: Output, familiar: Familiar, result: TurnResult) -> None:
@@ -55,13 +109,17 @@ def finish(out: Output, familiar: Familiar) -> None:
 
 
 def _tell(out: Output, drained: Drained, why: str) -> None:
-    for name, reason in drained.failed:
-        told = one_line(reason, _REASON_CHARS).rstrip(".")
-        out.warn(f"{_STAYS[_kind(name)]}: {told}. Details: `familiar {_details(name)}`.")
+    _tell_failures(out, drained)
     if any(_kind(name) == "summary" for name in drained.cancelled):
         out.note(f"The summary {why}; a later turn continues it.")
     if any(_kind(name) == "memory" for name in drained.cancelled):
         out.note(f"Writing memory {why}; `familiar write-memory` continues it.")
+
+
+def _tell_failures(out: Output, drained: Drained) -> None:
+    for name, reason in drained.failed:
+        told = one_line(reason, _REASON_CHARS).rstrip(".")
+        out.warn(f"{_STAYS[_kind(name)]}: {told}. Details: `familiar {_details(name)}`.")
 
 
 def _details(job: str) -> str:

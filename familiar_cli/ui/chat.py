@@ -1,42 +1,50 @@
-"""A conversation, turn by turn: lines in, replies out, and a few commands that begin with `/`."""
+"""A conversation, turn by turn: lines in, replies out; `chat_commands` has what begins with `/`."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.context.types import Spoken
-from familiar_cli.errors import FamiliarError
-from familiar_cli.text import harmless, nearest
-from familiar_cli.ui.afterwards import begin, finish
-from familiar_cli.ui.emit import print_error, say
-from familiar_cli.ui.lines import is_terminal, piped_lines, typed_lines
-from familiar_cli.ui.reply import ReplyPrinter
+from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError
+from familiar_cli.text import harmless, one_line
+from familiar_cli.ui.afterwards import Beside, begin, finish
+from familiar_cli.ui.chat_commands import completions, run_command
+from familiar_cli.ui.chat_output import ChatOutput, tell_error
+from familiar_cli.ui.emit import say
+from familiar_cli.ui.lines import asked_lines, can_edit, piped_lines
+from familiar_cli.ui.reply import ReplyPrinter, SpokenReply, keys_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author
     from familiar_cli.ui.emit import Output
 
-INTERRUPTED = 130
-MOST_REMEMBERED = 200  # so many of the latest turns can be called back with the arrow keys
-COMMANDS = {
-    "/context": "show what was sent for the last reply",
-    "/offrecord": "keep nothing from here on, until you type it again",
-    "/help": "show this list",
-    "/quit": "end the chat, like Ctrl-D",
-}
-_HELP = """\
-Type a message. Ctrl-C interrupts a reply and keeps what has arrived; Ctrl-D ends the chat.
-{commands}
-A line that begins with // is sent with a single slash."""
-_OFF = "Off the record: nothing is kept until you type /offrecord."
-_ON = "Back on the record. What was said off the record is forgotten."
+    Printer = ReplyPrinter | SpokenReply
+
+INTERRUPTED: Final = 130
+MOST_REMEMBERED: Final = 200
+"""So many of the latest turns can be called back with the arrow keys."""
+
+_OFF: Final = "Off the record: nothing is kept until you type /offrecord."
+_ON: Final = "Back on the record. What was said off the record is forgotten."
+
+
+class TakesTurn(Protocol):
+    """Takes a turn; Ctrl-C ends the reply, and what came of it is the result."""
+
+    def __call__(
+        self, said: Said, on_text: Callable[[str], None], *, on_wait: Callable[[str], None]
+    ) -> TurnResult:
+        """Say something, and hand each piece of the reply to `on_text`."""
 
 
 @dataclass(slots=True)
@@ -47,107 +55,302 @@ class Chat:
         familiar: Whom one talks to.
         said: Who speaks, where and how; its text does not matter.
         out: Where the words go.
-        reply_to: Takes a turn: given what is said, and what prints each piece of the reply.
+        take_turn: Takes a turn.
         interactive: A person is typing: failures are told and the conversation goes on. From a
             pipe, the first failure ends it.
+
+    Attributes:
+        draft: What is to stand in the line editor next, unsent.
+        edited: The turn that the next line replaces; None: none.
+        is_over: The person has asked to leave.
     """
 
     familiar: Familiar
     said: Said
     out: Output
-    reply_to: Callable[[Said, Callable[[str], None]], TurnResult]
+    take_turn: TakesTurn
     interactive: bool = False
-    opening: str = ""
-    last: Trace | None = None
-    turns: int = 0
+    draft: str = ""
+    edited: Turn | None = None
+    is_over: bool = False
+    _me: Author | None = None
+    _name: str = ""
+    _opening: str = ""
+    _last: Trace | None = None
+    _turns: int = 0
+    _beside: Beside = field(init=False)
 
-    def run(self, lines: Iterable[str]) -> int:
+    def __post_init__(self) -> None:
+        """Remember who sits here."""
+        self._me = self.said.author
+        if self.interactive:
+            self.out = ChatOutput(self.out.command, self.out.as_json, self.out.quiet)
+        self._beside = Beside(self.out, self.familiar)
+
+    def run(self) -> int:
         """Talk until the lines end. Returns the exit code.
 
         Raises:
             FamiliarError: A turn failed, and nobody is there to go on.
         """
-        self._open()
-        for line in lines:
-            if line.strip() == "/quit":
-                break
-            code = self._take(line)
-            if code:
-                return code
-        finish(self.out, self.familiar)
-        if not self.turns and not self.interactive:
+        with keys_kept() if self.interactive else nullcontext():
+            code = self._talk()
+        if code:
+            return code
+        if self.interactive:
+            self._beside.leave()
+        else:
+            finish(self.out, self.familiar)
+        if not self._turns and not self.interactive:
             self.out.note("Nothing was sent: standard input is empty.")
         return 0
 
+    def _talk(self) -> int:
+        self._open()
+        for line in self._lines():
+            code = self._heed(line)
+            if code or self.is_over:
+                return code
+        return 0
+
+    def take(self, said: Said) -> int:
+        """Take a turn, show the reply, and begin with what that made due. Returns the exit code.
+
+        Raises:
+            FamiliarError: As `actions.talk.take_turn`.
+        """
+        self._begin_conversation()
+        if self.interactive:
+            self._beside.make_way()
+        with self._printer() as printer:
+            wait = printer.note if isinstance(printer, SpokenReply) else self.out.note
+            result = self.take_turn(said, printer, on_wait=wait)
+        self._turns += 1
+        self._last = result.trace
+        self._remember(said, result)
+        code = self._tell(result)
+        self._afterwards(result)
+        return code
+
+    def ask_quietly(self, said: Said) -> TurnResult:
+        """Ask the model without showing or keeping what it says.
+
+        Raises:
+            FamiliarError: As `actions.talk.take_turn`.
+        """
+        self._beside.make_way()
+        self.out.note("Writing a line for you; Ctrl-C stops that.")
+        return self.take_turn(said, lambda _: None, on_wait=self.out.note)
+
+    def show(self, reply: str) -> None:
+        """Show something that the familiar says."""
+        if not self._draws:
+            say(reply)
+            return
+        from familiar_cli.ui.stream_text import StreamedText
+
+        with StreamedText(sys.stdout, self._name) as shown:
+            shown(reply)
+        say("")
+
+    def go_to(self, channel_id: str) -> None:
+        """Go on in another channel.
+
+        Raises:
+            FamiliarError: As `_open`; the conversation goes on where it was.
+        """
+        before = self.said
+        self.said = replace(before, channel_id=channel_id, remembered=())
+        try:
+            self._begin_in_channel()
+        except FamiliarError:
+            self.said = before
+            raise
+
+    def speak_as(self, author: Author | None) -> None:
+        """Let somebody else speak from here on; None: whoever began the chat."""
+        self.said = replace(self.said, author=author or self._me)
+        speaker = self.said.author
+        account = f" ({speaker.platform}:{speaker.user_id})" if speaker else ""
+        self.out.note(f"You speak as {one_line(speaker.label if speaker else 'nobody')}{account}.")
+
+    def turn_record_off(self, *, off: bool) -> None:
+        """Keep nothing from here on, or keep everything again."""
+        self.said = replace(self.said, off_record=off, remembered=())
+        self._last = None
+        self.out.note(_OFF if off else _ON)
+
+    def forget_last(self) -> Said:
+        """Forget the last exchange off the record, and return what was said in it.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        heard = self.said.remembered
+        at = max((n for n, spoken in enumerate(heard) if spoken.role == "user"), default=None)
+        if at is None:
+            raise NotFoundError("Nothing was said off the record yet")
+        self.said = replace(self.said, remembered=heard[:at])
+        return replace(self.said, text=heard[at].text)
+
+    def last_trace(self) -> Trace:
+        """Return the record of the last reply.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        from familiar_cli.actions.sent import find_trace
+
+        return self._last or find_trace(self.familiar)
+
+    def check_edits(self, name: str) -> None:
+        """Make sure that there is a line editor.
+
+        Raises:
+            RefusedError: Lines come from a pipe, or are typed without one.
+        """
+        if not (self.interactive and can_edit()):
+            raise RefusedError(f"{name} needs a terminal with a line editor; nothing was changed")
+
+    @property
+    def _draws(self) -> bool:
+        """Whether a person sees replies drawn; else they are exact text."""
+        return self.interactive and not self.out.as_json and sys.stdout.isatty()
+
     def _open(self) -> None:
-        """Greet in a conversation that has not begun. It is kept with the first turn."""
-        from familiar_cli.actions.talk import opening_of
+        """Make ready, and show where the conversation stands."""
         from familiar_cli.llm.slots import check_usable
 
         check_usable(self.familiar.slot())  # better now than after the first line
-        self.opening = opening_of(self.familiar, self.said)
+        self._name = self.familiar.name
         if self.interactive:
             self.familiar.load_embedder(optimised=True)
             self.out.note("/help lists the commands; Ctrl-D ends the chat.")
+        self._begin_in_channel()
         if self.said.off_record:
             self.out.note(_OFF)
-        if self.opening and self.interactive and not self.out.as_json:
-            self._name()
-            say(self.opening)
 
-    def _take(self, line: str) -> int:
+    def _begin_in_channel(self) -> None:
+        """Show what was said last, or greet where nothing was said; that is kept with a turn."""
+        from familiar_cli.actions.talk import opening_of
+
+        self._opening = opening_of(self.familiar, self.said)
+        if not self.interactive or self.out.as_json:
+            return
+        if self._opening:
+            self._label()
+            self.show(self._opening)
+        elif self._draws:
+            from familiar_cli.ui.chat_past import TURNS, show_past
+
+            turns = self.familiar.history.recent(self.said.channel_id, TURNS)
+            show_past(turns, self._name, self._me, self.familiar.zone)
+            say("")
+
+    def _begin_conversation(self) -> None:
+        """Keep the greeting that was shown."""
+        if self._opening and not self.said.off_record:
+            modality = str(self.said.modality)
+            self.familiar.history.begin(self.said.channel_id, self._opening, modality=modality)
+            self._opening, self.said = "", replace(self.said, greeting=None)
+
+    def _lines(self) -> Iterator[str]:
+        """Yield what is said: by a person, who can call back what was said, or by a pipe."""
+        if not self.interactive:
+            yield from piped_lines()
+        elif can_edit():
+            yield from self._typed_lines()
+        else:
+            yield from asked_lines()
+
+    def _typed_lines(self) -> Iterator[str]:
+        from familiar_cli.ui.chat_prompt import ChatPrompt
+
+        turns = self.familiar.history.recent(self.said.channel_id, MOST_REMEMBERED)
+        past = [turn.content for turn in turns if turn.role == "user"]
+        prompt = ChatPrompt(past, self._completions, self._status)
+        while (line := prompt.read(self._take_draft())) is not None:
+            yield line
+
+    def _take_draft(self) -> str:
+        draft, self.draft = self.draft, ""
+        return draft
+
+    def _completions(self, typed: str) -> tuple[int, list[str]]:
+        with suppress(FamiliarError):
+            return completions(self, typed)
+        return 0, []
+
+    def _status(self) -> str:
+        said = self.said
+        parts = (
+            self._name,
+            said.channel_id,
+            "off the record" if said.off_record else "",
+            f"editing turn {self.edited.id}; Ctrl-C leaves it" if self.edited else "",
+            self._beside.status(),
+        )
+        return " · ".join(one_line(part) for part in parts if part)
+
+    def _heed(self, line: str) -> int:
         try:
-            if line.startswith("/") and not line.startswith("//"):
-                self._command(line.strip())
-            elif line.strip():
-                return self._turn(line.removeprefix("/") if line.startswith("//") else line)
+            return self._do(line)
         except FamiliarError as error:
             if not self.interactive:
                 raise
-            print_error(error)
+            tell_error(error)
         except KeyboardInterrupt:
             if not self.interactive:
                 raise
             self.out.note("Interrupted; nothing was kept.")
         return 0
 
-    def _turn(self, text: str) -> int:
-        if self.opening and not self.said.off_record:  # what was shown is what is kept
-            modality = str(self.said.modality)
-            self.familiar.history.begin(self.said.channel_id, self.opening, modality=modality)
-            self.opening, self.said = "", replace(self.said, greeting=None)
-        finish(self.out, self.familiar)  # the model does one thing after another
-        self._name()
+    def _do(self, line: str) -> int:
+        edited, self.edited = self.edited, None
+        if not line.strip():
+            return 0
+        if line.startswith("/") and not line.startswith("//") and not edited:
+            return run_command(self, line)
+        said = replace(self.said, text=_as_sent(line))
+        if edited:
+            from familiar_cli.actions.say_again import say_again
+
+            said = say_again(self.familiar, said, edited)
+        return self.take(said)
+
+    @contextmanager
+    def _printer(self) -> Iterator[Printer]:
+        if self._draws:
+            with SpokenReply(self.out, self._name) as spoken:
+                yield spoken
+            return
+        self._label()
         with ReplyPrinter(silent=self.out.as_json) as printer:
-            result = self.reply_to(replace(self.said, text=text), printer)
-        self.turns += 1
-        self.last = result.trace
-        self._remember(text, result)
-        code = self._tell(result)
-        self._afterwards(result)
-        return code
+            yield printer
+
+    def _label(self) -> None:
+        """Say who speaks, where a person looks on and the words themselves go elsewhere."""
+        if self.interactive and not self._draws and not self.out.quiet:
+            sys.stderr.write(harmless(f"{self._name}: "))
+            sys.stderr.flush()
 
     def _afterwards(self, result: TurnResult) -> None:
         """Let older turns be summarised: while a person types, or before the next line is read."""
         if result.interrupted:
             return
-        begin(self.out, self.familiar, result, stays=self.interactive)
-        if not self.interactive:
+        if self.interactive:
+            self._beside.begin(result)
+        else:
+            begin(self.out, self.familiar, result)
             finish(self.out, self.familiar)
 
-    def _remember(self, text: str, result: TurnResult) -> None:
+    def _remember(self, said: Said, result: TurnResult) -> None:
         """Hold what was said off the record, for as long as it goes on."""
         if not self.said.off_record:
             return
-        spoken = (Spoken("user", text, self.said.author), Spoken("assistant", result.text))
+        spoken = (Spoken("user", said.text, said.author), Spoken("assistant", result.text))
         heard = spoken if result.text.strip() else spoken[:1]
         self.said = replace(self.said, remembered=(*self.said.remembered, *heard))
-
-    def _off_record(self) -> None:
-        off = not self.said.off_record
-        self.said = replace(self.said, off_record=off, remembered=())
-        self.last = None
-        self.out.note(_OFF if off else _ON)
 
     def _tell(self, result: TurnResult) -> int:
         if self.out.as_json:
@@ -159,34 +362,10 @@ class Chat:
         self.out.note(f"Interrupted; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
 
-    def _command(self, line: str) -> None:
-        if line == "/help":
-            rows = "\n".join(f"  {name:<10} {meaning}" for name, meaning in COMMANDS.items())
-            self.out.note(_HELP.format(commands=rows))
-        elif line == "/context":
-            self._context()
-        elif line == "/offrecord":
-            self._off_record()
-        else:
-            guess = nearest(line, COMMANDS)
-            hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
-            self.out.note(
-                f"No such command: {line!r}. {hint} To send it as a message, begin it with //."
-            )
 
-    def _context(self) -> None:
-        from familiar_cli.actions.sent import find_trace
-        from familiar_cli.ui.context_page import context_page
-        from familiar_cli.ui.page import print_page
-
-        trace = self.last or find_trace(self.familiar)
-        print_page(context_page(trace))
-
-    def _name(self) -> None:
-        """Say who speaks, where a person is looking on."""
-        if self.interactive and not self.out.quiet:
-            sys.stderr.write(harmless(f"{self.familiar.paths.id}: "))
-            sys.stderr.flush()
+def _as_sent(line: str) -> str:
+    """Return a message without what stands before its `/` so that it is no command."""
+    return line[1:] if line.startswith(("//", " /")) else line
 
 
 def _what_came(result: TurnResult) -> str:
@@ -197,11 +376,3 @@ def _what_came(result: TurnResult) -> str:
         if result.reply
         else "no reply had arrived"
     )
-
-
-def lines_for(familiar: Familiar, channel_id: str) -> Iterable[str]:
-    """Return where the lines come from; a person can call back what was said in the channel."""
-    if not is_terminal():
-        return piped_lines()
-    turns = familiar.history.recent(channel_id, MOST_REMEMBERED)
-    return typed_lines([turn.content for turn in turns if turn.role == "user"])

@@ -9,9 +9,14 @@ from familiar_cli.errors import UsageError
 from familiar_cli.files import ON_WINDOWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 PROMPT = "> "
+
+
+def can_edit() -> bool:
+    """Return whether there is line editing; on Windows it needs stdout to be the console."""
+    return not ON_WINDOWS or sys.stdout.isatty()
 
 
 def is_terminal() -> bool:
@@ -19,36 +24,8 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def typed_lines(past: Sequence[str]) -> Iterator[str]:
-    """Yield what a person types, with line editing, until Ctrl-D; Ctrl-C drops a line.
-
-    The prompt stands on stderr, so that stdout carries the replies alone.
-
-    Args:
-        past: What was said before, oldest first; the arrow keys lead back to it.
-    """
-    if ON_WINDOWS and not sys.stdout.isatty():  # its line editor needs stdout to be the console
-        yield from _asked_lines()
-        return
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import InMemoryHistory
-    from prompt_toolkit.output import create_output
-
-    session: PromptSession[str] = PromptSession(
-        history=InMemoryHistory(past), output=create_output(stdout=sys.stderr)
-    )
-    while True:
-        try:
-            line = session.prompt(PROMPT)
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
-        yield line
-
-
-def _asked_lines() -> Iterator[str]:
-    """Yield what a person types, without line editing."""
+def asked_lines() -> Iterator[str]:
+    """Yield what a person types where there is no line editing, until Ctrl-D."""
     while True:
         sys.stderr.write(PROMPT)
         sys.stderr.flush()

@@ -18,7 +18,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.passes import watching
-from familiar_cli.ui.lines import typed_lines
+from familiar_cli.ui.lines import asked_lines
 from tests.support.terminals import call
 from tests.support.world import live, run
 
@@ -128,7 +128,7 @@ def test_a_shell_never_reads_a_name_in_a_notification(tmp_path) -> None:
 
 def test_a_chat_goes_on_where_its_replies_go_into_a_file(windows, monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("Hello\nBye\n"))
-    assert list(typed_lines(())) == ["Hello", "Bye"]
+    assert list(asked_lines()) == ["Hello", "Bye"]
     assert capsys.readouterr() == ("", "> > > ")
 
 

@@ -1,0 +1,37 @@
+"""Who somebody means by a name: one who spoke here before, or somebody new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.config.machine import PLATFORM
+from familiar_cli.errors import UsageError
+from familiar_cli.identity import Author, parse_author
+from familiar_cli.text import fold, slugify
+
+if TYPE_CHECKING:
+    from familiar_cli.familiar import Familiar
+
+
+def speaking_as(familiar: Familiar, named: str) -> Author:
+    """Return who is meant by `PLATFORM:ID`, or by the name of somebody who spoke before.
+
+    Another name is that of a new person, with an account of their own.
+
+    Raises:
+        UsageError: No account can be made of the name.
+    """
+    if ":" in named:
+        return parse_author(named)
+    for author in people_here(familiar):
+        if fold(author.label) == fold(named):
+            return author
+    slug = slugify(named)
+    if not slug:
+        raise UsageError(f"{named!r} is no name", hint="Use PLATFORM:ID, e.g. `discord:1234`.")
+    return Author(PLATFORM, slug, display_name=named)
+
+
+def people_here(familiar: Familiar) -> list[Author]:
+    """Return who spoke in public, the latest first."""
+    return [speaker.author for speaker in familiar.history.speakers(familiar.kept_private)]

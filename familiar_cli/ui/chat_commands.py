@@ -1,0 +1,257 @@
+"""The commands of a chat: lines that begin with `/`. Each calls one action and shows its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import RefusedError, UsageError
+from familiar_cli.text import nearest, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from familiar_cli.ui.chat import Chat
+
+_EXCERPT_CHARS: Final = 60
+_HELP: Final = """\
+Type a message; Alt-Enter or a backslash at the end of a line begins another line.
+Ctrl-C interrupts a reply and keeps what has arrived; on an empty line it ends the chat, like Ctrl-D.
+Tab completes commands, channels and paths.
+{commands}
+A message that begins with / is sent with a space or another / before it."""  # noqa: E501
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Args:
+        act: Does it, given what stands behind the command; returns an exit code or None.
+        meaning: What it does, for `/help`.
+        argument: What may stand behind it, for `/help`.
+        offers: What Tab offers for that.
+    """
+
+    act: Callable[[Chat, str], int | None]
+    meaning: str
+    argument: str = ""
+    offers: Callable[[Chat], Iterable[str]] = lambda _: ()
+
+
+def run_command(chat: Chat, line: str) -> int:
+    """Do what a line that begins with `/` says. Returns the exit code.
+
+    Raises:
+        FamiliarError: It could not be done; the message says what is unchanged.
+    """
+    name, _, argument = line.strip().partition(" ")
+    command = COMMANDS.get(name)
+    if command is None:
+        _unknown(chat, name)
+        return 0
+    if argument and not command.argument:
+        raise UsageError(f"{name} takes no argument; nothing was sent")
+    return command.act(chat, argument.strip()) or 0
+
+
+def completions(chat: Chat, typed: str) -> tuple[int, list[str]]:
+    """Return what Tab offers for a line, and from which character on it replaces it."""
+    if not typed.startswith("/") or "\n" in typed:
+        return 0, []
+    name, space, argument = typed.partition(" ")
+    if not space:
+        return 0, [offered for offered in COMMANDS if offered.startswith(name)]
+    command = COMMANDS.get(name)
+    offers = command.offers(chat) if command else ()
+    return len(name) + 1, [offered for offered in offers if offered.startswith(argument)]
+
+
+def _unknown(chat: Chat, name: str) -> None:
+    guess = nearest(name, COMMANDS)
+    hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
+    chat.out.note(f"No such command: {name!r}. {hint} To send it as a message, begin it with //.")
+
+
+def _help(chat: Chat, _: str) -> None:
+    shown = {f"{name} {command.argument}".rstrip(): command for name, command in COMMANDS.items()}
+    width = max(map(len, shown))
+    rows = "\n".join(f"  {name:<{width}}  {command.meaning}" for name, command in shown.items())
+    chat.out.note(_HELP.format(commands=rows))
+
+
+def _quit(chat: Chat, _: str) -> None:
+    chat.is_over = True
+
+
+def _off_record(chat: Chat, _: str) -> None:
+    chat.turn_record_off(off=not chat.said.off_record)
+
+
+def _again(chat: Chat, _: str) -> int:
+    from familiar_cli.actions.again import again
+
+    if chat.said.off_record:
+        return chat.take(chat.forget_last())
+    return chat.take(again(chat.familiar, chat.said))
+
+
+def _edit(chat: Chat, _: str) -> None:
+    from familiar_cli.actions.last_exchange import last_exchange
+
+    chat.check_edits("/edit")
+    if chat.said.off_record:
+        chat.draft = chat.forget_last().text
+        return
+    chat.edited = last_exchange(chat.familiar, chat.said.channel_id).said
+    chat.draft = chat.edited.content
+
+
+def _undo(chat: Chat, _: str) -> None:
+    from familiar_cli.actions.last_exchange import take_back
+
+    if chat.said.off_record:
+        chat.out.note(f"Forgotten: {one_line(chat.forget_last().text, _EXCERPT_CHARS)}")
+        return
+    exchange = take_back(chat.familiar, chat.said.channel_id)
+    ids = " ".join(str(turn.id) for turn in exchange.turns)
+    chat.out.note(
+        f"Withdrawn: {one_line(exchange.said.content, _EXCERPT_CHARS)!r} and its "
+        f"{'reply' if len(exchange.replies) < 2 else 'replies'}. "  # noqa: PLR2004
+        f"`familiar history restore {ids}` brings them back."
+    )
+
+
+def _choose(chat: Chat, argument: str) -> None:
+    from familiar_cli.actions.last_exchange import alternatives, choose_reply
+
+    channel_id = chat.said.channel_id
+    _check_on_record(chat, "/choose")
+    if argument:
+        chat.show(choose_reply(chat.familiar, channel_id, _number(argument)).content)
+        return
+    found = alternatives(chat.familiar, channel_id)
+    rows = (
+        f"{'*' if number == found.standing else ' '} {number}  "
+        f"{one_line(reply.content, _EXCERPT_CHARS)}"
+        for number, reply in enumerate(found.replies, start=1)
+    )
+    chat.out.note("\n".join(rows))
+    chat.out.note("/choose N lets another one count; /again asks for one more.")
+
+
+def _numbers(chat: Chat) -> Iterable[str]:
+    from familiar_cli.actions.last_exchange import alternatives
+
+    found = alternatives(chat.familiar, chat.said.channel_id)
+    return map(str, range(1, len(found.replies) + 1))
+
+
+def _channel(chat: Chat, argument: str) -> None:
+    if argument:
+        chat.go_to(argument)
+        return
+    from familiar_cli.actions.channels import channels_of
+    from familiar_cli.ui.channel_page import channels_page
+    from familiar_cli.ui.terminal import print_page
+
+    print_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
+    chat.out.note(f"You are in {one_line(chat.said.channel_id)}; /channel NAME goes elsewhere.")
+
+
+def _channels(chat: Chat) -> Iterable[str]:
+    return (channel.channel_id for channel in chat.familiar.history.channels())
+
+
+def _as(chat: Chat, argument: str) -> None:
+    from familiar_cli.actions.speaking_as import speaking_as
+
+    chat.speak_as(speaking_as(chat.familiar, argument) if argument else None)
+
+
+def _people(chat: Chat) -> Iterable[str]:
+    from familiar_cli.actions.speaking_as import people_here
+
+    return dict.fromkeys(author.label for author in people_here(chat.familiar))
+
+
+def _impersonate(chat: Chat, _: str) -> int:
+    from familiar_cli.actions.impersonate import as_the_person, only_words
+
+    chat.check_edits("/impersonate")
+    result = chat.ask_quietly(as_the_person(chat.said))
+    name = chat.said.author.label if chat.said.author else ""
+    chat.draft = only_words(result.text, name)
+    return 0
+
+
+def _note(chat: Chat, argument: str) -> None:
+    from familiar_cli.actions.take_note import take_note
+
+    chat.out.note(f"Noted in {take_note(chat.familiar, argument)}.")
+
+
+def _recall(chat: Chat, _: str) -> None:
+    from familiar_cli.actions.recalled import recalled
+    from familiar_cli.ui.page import print_page
+    from familiar_cli.ui.recall_page import recall_page
+
+    found = recalled(chat.last_trace())
+    if found:
+        print_page(recall_page(found))
+    else:
+        chat.out.note("Nothing from memory was in the last prompt; /context shows all that was.")
+
+
+def _why(chat: Chat, argument: str) -> None:
+    from familiar_cli.actions.why import why
+    from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.why_page import why_page
+
+    if not argument:
+        raise UsageError("Missing the path of a memory file", hint="Type /why and press Tab.")
+    print_page(why_page(why(chat.familiar, chat.last_trace(), argument)))
+
+
+def _paths(chat: Chat) -> Iterable[str]:
+    files = chat.familiar.memory.walk().files
+    return [file.rel_path for file in files if not file.is_dir]
+
+
+def _context(chat: Chat, _: str) -> None:
+    from familiar_cli.ui.context_page import context_page
+    from familiar_cli.ui.page import print_page
+
+    print_page(context_page(chat.last_trace()))
+
+
+def _number(argument: str) -> int:
+    if not argument.isdecimal():
+        raise UsageError(f"{argument!r} is no number", hint="Type /choose for the list.")
+    return int(argument)
+
+
+def _check_on_record(chat: Chat, name: str) -> None:
+    if chat.said.off_record:
+        raise RefusedError(
+            f"{name} needs turns that are kept; off the record there are none",
+            hint="Type /offrecord to go back on the record.",
+        )
+
+
+COMMANDS: Final = {
+    "/again": Command(_again, "ask for another reply; the one before is kept"),
+    "/edit": Command(_edit, "change what you said last; a new reply is asked for"),
+    "/undo": Command(_undo, "withdraw the last exchange"),
+    "/choose": Command(_choose, "choose which of several replies counts", "[N]", _numbers),
+    "/channel": Command(_channel, "go to another channel, or list all", "[NAME]", _channels),
+    "/as": Command(_as, "speak as somebody else, or as yourself again", "[NAME]", _people),
+    "/impersonate": Command(_impersonate, "let the model write your next line, unsent"),
+    "/note": Command(_note, "add a line to notes.md in memory", "TEXT"),
+    "/recall": Command(_recall, "show what memory gave to the last reply"),
+    "/why": Command(_why, "tell why a memory file was used or not", "PATH", _paths),
+    "/context": Command(_context, "show what was sent for the last reply"),
+    "/offrecord": Command(_off_record, "keep nothing from here on, until you type it again"),
+    "/help": Command(_help, "show this list"),
+    "/quit": Command(_quit, "end the chat, like Ctrl-D"),
+}
