@@ -42,11 +42,12 @@ def chat(
         bool, typer.Option("--no-stream", help="Print each reply only when it is complete.")
     ] = False,
 ) -> None:
-    """Chat interactively: each line you type is sent, and the reply is printed.
+    """Chat interactively: each message you type is sent, and the reply is printed.
 
-    Ctrl-C interrupts a reply and keeps what has arrived; Ctrl-D or /quit ends the chat; /context
-    shows what was sent; /offrecord toggles keeping. Input from a pipe is sent line by line, up to
-    the first failure. With --json each reply is one line.
+    Lines that begin with / are commands: /again, /edit, /undo, /choose, /channel and more; /help
+    lists them, and Tab completes them. Alt-Enter or a backslash at the end begins another line.
+    Ctrl-C interrupts a reply and keeps what has arrived; Ctrl-D ends the chat. Input from a pipe
+    is sent line by line, up to the first failure. With --json each reply is one line.
 
     \b
     familiar chat
