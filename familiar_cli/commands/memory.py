@@ -223,10 +223,10 @@ def mv(
     moved = move_with_links(familiar_of(ctx).memory, old, new, dry_run=dry_run)
     out = output(ctx)
     _tell_skipped(out, moved.skipped)
-    answer_applied(ctx, moved.applied, dry_run=dry_run, relinked=moved.relinked)
     if moved.relinked:
         files = counted(len(moved.relinked), "file")
         out.note(f"{'Would update' if dry_run else 'Updated'} the links in {files}.")
+    answer_applied(ctx, moved.applied, dry_run=dry_run, relinked=moved.relinked)
 
 
 @app.command()

@@ -67,7 +67,8 @@ class Edits:
                 yield rel_path, content
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
-            if not rel_path.startswith(hidden) and _can_be_seen(rel_path):
+            is_there = any(map(paths.is_private, rel_path.split("/")))  # kept by an older version
+            if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
                 del self._known[rel_path]
                 self._same_table = False
                 yield rel_path, None

@@ -19,7 +19,7 @@ _SHOWN_CHARS = 80
 NAMES_ARE_UTF8 = sys.getfilesystemencoding() == "utf-8"
 """Whether Python names files as they are. With an old locale it decodes other names wrongly."""
 
-_PRIVATE = (INDEX_DIR, ".git")
+_PRIVATE = (INDEX_DIR, ".git", ".obsidian", ".trash")  # the last two are Obsidian's own
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -81,7 +81,7 @@ def parse_old(rel_path: str) -> str:
     if not clean or rel_path.endswith("/"):
         raise _refused(rel_path, "does not name a file")
     if any(_is_private_twin(part) for part in clean.split("/")):
-        raise _refused(rel_path, "is reserved for the program's own files")
+        raise _refused(rel_path, "is reserved for this program, git or Obsidian")
     return clean
 
 
@@ -100,7 +100,10 @@ def parse_new(rel_path: str) -> str:
 
 
 def is_private(name: str) -> bool:
-    """Tell whether `name` belongs to the program or to git, not to the memory."""
+    """Tell whether `name` belongs to the program, to git or to an editor, not to the memory.
+
+    Obsidian runs the plugins in its directory, so nothing here may write there.
+    """
     return name.startswith(TEMP_PREFIX) or name in _PRIVATE
 
 
