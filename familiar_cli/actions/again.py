@@ -1,4 +1,4 @@
-"""Which reply is to be made again, and what it replied to."""
+"""Which reply is to be made again or to go on, and what it replied to."""
 
 from __future__ import annotations
 
@@ -24,6 +24,30 @@ def again(familiar: Familiar, said: Said) -> Said:
         NotFoundError: Nothing was said in the channel.
         RefusedError: Its last turn is no reply.
     """
+    return remade(familiar, replace(said, remake="again"))
+
+
+def go_on(familiar: Familiar, said: Said) -> Said:
+    """Return what lets the last reply of channel `said.channel_id` go on.
+
+    Raises:
+        NotFoundError: Nothing was said in the channel.
+        RefusedError: Its last turn is no reply.
+    """
+    return remade(familiar, replace(said, remake="continue"))
+
+
+def remade(familiar: Familiar, said: Said) -> Said:
+    """Return `said` with the last reply of its channel, and what that replies to, as they are now.
+
+    What asks for no reply in place of another is returned as it is.
+
+    Raises:
+        NotFoundError: Nothing was said in the channel.
+        RefusedError: Its last turn is no reply.
+    """
+    if not said.remake:
+        return said
     channel_id = said.channel_id
     turns = in_pairs(familiar.history.recent(channel_id, _LAST))
     if not turns:
@@ -36,7 +60,7 @@ def again(familiar: Familiar, said: Said) -> Said:
         raise RefusedError(
             f"The last turn of channel {channel_id!r}, turn {last.id}, is no reply; "
             "nothing was asked",
-            hint=_hint(last),
+            hint=_hint(last, channel_id),
         )
     return replace(
         said,
@@ -61,9 +85,10 @@ def _question(familiar: Familiar, turns: list[Turn]) -> Turn | None:
     return before if before is not None and before.role == "user" else None
 
 
-def _hint(last: Turn) -> str:
+def _hint(last: Turn, channel_id: str) -> str:
     if last.role == "user":
-        return f"Run `familiar ask --reply-to {last.id}` for a first reply to it."
+        where = "" if last.channel_id == channel_id else f" --channel {channel_id}"
+        return f"Run `familiar ask --reply-to {last.id}{where}` for a first reply to it."
     if last.source == GREETING:
         return "Open another conversation with `familiar ask --channel NAME --greeting N`."
     return "Run `familiar history show`."

@@ -7,13 +7,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.actions.again import remade
 from familiar_cli.actions.kept_question import check_unanswered, kept_question
 from familiar_cli.actions.prompt import filters, has_short_frame, pipeline, turn_setup
 from familiar_cli.clock import now
+from familiar_cli.context.going_on import Begun
 from familiar_cli.context.off_record import OffRecord
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.turn import dry_run, request_for
 from familiar_cli.errors import ChannelBusyError, FamiliarError
+from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.passes.exclusive import Waiting, exclusive
 from familiar_cli.text import one_line
@@ -46,7 +49,7 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
         UsageError: The greeting that was asked for cannot open the channel.
     """
     familiar.load_embedder()
-    said = kept_question(familiar, said)
+    said = kept_question(familiar, remade(familiar, said))
     setup = _setup(familiar, said)
     made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
     assembled = await made_by.assemble(_request(familiar, said, setup))
@@ -98,7 +101,7 @@ async def take_turn(
     Args:
         familiar: To whom.
         said: What is said.
-        on_text: Given each piece of the reply as it comes.
+        on_text: Given each piece of the reply as it comes; of one that goes on, what is added.
         stream: Ask for the reply piece by piece.
         on_wait: Told in one line before a busy server is asked again, and when another message of
             the channel is answered first.
@@ -119,7 +122,7 @@ async def take_turn(
     channel_id = kept_question(familiar, said).channel_id
     alone = nullcontext() if said.off_record else _answering(familiar, channel_id, on_wait)
     async with alone:
-        said = kept_question(familiar, said)
+        said = kept_question(familiar, remade(familiar, said))
         check_unanswered(familiar, said)
         setup = _setup(familiar, said)
         runner, request = _runner(familiar, said, setup), _request(familiar, said, setup)
@@ -186,7 +189,7 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
 
 def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest:
     greets = setup.channel.greets if said.greeting is None else said.greeting != 0
-    return request_for(
+    request = request_for(
         said,
         familiar_id=familiar.paths.id,
         allowance=setup.allowance,
@@ -196,3 +199,8 @@ def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest
         name=setup.char,
         tier=setup.channel.tier,
     )
+    if said.remake != "continue" or said.instead_of is None:
+        return request
+    prefill = PRESETS[familiar.slot().preset].prefill
+    exact = prefill and not has_short_frame(familiar)
+    return replace(request, begun=Begun(said.instead_of.content, prefill, exact))

@@ -140,7 +140,8 @@ def take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> T
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.reply import ReplyPrinter
 
-    with ReplyPrinter(silent=out.as_json) as printer:
+    begun = said.instead_of.content if said.instead_of and said.remake == "continue" else ""
+    with ReplyPrinter(silent=out.as_json, begun=begun) as printer:
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     for notice in result.notices:
         out.warn(notice)

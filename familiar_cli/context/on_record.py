@@ -7,7 +7,7 @@ broke off, the part that came is kept.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.trace_files import write_trace
@@ -20,10 +20,14 @@ from familiar_cli.history.types import Turn
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from familiar_cli.context.going_on import Begun
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.history.store import HistoryStore
+
+
+_NO_MORE: Final = "The model added nothing to the reply, which is unchanged"
 
 
 class OnRecord(TurnRunner):
@@ -58,6 +62,7 @@ class OnRecord(TurnRunner):
         self._keep_traces = keep_traces
         self._question: Turn | None = None
         self._channel_id = ""
+        self._begun: Begun | None = None
         self._source = source
         self._message_id = message_id
         self._instead_of = instead_of
@@ -69,6 +74,7 @@ class OnRecord(TurnRunner):
             )
         self._question = self._answered(request) or self._kept(request)
         self._channel_id = request.channel_id  # a branch may share the question with its parent
+        self._begun = request.begun
         self._record(replace(trace, turn=self._question.id))
 
     def _answered(self, request: ContextRequest) -> Turn | None:
@@ -91,13 +97,19 @@ class OnRecord(TurnRunner):
     def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         """Keep the reply, if there is one, and write the record."""
         assert self._question is not None
-        reply = None
+        reply, added = None, None
+        if self._begun:
+            added = self._begun.added(text)
+            text = self._begun.text + added if added.strip() else ""
+            self.notices += [] if text else [_NO_MORE]
         if text.strip():
             reply = self._kept_reply(self._question, text, partial=partial)
         trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
         trace = self._record(trace, keep=self._keep_traces)
         old = self._instead_of.id if self._instead_of and reply else None
-        return TurnResult(self._question, reply, text, trace, tuple(self.notices), supersedes=old)
+        return TurnResult(
+            self._question, reply, text, trace, tuple(self.notices), supersedes=old, added=added
+        )
 
     def _what_is_kept(self, result: TurnResult) -> str:
         assert result.turn is not None

@@ -100,7 +100,7 @@ class ContextPipeline:
     async def _assemble(self, request: ContextRequest) -> Assembled:
         start = stopwatch_s()
         offered, providers = await self._gather(request)
-        offered.append(_utterance(request))
+        offered += [_utterance(request), *(request.begun.pieces() if request.begun else ())]
         offered, processors = await self._pre_process(request, offered)
         filled = self._budgeter.fill(
             name_speakers(offered, request.labels), request.layer_tokens, request.budget_tokens

@@ -45,6 +45,7 @@ def render(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     start = [_message("system", START_MARK)] if examples else []
     past = [_message("system", f.text.strip()) for f in _at(kept, Place.summary)]
     post = [_message("system", f.text.strip()) for f in _at(kept, Place.post_history)]
+    post += [_message(f.offered.role, f.text) for f in _at(kept, Place.begun)]
     lead = [_message("system", f.text.strip()) for place in _LEAD for f in _at(kept, place)]
     return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 

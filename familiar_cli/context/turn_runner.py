@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.context.going_on import GoingOn
 from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
 from familiar_cli.context.trace import (
     make_trace,
@@ -41,6 +42,7 @@ class TurnResult:
         notices: What the person should know, a line each.
         interrupted: The reply broke off because the person said so.
         supersedes: The turn whose place the reply took; None: there is none.
+        added: How a reply went on that had begun; None: it is new from its beginning.
     """
 
     turn: Turn | None
@@ -50,6 +52,7 @@ class TurnResult:
     notices: tuple[str, ...] = ()
     interrupted: bool = False
     supersedes: int | None = None
+    added: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what `ask --json` says of it."""
@@ -63,6 +66,7 @@ class TurnResult:
             "usage": trace["usage"],
             "finish_reason": trace["finish_reason"],
             "notices": list(self.notices),
+            **({} if self.added is None else {"added": self.added}),
         }
 
 
@@ -110,8 +114,8 @@ class TurnRunner(ABC):
         Args:
             request: What was said.
             model: Who is asked.
-            on_text: Given each piece of the reply; the whole at once when a post-processor may
-                still change it.
+            on_text: Given each piece of the reply, or of what is added to one that had begun; the
+                whole at once when a post-processor may still change it.
             stream: Ask for the reply piece by piece.
 
         Raises:
@@ -121,6 +125,8 @@ class TurnRunner(ABC):
             FamiliarError: Something could not be kept; the message says what was.
         """
         self._side_calls = request.side_calls
+        if request.begun and on_text:
+            on_text = GoingOn(request.begun, on_text)
         listener = Listener(None if self._pipeline.post_processors else on_text)
         try:
             replied = await self._pipeline.run(

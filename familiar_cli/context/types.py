@@ -11,6 +11,7 @@ from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.identity import NO_LABELS, Labels
 
 if TYPE_CHECKING:
+    from familiar_cli.context.going_on import Begun
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
@@ -60,6 +61,7 @@ class Place(StrEnum):
     chat = "chat"
     depth = "depth"
     post_history = "post_history"
+    begun = "begun"
 
 
 class Fit(StrEnum):
@@ -122,6 +124,8 @@ class Said:
             again, but answered if it has no reply.
         reply_to: A kept turn that is to be answered. Then its words, author and channel count.
         instead_of: The reply to that turn, whose place the new one takes.
+        remake: `again` asks for another reply in place of the channel's last one; `continue` lets
+            that one go on. Then nothing else is said.
     """
 
     text: str
@@ -136,6 +140,7 @@ class Said:
     message_id: str = ""
     reply_to: int | None = None
     instead_of: Turn | None = None
+    remake: Literal["", "again", "continue"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,7 @@ class ContextRequest:
         off_record: Nothing of this turn is kept.
         labels: What people are called in the prompt.
         reply_to: The turn of the history that is answered; None: what was said is not there yet.
+        begun: The reply so far, which is to go on; None: there is none.
         side_calls: Here is written down whichever other models are asked on the way.
     """
 
@@ -183,6 +189,7 @@ class ContextRequest:
     labels: Labels = NO_LABELS
     reply_to: int | None = None
     budget_reason: str = ""
+    begun: Begun | None = None
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
 

@@ -23,6 +23,7 @@ class Preset:
         max_tokens: Most tokens of one reply.
         key_needed: It answers nobody without a key.
         limit_name: What it calls the limit of a reply.
+        prefill: It goes on from an assistant message at the end of the prompt.
         extra: What it understands beyond the common API.
         start: How to start it, or how to find out what is wrong.
         choose: How to choose a model.
@@ -35,6 +36,7 @@ class Preset:
     max_tokens: int
     key_needed: bool = False
     limit_name: str = "max_tokens"
+    prefill: bool = False
     extra: Mapping[str, object] = field(default_factory=dict)
     start: str = ""
     choose: str = "Run `familiar config set llm.model NAME`."
@@ -49,6 +51,7 @@ PRESETS: Mapping[str, Preset] = {
         "",
         context_tokens=1536,
         max_tokens=256,
+        prefill=True,
     ),
     "openrouter": Preset(
         "https://openrouter.ai/api/v1",
@@ -78,6 +81,7 @@ PRESETS: Mapping[str, Preset] = {
         "",
         context_tokens=4096,
         max_tokens=512,
+        prefill=True,
         start="Start it: `ollama serve`.",
         choose="Run `ollama list`, then `familiar config set llm.model NAME`.",
     ),
@@ -87,6 +91,7 @@ PRESETS: Mapping[str, Preset] = {
         "",
         context_tokens=4096,
         max_tokens=512,
+        prefill=True,
         start="Start it: `lms server start`, or the Developer page of LM Studio.",
         choose="Run `lms ls`, then `familiar config set llm.model NAME`.",
     ),
@@ -96,6 +101,7 @@ PRESETS: Mapping[str, Preset] = {
         "",
         context_tokens=4096,
         max_tokens=512,
+        prefill=True,
         start="Start it: `llama-server -m MODEL.gguf --port 8080`.",
     ),
     "custom": Preset(

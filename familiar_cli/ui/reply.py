@@ -21,17 +21,19 @@ class ReplyPrinter:
 
     Args:
         silent: Print nothing.
+        begun: What stands before the first piece.
     """
 
-    def __init__(self, *, silent: bool = False) -> None:
+    def __init__(self, *, silent: bool = False, begun: str = "") -> None:
         self._silent = silent
+        self._begun = begun
         self._last = ""
 
     def __call__(self, piece: str) -> None:
         """Print one piece."""
         if piece and not self._silent:
-            self._last = piece
-            exact(piece)
+            exact(self._begun + piece)
+            self._begun, self._last = "", piece
 
     def __enter__(self) -> Self:
         return self

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 
 import pytest
 
+from familiar_cli import Familiar, Said, take_turn
+from familiar_cli.actions.again import again
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from tests.support.server import CutOff, Fail
-from tests.support.world import data, live, run, without_block
+from tests.support.world import data, home, live, run, without_block
 
 
 @pytest.fixture
@@ -115,3 +118,13 @@ def test_an_edited_question_is_replied_to_in_its_new_words(root, serve) -> None:
     run("again")
     assert prompt(server)[-1][1].endswith("Good evening")
     assert shown() == [("Good evening", True), ("Two.", True)]
+
+
+async def test_of_two_at_once_the_second_replaces_what_the_first_wrote(root, serve) -> None:
+    serve("One.", "Two.", "Three.")
+    run("ask", "Hello", "--no-background")
+    async with Familiar.load_from_disk(home(), "ada") as familiar:
+        said = again(familiar, Said("", None, "cli"))
+        first, second = await asyncio.gather(take_turn(familiar, said), take_turn(familiar, said))
+    assert {first.supersedes, second.supersedes} == {2, 3}
+    assert [stands for _, stands in shown("--all")] == [True, False, False, True]

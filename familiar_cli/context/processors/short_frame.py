@@ -107,7 +107,7 @@ class ShortFramePreProcessor:
         """Return a piece that is neither memory nor a turn."""
         if offered.problem or offered.remark or offered.hidden:
             return offered
-        if offered.layer in _MEMORY or offered.place is Place.chat:
+        if offered.layer in _MEMORY or offered.place in {Place.chat, Place.begun}:
             return offered
         if offered.source.startswith(_OWN) or (self._own_instruction and offered.source == _MAIN):
             return offered
