@@ -22,6 +22,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("demo", "Try the whole flow, from card to reply, in a temporary home."),
         "init": ("init", "Make a familiar from a card, a persona or a template."),
         "list": ("list", "List the familiars."),
+        "me": ("me", "Say who you are, or show it."),
         "use": ("use", "Set the familiar that commands use by default."),
         "status": ("status", "Show a familiar's state."),
         "doctor": ("doctor", "Check every part of the setup, and print how to fix it."),

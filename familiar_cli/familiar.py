@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.config.channel_kinds import OF_MODALITY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import tzinfo
     from pathlib import Path
     from typing import Self
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.load import Written
-    from familiar_cli.config.schema import BudgetSettings, CharacterConfig
+    from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.character import Character
     from familiar_cli.context.limits import Allowance
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.summary_keeper import SummaryKeeper
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
-    from familiar_cli.identity import Labels, Who
+    from familiar_cli.identity import Author, Labels, Me, Who
     from familiar_cli.index.build import EmbeddingIndex, Refreshed
     from familiar_cli.index.embedder import Opened
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     OnText = Callable[[str], None]
 
 INDEX_JOB = "index"
+_ME_SLUG = "cli-me"  # for a model, in place of one that holds a login name
 _TITLE_TOKENS = 30  # what says that a summary is one
 
 
@@ -142,8 +143,53 @@ class Familiar:
         from familiar_cli.config.effective_channel import effective_channel
 
         return effective_channel(
-            channel_id, self.channels.read(channel_id), self._written, modality
+            channel_id, self.channels.read(channel_id), self._written, modality, self._at_home
         )
+
+    @cached_property
+    def _at_home(self) -> Written[MeSettings]:
+        from familiar_cli.config.load import load_written
+        from familiar_cli.config.schema import MeSettings
+
+        return load_written(self.paths.me, MeSettings)
+
+    def me(self, channel_id: str = "") -> Me:
+        """Return who speaks in a channel, unless somebody is named.
+
+        Raises:
+            ConfigError: Its file, `character.toml` or `me.toml` has something wrong in it.
+        """
+        return self.me_in(self.channel(channel_id))
+
+    def me_in(self, channel: Channel) -> Me:
+        """Return who speaks in a channel of which is known what holds there; see `me`."""
+        from familiar_cli.config.machine import login_account
+        from familiar_cli.identity import NEUTRAL, Me
+        from familiar_cli.text import one_line
+
+        set_to = channel.me
+        return Me(
+            self._own_account,
+            one_line(set_to.name),
+            set_to.description,
+            one_line(set_to.pronouns),
+            self.config.user_name,
+            frozenset({NEUTRAL.slug, login_account().slug}),
+        )
+
+    @cached_property
+    def _own_account(self) -> Author:
+        """The account under which my words are kept: once it is known, it stays.
+
+        Before they were kept under a neutral one, it was that of the login name.
+        """
+        from familiar_cli.config.machine import login_account
+        from familiar_cli.identity import NEUTRAL
+        from familiar_cli.memory.layout import people_path
+
+        login = login_account()
+        has_file = (self.paths.memory / people_path(login.slug)).exists()
+        return login if has_file or self.history.has_speaker(login) else NEUTRAL
 
     @property
     def kept_private(self) -> frozenset[str]:
@@ -420,8 +466,23 @@ class Familiar:
         settings = self.slot(slot)
         same = replace(settings, slot="")  # slots that mean one model share it, and its memory
         if same not in self._models:
-            self._models[same] = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
+            model = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
+            self._models[same] = self._without_login(model)
         return self._models[same]
+
+    def _without_login(self, model: ChatModel) -> ChatModel:
+        """Return a model that is shown no login name.
+
+        Where one is my account, it stands in the name of my file, and maybe in its title.
+        """
+        from familiar_cli.identity import NEUTRAL, handle_of
+        from familiar_cli.llm.renaming import Renaming
+
+        slug = self._own_account.slug
+        if slug == NEUTRAL.slug:
+            return model
+        shown = {slug: _ME_SLUG, handle_of(slug): handle_of(NEUTRAL.slug)}
+        return Renaming(model, shown, {_ME_SLUG: slug})
 
     def usable_model(self, slot: str) -> ChatModel:
         """Return the model of a slot, as `model` does.
@@ -452,7 +513,13 @@ class Familiar:
         from familiar_cli.identity import Who
 
         character = self.character()
-        macros = Macros(character.name, self.config.user_name, pick_seed=self.paths.id)
+        me = self.me()
+        macros = Macros(
+            character.name,
+            me.name or me.stands_for_name,
+            pick_seed=self.paths.id,
+            persona=me.persona,
+        )
         main = macros.expand(self.config.system_prompt)
         texts = {
             field: macros.expand(text, original=main)
@@ -562,12 +629,15 @@ class Familiar:
             labels=self._labels,
         )
 
-    def _labels(self) -> Labels:
-        """Return what everybody is called in public."""
+    def labels(self, people: Iterable[Author | None] = (), channel_id: str = "") -> Labels:
+        """Return what people are called in texts of a channel, and where nothing else is said."""
         from familiar_cli.identity import Labels
 
-        speakers = self.history.speakers(self.kept_private)
-        return Labels(frozenset(speaker.author for speaker in speakers), self.name)
+        return Labels(frozenset(filter(None, people)), self.name, self.me(channel_id))
+
+    def _labels(self) -> Labels:
+        """Return what everybody is called in public."""
+        return self.labels(s.author for s in self.history.speakers(self.kept_private))
 
     def _summary_tokens(self) -> int:
         """Return what a prompt has for a summary, beside the line above it."""
@@ -588,8 +658,8 @@ class Familiar:
         """
         from familiar_cli.context.budget import MESSAGE_TOKENS
 
-        texts = (character or self.character()).who(channel.tier)
-        needed = sum(MESSAGE_TOKENS + self.counter.count(text) for text in texts)
+        texts = [*(character or self.character()).who(channel.tier), self.me_in(channel).persona]
+        needed = sum(MESSAGE_TOKENS + self.counter.count(text) for text in texts if text)
         return self._allowance(channel.budget, channel.mode, needed)
 
     def _allowance(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -52,6 +52,63 @@ class Author:
         return self.display_name or self.username or self.user_id
 
 
+NEUTRAL = Author("cli", "user")
+"""Under this account is kept what is said here, unless somebody is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who speaks here, unless somebody is named: one person, however they are called.
+
+    Args:
+        account: The account under which they speak.
+        name: What they are called; empty: nobody said.
+        description: Who they are; macros work in it.
+        pronouns: Their pronouns.
+        stands_for_name: What they are called without a name.
+        slugs: Accounts that are known by a login name, which no model is shown.
+    """
+
+    account: Author = NEUTRAL
+    name: str = ""
+    description: str = ""
+    pronouns: str = ""
+    stands_for_name: str = "User"
+    slugs: frozenset[str] = frozenset({NEUTRAL.slug})
+
+    @property
+    def author(self) -> Author:
+        """Who says something here."""
+        return replace(self.account, display_name=self.name or None)
+
+    @property
+    def persona(self) -> str:
+        """Who I am, as a prompt says it; macros work in it."""
+        pronouns = f"{{{{user}}}}'s pronouns: {self.pronouns}." if self.pronouns else ""
+        return "\n".join(filter(None, (self.description.strip(), pronouns)))
+
+    def is_me(self, author: Author | None) -> bool:
+        """Return whether that is me."""
+        return author is not None and author.slug in self.slugs
+
+    def named(self, author: Author) -> Author:
+        """Return an author of a turn with my name, if it is me, and the turn gives no name."""
+        if not self.name or not self.is_me(author) or author.display_name or author.username:
+            return author
+        return replace(author, display_name=self.name)
+
+    def name_of(self, author: Author) -> str:
+        """Return what somebody is called, as it may stand in the frame of a prompt."""
+        author = self.named(author)
+        if self.is_me(author) and not (author.display_name or author.username):
+            return framed(self.stands_for_name)
+        return _name_of(author)
+
+    def handle(self, slug: str) -> str:
+        """Return an account as a text names it; of mine, not the login name."""
+        return handle_of(NEUTRAL.slug if slug in self.slugs else slug)
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """What people are called in a text for a model.
@@ -62,24 +119,27 @@ class Labels:
     Args:
         people: Everybody who may be called something there; the more, the longer a label stays.
         familiar: The familiar's name.
+        me: Whose home it is.
     """
 
     people: frozenset[Author] = frozenset()
     familiar: str = ""
+    me: Me = Me()  # frozen
     _shared: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Find the names that several have."""
         owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
         for author in self.people:
-            owners.setdefault(_key(_name_of(author)), set()).add(author.slug)
+            owner = self.me.handle(author.slug)
+            owners.setdefault(_key(self.me.name_of(author)), set()).add(owner)
         shared = frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
         object.__setattr__(self, "_shared", shared)
 
     def joined(self, authors: Iterable[Author | None]) -> Labels:
         """Return the labels of these people and some more."""
         more = self.people.union(filter(None, authors))
-        return self if more == self.people else Labels(more, self.familiar)
+        return self if more == self.people else Labels(more, self.familiar, self.me)
 
     def is_shared(self, name: str) -> bool:
         """Return whether several people, or somebody and the familiar, are called so."""
@@ -91,9 +151,9 @@ class Labels:
 
     def of(self, author: Author) -> str:
         """Return what somebody is called, as it may stand in the frame of a prompt."""
-        name = _name_of(author)
+        name = self.me.name_of(author)
         if self.is_shared(name) or _LOOKS_TOLD_APART.search(name):
-            return f"{name} ({handle_of(author.slug)})"
+            return f"{name} ({self.me.handle(author.slug)})"
         return name
 
 

@@ -99,9 +99,16 @@ def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
     yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
 
 
+def _of_me(familiar: Familiar, _: list[Effective]) -> Resolved:
+    for held in familiar.channel("").held:
+        if held.key.startswith("me."):
+            yield held.key, held.value, held.source
+
+
 _RESOLVERS: Final = (
     (("budget.", "recall."), _of_budget),
     (("history.", "processors."), _of_mode),
     (("llm.",), _of_model),
+    (("me.",), _of_me),
     (("timezone", "instance.", "name", "embedding."), _of_machine),
 )

@@ -9,7 +9,6 @@ from familiar_cli import fts
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
 from familiar_cli.history.recall import recall
-from familiar_cli.identity import Labels
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.past import scores_of_turns
 from familiar_cli.text import framed
@@ -105,7 +104,7 @@ def search_past(
         hidden_channels=() if channel else familiar.channels.private(),
         limit=max(k, _LOOKED_AT) if since is None else _BEFORE_DAYS,
     )
-    labels = Labels(frozenset(), familiar.name).joined(one.turn.author for one in found.turns)
+    labels = familiar.labels(one.turn.author for one in found.turns)
 
     def speaker(turn: Turn) -> str:
         if turn.role == "assistant":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.config.machine import PLATFORM
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import Author, parse_author
+from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def speaking_as(familiar: Familiar, named: str) -> Author:
-    """Return who is meant by `PLATFORM:ID`, or by the name of somebody who spoke before.
+    """Return who is meant by `PLATFORM:ID`, by my name, or by that of somebody who spoke before.
 
     Another name is that of a new person, with an account of their own.
 
@@ -23,15 +22,19 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
     """
     if ":" in named:
         return parse_author(named)
+    me = familiar.me()
+    if fold(me.name_of(me.author)) == fold(named):
+        return me.author
     for author in people_here(familiar):
         if fold(author.label) == fold(named):
             return author
     slug = slugify(named)
     if not slug:
         raise UsageError(f"{named!r} is no name", hint="Use PLATFORM:ID, e.g. `discord:1234`.")
-    return Author(PLATFORM, slug, display_name=named)
+    return Author(NEUTRAL.platform, slug, display_name=named)
 
 
 def people_here(familiar: Familiar) -> list[Author]:
     """Return who spoke in public, the latest first."""
-    return [speaker.author for speaker in familiar.history.speakers(familiar.kept_private)]
+    me = familiar.me()
+    return [me.named(s.author) for s in familiar.history.speakers(familiar.kept_private)]

@@ -198,6 +198,7 @@ def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest
         at=now(),
         name=setup.char,
         tier=setup.channel.tier,
+        me=familiar.me_in(setup.channel),
     )
     if said.remake != "continue" or said.instead_of is None:
         return request

@@ -253,7 +253,9 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         layer_tokens={Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
         before_id=trace.turn,
         tier=trace.tier,
-        labels=labels_in(familiar.history, trace.channel_id, familiar.name),
+        labels=labels_in(
+            familiar.history, trace.channel_id, familiar.name, familiar.me(trace.channel_id)
+        ),
     )
 
 

@@ -50,6 +50,7 @@ def memory_writer(
         zone=familiar.zone,
         private=familiar.channels.private,
         channel_context_lookup=familiar.channel_label,
+        me=familiar.me(),
     )
 
 

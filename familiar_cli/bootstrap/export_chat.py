@@ -15,6 +15,7 @@ from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.history.selection import TurnFilter, imported_from, select
+from familiar_cli.identity import Me
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,12 @@ VERSION: Final = 1
 
 
 def export_chat(
-    history: HistoryStore, channel_id: str | None, chat_format: Format, *, familiar_name: str
+    history: HistoryStore,
+    channel_id: str | None,
+    chat_format: Format,
+    *,
+    familiar_name: str,
+    me: Me = Me(),  # noqa: B008  # frozen
 ) -> Iterator[str]:
     """Return the lines of a channel, or of all channels, without their ends.
 
@@ -40,6 +46,7 @@ def export_chat(
         channel_id: The channel; None: the only one there is, or all of them as plain lines.
         chat_format: As what.
         familiar_name: What the familiar is called where the source does not say.
+        me: Whose home it is.
 
     Raises:
         NotFoundError: Nothing was said there.
@@ -59,38 +66,38 @@ def export_chat(
             f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
             hint=f"Add `--channel {channels[0]}`, or `--format jsonl` for all.",
         )
-    return _silly_tavern(history, channel_id or channels[0], familiar_name)
+    return _silly_tavern(history, channel_id or channels[0], familiar_name, me)
 
 
-def _silly_tavern(history: HistoryStore, channel_id: str, name: str) -> Iterator[str]:
+def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> Iterator[str]:
     heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
-        yield heads[0] if heads else dump_json(_head(history, channel_id, name), indent=None)
+        yield heads[0] if heads else dump_json(_head(history, channel_id, name, me), indent=None)
     for kept in select(history, TurnFilter(channel_id)):
         if kept.format == SILLY_TAVERN:
             yield kept.raw
         else:
-            yield dump_json(_message(kept.turn, name), indent=None)
+            yield dump_json(_message(kept.turn, name, me), indent=None)
 
 
-def _head(history: HistoryStore, channel_id: str, name: str) -> ChatHead:
+def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> ChatHead:
     people = history.recent_distinct_authors(channel_id, 1)
     first = next(select(history, TurnFilter(channel_id)), None)
     return {
-        "user_name": people[0].label if people else "User",
+        "user_name": me.name_of(people[0]) if people else "User",
         "character_name": name,
         "create_date": iso(first.turn.at) if first else "",
         "chat_metadata": {},
     }
 
 
-def _message(turn: Turn, name: str) -> ChatMessage:
+def _message(turn: Turn, name: str, me: Me) -> ChatMessage:
     """Return a turn that was not in a SillyTavern chat as one of its messages."""
     person = turn.author is not None and turn.author.platform != CHARACTERS
     speaker = name if turn.role == "assistant" else "System"
     if turn.author is not None:
-        speaker = turn.author.label
+        speaker = me.name_of(turn.author)
     extra = {"type": "narrator"} if turn.role == "system" else {}
     return {
         "name": speaker,

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn_runner import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
 
 As = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="PLATFORM:ID", help="Speaker's account; default: cli:<your login>."
+        "--as", metavar="PLATFORM:ID", help="Speaker's account; default: yours (`familiar me`)."
     ),
 ]
 Name = Annotated[str | None, name_option("Speaker's display name.")]
@@ -59,24 +60,26 @@ Tier = Annotated[
 
 
 def said_as(
+    familiar: Familiar,
     text: str,
     as_: str | None,
     name: str | None,
     channel: str,
-    modality: str,
     *,
+    modality: str,
     greeting: int | None = None,
     no_greeting: bool = False,
     tier: int | None = None,
     off_record: bool = False,
     message_id: str = "",
 ) -> Said:
-    """Return what these options say.
+    """Return what these options say to `familiar`.
 
     Raises:
         UsageError: `as_` names nobody, or they contradict each other.
+        ConfigError: The settings have something wrong in them.
     """
-    from familiar_cli.config.machine import who_speaks
+    from familiar_cli.actions.me import speaker
     from familiar_cli.context.types import Modality, Said
     from familiar_cli.errors import UsageError
 
@@ -84,7 +87,7 @@ def said_as(
         raise UsageError("--greeting and --no-greeting cannot be combined")
     return Said(
         text,
-        who_speaks(as_, name),
+        speaker(familiar, channel, as_, name),
         channel,
         Modality(modality),
         0 if no_greeting else greeting,
@@ -92,6 +95,14 @@ def said_as(
         off_record=off_record,
         message_id=message_id,
     )
+
+
+def hint_of_me(out: Output, familiar: Familiar, said: Said) -> str:
+    """Return how a person at a terminal can say who they are; empty where they need not be told."""
+    from familiar_cli.actions import me
+    from familiar_cli.ui.lines import is_terminal
+
+    return "" if out.as_json or not is_terminal() else me.hint_of_me(familiar, said.author)
 
 
 def reply_to(

@@ -25,6 +25,7 @@ from familiar_cli.commands._saying import (
     Name,
     NoGreeting,
     Tier,
+    hint_of_me,
     reply_to,
     said_as,
 )
@@ -87,25 +88,30 @@ def ask(
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """
-    said = said_as(
-        _words(text, again_for),
-        as_,
-        name,
-        channel,
-        modality,
-        greeting=greeting,
-        no_greeting=no_greeting,
-        tier=tier,
-        off_record=off_record,
-        message_id=message_id,
-    )
-    said = replace(said, reply_to=again_for)
+    words, out = _words(text, again_for), output(ctx)
     with with_models(familiar_of(ctx)) as familiar:
+        said = said_as(
+            familiar,
+            words,
+            as_,
+            name,
+            channel,
+            modality=modality,
+            greeting=greeting,
+            no_greeting=no_greeting,
+            tier=tier,
+            off_record=off_record,
+            message_id=message_id,
+        )
+        said = replace(said, reply_to=again_for)
+        hint = hint_of_me(out, familiar, said)
         if dry_run:
-            show_prompt(output(ctx), familiar, said)
+            show_prompt(out, familiar, said)
         else:
-            result = take_turn(output(ctx), familiar, said, stream=not no_stream)
-            _go_on(output(ctx), familiar, result, background=not no_background)
+            result = take_turn(out, familiar, said, stream=not no_stream)
+            if hint:
+                out.note(hint)
+            _go_on(out, familiar, result, background=not no_background)
 
 
 def _words(text: str | None, again_for: int | None) -> str:

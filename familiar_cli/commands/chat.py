@@ -16,6 +16,7 @@ from familiar_cli.commands._saying import (
     Name,
     NoGreeting,
     Tier,
+    hint_of_me,
     reply_to,
     said_as,
 )
@@ -57,19 +58,22 @@ def chat(
     from familiar_cli.ui.chat import Chat
     from familiar_cli.ui.lines import is_terminal
 
-    said = said_as(
-        "",
-        as_,
-        name,
-        channel,
-        modality,
-        greeting=greeting,
-        no_greeting=no_greeting,
-        tier=tier,
-        off_record=off_record,
-    )
     out = output(ctx)
     with with_models(familiar_of(ctx)) as familiar:
+        said = said_as(
+            familiar,
+            "",
+            as_,
+            name,
+            channel,
+            modality=modality,
+            greeting=greeting,
+            no_greeting=no_greeting,
+            tier=tier,
+            off_record=off_record,
+        )
+        if hint := hint_of_me(out, familiar, said):
+            out.note(hint)
         reply = partial(reply_to, familiar, stream=not no_stream)
         talk = Chat(familiar, said, out, reply, is_terminal())
         code = talk.run()

@@ -42,9 +42,11 @@ def hear(
     from familiar_cli.errors import PartialError
 
     words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
-    said = said_as(words, as_, name, channel, modality, message_id=message_id)
     out = output(ctx)
     with familiar_of(ctx) as familiar:
+        said = said_as(
+            familiar, words, as_, name, channel, modality=modality, message_id=message_id
+        )
         heard = hear(familiar, said, moment_of(familiar, at))
     turn = heard.turn
     data = {

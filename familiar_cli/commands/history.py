@@ -88,10 +88,10 @@ def show(
         else:
             shown = _around(familiar, turn, everything=everything)
         became = standings(familiar.history, [kept.turn.id for kept in shown])
-        name, zone = familiar.name, familiar.zone
+        labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
         {"turns": transcript_data(shown, became)},
-        lambda: print_page(transcript_page(shown, became, name, zone, chosen=turn)),
+        lambda: print_page(transcript_page(shown, became, labels, zone, chosen=turn)),
     )
 
 
@@ -217,8 +217,8 @@ def search(
             limit=k,
             on_progress=lambda done, whole: report(f"{whole:,} turns", done),
         )
-        name, zone = familiar.name, familiar.zone
-    out.answer(found_data(query, found), lambda: print_page(found_page(query, found, name, zone)))
+        labels, zone = familiar.labels(), familiar.zone
+    out.answer(found_data(query, found), lambda: print_page(found_page(query, found, labels, zone)))
     if not found:
         out.note("Nothing was found. `familiar history ls` lists all channels.")
 
@@ -236,9 +236,9 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
 
     with familiar_of(ctx) as familiar:
         found = statistics(familiar.history, familiar.counter.count, channel, familiar.kept_private)
-        name, zone = familiar.name, familiar.zone
+        labels, zone = familiar.labels(), familiar.zone
     out = output(ctx)
-    out.answer(found, lambda: print_page(stats_page(found, name, zone)) if found.turns else None)
+    out.answer(found, lambda: print_page(stats_page(found, labels, zone)) if found.turns else None)
     if not found.turns:
         out.note(_NOTHING)
 
@@ -266,7 +266,9 @@ def export(
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        lines = export_chat(familiar.history, channel, chat_format, familiar_name=familiar.name)
+        lines = export_chat(
+            familiar.history, channel, chat_format, familiar_name=familiar.name, me=familiar.me()
+        )
         if out_file is not None:
             count = write_lines(out_file, lines, force=force)
             data = {"format": chat_format, "lines": count, "path": str(out_file)}

@@ -22,7 +22,7 @@ from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from familiar_cli.config.load import ConfigProblem
@@ -115,7 +115,27 @@ def unset_value(
     Raises:
         NotFoundError: The file does not set `key`.
     """
-    return _edit(path, lambda document: _take(document, key, path, root), root, dry_run=dry_run)
+    return unset_values(path, (key,), dry_run=dry_run, root=root)
+
+
+def unset_values(
+    path: Path,
+    keys: Iterable[str],
+    *,
+    dry_run: bool = False,
+    root: type[Any] = CharacterConfig,
+) -> Edit:
+    """Take several settings out of the file, all or none; see `unset_value`.
+
+    Raises:
+        NotFoundError: As `unset_value`.
+    """
+
+    def change(document: Any) -> None:  # noqa: ANN401
+        for key in keys:
+            _take(document, key, path, root)
+
+    return _edit(path, change, root, dry_run=dry_run)
 
 
 def new_config(values: Mapping[str, Value] | None = None) -> str:
@@ -263,7 +283,21 @@ def _put(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
                 f"{name!r} is set to a value, but must be a table; nothing was changed",
                 hint=f"Remove it first: `familiar config unset {name}`.",
             )
-    table[parts[-1]] = list(value) if isinstance(value, tuple) else value
+    table[parts[-1]] = list(value) if isinstance(value, tuple) else _lines_of(value)
+
+
+def _lines_of(value: Value) -> Any:  # noqa: ANN401  # an item of tomlkit, or the value
+    """Return a text of several lines so that a person can read them."""
+    import tomlkit  # noqa: PLC0415
+
+    if not isinstance(value, str) or "\n" not in value:
+        return value
+    item = tomlkit.string(value, multiline=True)
+    try:
+        is_same = tomllib.loads(f"x = {item.as_string()}")["x"] == value
+    except ValueError:
+        is_same = False
+    return item if is_same else value
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.config.channel_kinds import MODES, OF_MODALITY, ChannelContext, ChannelMode
+from familiar_cli.config.home import ME_FILE
 from familiar_cli.config.schema import (
     BudgetSettings,
     ChannelConfig,
     CharacterConfig,
     InjectSettings,
+    MeSettings,
     NoteSettings,
 )
 
@@ -31,7 +33,7 @@ class Held:
     Args:
         key: The setting.
         value: What holds.
-        source: `channel`, `character.toml`, `mode <mode>` or `default`.
+        source: `channel`, `character.toml`, `me.toml`, `mode <mode>` or `default`.
     """
 
     key: str
@@ -55,6 +57,7 @@ class Channel:
         processors: Which are switched on, by their names.
         author_note: The author's note; its text may be empty.
         inject: The texts between the turns, by their names.
+        me: Who speaks there, unless it is said.
         held: Each setting with where it comes from.
     """
 
@@ -69,6 +72,7 @@ class Channel:
     processors: Mapping[str, bool]
     author_note: NoteSettings
     inject: Mapping[str, InjectSettings]
+    me: MeSettings
     held: tuple[Held, ...]
 
 
@@ -77,6 +81,7 @@ def effective_channel(
     own: Written[ChannelConfig],
     everywhere: Written[CharacterConfig],
     modality: str = "text",
+    at_home: Written[MeSettings] | None = None,
 ) -> Channel:
     """Return a channel with everything that holds there.
 
@@ -85,16 +90,22 @@ def effective_channel(
         own: Its file.
         everywhere: `character.toml`.
         modality: How what is said comes: `text` or `voice`.
+        at_home: `me.toml`; None: there is none.
     """
-    return _Merge(own, everywhere, modality).channel(channel_id)
+    return _Merge(own, everywhere, modality, at_home).channel(channel_id)
 
 
 class _Merge:
     """The channel's file first, then `character.toml`, then the mode, then the default."""
 
     def __init__(
-        self, own: Written[ChannelConfig], everywhere: Written[CharacterConfig], modality: str
+        self,
+        own: Written[ChannelConfig],
+        everywhere: Written[CharacterConfig],
+        modality: str,
+        at_home: Written[MeSettings] | None,
     ) -> None:
+        self._at_home = at_home
         self._config, self._own = own.settings, own.tables
         self._character, self._everywhere = everywhere.settings, everywhere.tables
         config = own.settings
@@ -122,6 +133,7 @@ class _Merge:
         budget = self._section("budget")
         switches = self._section("processors")
         note = self._section("author_note")
+        me = self._section("me")
         return Channel(
             id=channel_id,
             config=config,
@@ -135,6 +147,7 @@ class _Merge:
             processors={name: value == "on" for name, (value, _) in switches.items()},
             author_note=NoteSettings(**{name: value for name, (value, _) in note.items()}),
             inject=self._inject(),
+            me=MeSettings(**{name: value for name, (value, _) in me.items()}),
             held=tuple(self._held),
         )
 
@@ -187,6 +200,8 @@ class _Merge:
             if name in tables.get(section, {}) and (unset is None or value != unset):
                 return value, source
         key = f"{section}.{name}"
+        if section == "me" and self._at_home and name in self._at_home.tables:
+            return getattr(self._at_home.settings, name), ME_FILE
         if key in self._of_mode:
             return self._of_mode[key], f"mode {self._mode}"
         return getattr(getattr(ChannelConfig(), section), name), "default"

@@ -12,6 +12,7 @@ from familiar_cli.files import read_plain, write_whole
 from familiar_cli.identity import check_familiar_id
 
 CHOSEN_FILE = ".chosen"
+ME_FILE = "me.toml"
 NEAREST = Path("data") / "familiars"
 
 
@@ -30,6 +31,11 @@ class FamiliarPaths:
     def config(self) -> Path:
         """`character.toml`."""
         return self.root / "character.toml"
+
+    @property
+    def me(self) -> Path:
+        """`me.toml` of the home: who speaks to its familiars."""
+        return self.root.parent / ME_FILE
 
     @property
     def channels(self) -> Path:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import getpass
 import os
 import platform
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.identity import Author, parse_author
+from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
 
-PLATFORM: Final = "cli"
-
-
-def who_speaks(given: str | None = None, name: str | None = None) -> Author:
-    """Return the author that `PLATFORM:ID` names, or whoever is logged in here.
+def who_speaks(given: str | None = None, name: str | None = None, me: Author = NEUTRAL) -> Author:
+    """Return the author that `PLATFORM:ID` names, or the one whose home it is.
 
     Args:
         given: `PLATFORM:ID`, or None.
         name: What they are called, or None.
+        me: Who speaks where nobody is named.
 
     Raises:
         UsageError: `given` names nobody.
@@ -30,14 +29,15 @@ def who_speaks(given: str | None = None, name: str | None = None) -> Author:
     shown = (name or "").strip() or None
     if given is not None:
         return parse_author(given, display_name=shown)
-    return Author(PLATFORM, _login(), display_name=shown)
+    return replace(me, display_name=shown or me.display_name)
 
 
-def _login() -> str:
+def login_account() -> Author:
+    """Return the account under which earlier versions kept what was said here."""
     try:
-        return getpass.getuser().strip() or "user"
+        return Author(NEUTRAL.platform, getpass.getuser().strip() or NEUTRAL.user_id)
     except (OSError, KeyError, ImportError):  # a container's user may have no name
-        return "user"
+        return NEUTRAL
 
 
 def is_alive(pid: int) -> bool:

@@ -71,6 +71,15 @@ class LLMSettings(SlotSettings):
 
 
 @dataclass(frozen=True, slots=True)
+class MeSettings:
+    """`[me]`: who you are. `me.toml` at the home holds the same, without the table's name."""
+
+    name: str = setting("", "What you are called; empty: user_name")
+    description: str = setting("", "Who you are, for {{persona}}; macros work")
+    pronouns: str = setting("", "Your pronouns, e.g. they/them")
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetSettings:
     """`[budget]`: how many tokens a prompt may take. 0 means the default of the channel's mode."""
 
@@ -355,6 +364,7 @@ class CharacterConfig:
         "Write {{char}}'s next reply in a conversation between {{char}} and {{user}}.",
         "Main instruction; a card's own replaces it, or includes it as {{original}}",
     )
+    me: MeSettings = field(default_factory=MeSettings)
     llm: LLMSettings = field(default_factory=LLMSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
@@ -402,6 +412,7 @@ class ChannelConfig:
         minimum=0,
         maximum=TIERS[-1],
     )
+    me: MeSettings = field(default_factory=MeSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     author_note: NoteSettings = field(default_factory=NoteSettings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.text import framed
@@ -21,8 +21,10 @@ MAX_DICE: Final = 1000
 # Unicode keeps these for a program's own use; they stand for names until all else is done, so that
 # nothing inside a name is ever read as a macro, and a comma in a name parts no list.
 _CHAR, _USER, _CHAR_BACK, _USER_BACK, _TRIM = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
-_OWN: Final = re.compile("[\ufdd0-\ufdd4]")
-_NAMES: Final = re.compile(r"\{\{\s*(char|user)\s*\}\}|<(bot|char|user)>", re.IGNORECASE)
+_PERSONA: Final = "\ufdd5"
+_OWN: Final = re.compile("[\ufdd0-\ufdd5]")
+_NAMES: Final = re.compile(r"\{\{\s*(char|user|persona)\s*\}\}|<(bot|char|user)>", re.IGNORECASE)
+PERSONA_MACRO: Final = re.compile(r"\{\{\s*persona\s*\}\}", re.IGNORECASE)
 _BRACES: Final = re.compile(r"\{\{|\}\}")
 _TURNED: Final = str.maketrans(
     {_CHAR: _CHAR_BACK, _CHAR_BACK: _CHAR, _USER: _USER_BACK, _USER_BACK: _USER}
@@ -40,12 +42,14 @@ class Macros:
         user: The name of who speaks to it.
         seed: What `random` and `roll` are drawn from: another turn, another seed.
         pick_seed: What `pick` is drawn from: it stays, and so does the choice.
+        persona: Who speaks to it, in some sentences; names are expanded in it.
     """
 
     char: str
     user: str
     seed: str = ""
     pick_seed: str = ""
+    persona: str = ""
 
     def expand(self, text: str, *, original: str | None = None) -> str:
         """Return `text` with its macros expanded; unknown ones stay as they are.
@@ -65,6 +69,8 @@ class Macros:
     def _named(self, text: str) -> str:
         names = {_CHAR: framed(self.char), _USER: framed(self.user)}
         names |= {_CHAR_BACK: names[_CHAR][::-1], _USER_BACK: names[_USER][::-1]}
+        if _PERSONA in text:
+            names[_PERSONA] = replace(self, persona="").expand(self.persona).strip()
         return _OWN.sub(lambda found: names[found[0]], text)
 
 
@@ -129,7 +135,8 @@ def _with_original(text: str, original: str) -> str:
 
 
 def _mark(found: re.Match[str]) -> str:
-    return _USER if (found[1] or found[2]).lower() == "user" else _CHAR
+    marks = {"user": _USER, "persona": _PERSONA}
+    return marks.get((found[1] or found[2]).lower(), _CHAR)
 
 
 def _options(rest: str) -> list[str]:

@@ -12,7 +12,7 @@ from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import UsageError
 from familiar_cli.history.arranging import in_pairs, place_of
-from familiar_cli.identity import Labels
+from familiar_cli.identity import Labels, Me
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,7 @@ def request_for(
     at: datetime,
     name: str = "",
     tier: int = DEFAULT_TIER,
+    me: Me = Me(),  # noqa: B008  # frozen
 ) -> ContextRequest:
     """Return what a prompt is wanted for. A channel without turns is opened with a greeting.
 
@@ -52,6 +53,7 @@ def request_for(
         at: When it was said.
         name: What the familiar is called.
         tier: How much of the memory the prompt is made of, unless `said` has it otherwise.
+        me: Whose home it is.
 
     Raises:
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
@@ -74,7 +76,7 @@ def request_for(
         seed=f"{familiar_id}\n{said.channel_id}\n{newest}\n{said.text}",
         pending_turns=_unanswered([turn for turn in recent if turn.id != said.reply_to]),
         tier=said.tier or tier,
-        labels=labels_in(history, said.channel_id, name).joined(
+        labels=labels_in(history, said.channel_id, name, me).joined(
             [said.author, *(turn.author for turn in recent)]
         ),
         off_record=said.off_record,
@@ -92,9 +94,9 @@ def request_for(
     return request
 
 
-def labels_in(history: HistoryStore, channel_id: str, name: str) -> Labels:
+def labels_in(history: HistoryStore, channel_id: str, name: str, me: Me) -> Labels:
     """Return what people are called in a channel; `name` is the familiar's."""
-    return Labels(frozenset(history.recent_distinct_authors(channel_id, _MOST_LABELLED)), name)
+    return Labels(frozenset(history.recent_distinct_authors(channel_id, _MOST_LABELLED)), name, me)
 
 
 def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:

@@ -236,6 +236,11 @@ class HistoryStore:
                 distinct.setdefault(author.slug, author)
         return list(distinct.values())[:limit]
 
+    def has_speaker(self, author: Author) -> bool:
+        """Return whether somebody ever said anything under that account."""
+        where = "SELECT count(*) FROM speakers WHERE (author_platform, author_user_id) = (?, ?)"
+        return bool(self._number(where, (pack(author.platform), pack(author.user_id))))
+
     def since(self, turn_id: int, limit: int) -> list[Turn]:
         """Return the newest `limit` turns of all channels that came after a turn, oldest first.
 

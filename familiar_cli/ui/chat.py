@@ -172,7 +172,8 @@ class Chat:
         self.said = replace(self.said, author=author or self._me)
         speaker = self.said.author
         account = f" ({speaker.platform}:{speaker.user_id})" if speaker else ""
-        self.out.note(f"You speak as {one_line(speaker.label if speaker else 'nobody')}{account}.")
+        name = self.familiar.me(self.said.channel_id).name_of(speaker) if speaker else "nobody"
+        self.out.note(f"You speak as {one_line(name)}{account}.")
 
     def turn_record_off(self, *, off: bool) -> None:
         """Keep nothing from here on, or keep everything again."""

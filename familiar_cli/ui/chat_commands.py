@@ -180,7 +180,8 @@ def _impersonate(chat: Chat, _: str) -> int:
 
     chat.check_edits("/impersonate")
     result = chat.ask_quietly(as_the_person(chat.said))
-    name = chat.said.author.label if chat.said.author else ""
+    speaker = chat.said.author
+    name = chat.familiar.me(chat.said.channel_id).name_of(speaker) if speaker else ""
     chat.draft = only_words(result.text, name)
     return 0
 

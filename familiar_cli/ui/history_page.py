@@ -10,7 +10,6 @@ from rich.console import Group
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.marks import marks
 from familiar_cli.history.standing import Standing
-from familiar_cli.identity import Labels
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, indented, plain
 from familiar_cli.ui.widgets import Bar
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.statistics import ChannelCount, Statistics
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Labels
 
 _MOST: Final = 24  # rows of one part of the statistics
 _EXCERPT_CHARS: Final = 200
@@ -49,7 +49,7 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> Rendera
 def transcript_page(
     shown: Sequence[Kept],
     standings: Mapping[int, Standing],
-    name: str,
+    labels: Labels,
     zone: tzinfo | None,
     *,
     chosen: int | None = None,
@@ -65,7 +65,7 @@ def transcript_page(
         for kept in members:
             became = standings.get(kept.turn.id, Standing())
             is_chosen = kept.turn.id == chosen
-            parts.append(_said_by(kept, name, zone, chosen=is_chosen, flags=_marks_of(became)))
+            parts.append(_said_by(kept, labels, zone, chosen=is_chosen, flags=_marks_of(became)))
             style = "" if became.stands or became.hidden else "dim"
             parts.append(indented(plain(kept.turn.content, style)))
     return Group(*parts)
@@ -100,7 +100,7 @@ def _marks_of(became: Standing) -> tuple[str, ...]:
 
 
 def found_page(
-    query: str, found: Sequence[TurnHit], name: str, zone: tzinfo | None
+    query: str, found: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> RenderableType:
     """Return what was found, by day, the newest day first, with the words standing out."""
     parts: list[RenderableType] = []
@@ -111,7 +111,7 @@ def found_page(
 
     for (day, channel), members in groupby(sorted(hits, key=place, reverse=True), place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
-        parts.extend(_passage(query, list(members), name, zone))
+        parts.extend(_passage(query, list(members), labels, zone))
     return Group(*parts)
 
 
@@ -131,9 +131,10 @@ def found_data(query: str, found: Sequence[TurnHit]) -> dict[str, Any]:
     }
 
 
-def stats_page(found: Statistics, name: str, zone: tzinfo | None) -> RenderableType:
+def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> RenderableType:
     """Return how much was said, with a bar for each number; of long lists the most recent part."""
-    labels = Labels(frozenset(a.author for a in found.authors if a.author), name)
+    labels = labels.joined(a.author for a in found.authors)
+    name = labels.familiar
     authors = [(labels.of(a.author) if a.author else name, a.turns) for a in found.authors]
     return Group(
         plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
@@ -169,7 +170,7 @@ def _span_line(found: Statistics, zone: tzinfo | None) -> str:
 
 
 def _passage(
-    query: str, hits: Sequence[TurnHit], name: str, zone: tzinfo | None
+    query: str, hits: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> list[RenderableType]:
     """Return hits of one channel, and what was said around them, each turn once."""
     chosen = {hit.turn.id for hit in hits}
@@ -177,11 +178,11 @@ def _passage(
     parts: list[RenderableType] = []
     for kept in (shown[turn_id] for turn_id in sorted(shown)):
         if kept.turn.id in chosen:
-            parts.append(_said_by(kept, name, zone, chosen=True))
+            parts.append(_said_by(kept, labels, zone, chosen=True))
             parts.append(_marked(query, kept.turn.content))
         else:
             said = one_line(kept.turn.content, _CONTEXT_CHARS)
-            parts.append(indented(plain(f"{_who(kept.turn, name)}: {said}", "dim")))
+            parts.append(indented(plain(f"{_who(kept.turn, labels)}: {said}", "dim")))
     return parts
 
 
@@ -200,13 +201,13 @@ def _marked(query: str, text: str) -> RenderableType:
 
 
 def _said_by(
-    kept: Kept, name: str, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
+    kept: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
 ) -> Text:
     turn = kept.turn
     flags = [*(flag for flag, said in _flags(kept) if said), *flags]
     about = f" ({', '.join(flags)})" if flags else ""
     line = plain(f"  {_time(turn.at, zone)} ", "dim")
-    line.append(harmless(_who(turn, name)), style="bold yellow" if chosen else "bold cyan")
+    line.append(harmless(_who(turn, labels)), style="bold yellow" if chosen else "bold cyan")
     line.append(f" #{turn.id}{about}", style="dim")
     return line
 
@@ -220,10 +221,10 @@ def _flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def _who(turn: Turn, name: str) -> str:
+def _who(turn: Turn, labels: Labels) -> str:
     if turn.author:
-        return one_line(turn.author.label, 40)
-    return {"assistant": name, "user": "User"}.get(turn.role, "System")
+        return one_line(labels.me.name_of(turn.author), 40)
+    return {"assistant": labels.familiar, "user": "User"}.get(turn.role, "System")
 
 
 def _turn_data(kept: Kept) -> dict[str, Any]:

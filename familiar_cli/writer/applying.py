@@ -168,7 +168,7 @@ class Applying:
                 if text is None:
                     continue
                 after = text
-                if person.given and title_of(text) == handle_of(person.slug):
+                if person.given and title_of(text) in {handle_of(person.slug), person.account}:
                     after = sections.with_title(text, title_of(text), person.title)
                 for name in person.given:
                     after = with_alias(after, name)

@@ -10,7 +10,7 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER, waiting
 from familiar_cli.history.waiting import ALL
-from familiar_cli.identity import Author, Labels
+from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.people.aliases import Aliases
@@ -66,6 +66,7 @@ class MemoryWriter:
         zone: The familiar's timezone; None: the system's.
         private: Gives the channels whose words stay there.
         channel_context_lookup: Gives what a channel is called, e.g. `#general`; None: unknown.
+        me: Whose home it is.
 
     Attributes:
         report: What the pass under way, or the last one, has done.
@@ -84,7 +85,9 @@ class MemoryWriter:
         zone: tzinfo | None = None,
         private: Callable[[], frozenset[str]] = frozenset,
         channel_context_lookup: Callable[[str], str | None] = lambda _: None,
+        me: Me = Me(),  # noqa: B008  # frozen
     ) -> None:
+        self._me = me
         self._store = store
         self._history = history
         self._model = model
@@ -311,7 +314,8 @@ class MemoryWriter:
 
     def _labels(self) -> Labels:
         if self._called is None:
-            self._called = Labels(frozenset(self._people().values()), self._questions.who.name)
+            people = frozenset(self._people().values())
+            self._called = Labels(people, self._questions.who.name, self._me)
         return self._called
 
     def _people(self) -> dict[str, Author]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import NO_LABELS, Labels, handle_of
+from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import key_of
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from familiar_cli.history.types import Turn
-    from familiar_cli.identity import Author
+    from familiar_cli.identity import Author, Me
 
 _MOST_NAMES: Final = 6
 
@@ -26,6 +26,7 @@ class Person:
 
     Args:
         slug: Who.
+        account: Their account, as a text names it.
         label: What they are called here, told apart from others of the name.
         title: The H1 of their file, if it is new.
         given: The names that the platform gave, as far as everybody may know them.
@@ -34,6 +35,7 @@ class Person:
     """
 
     slug: str
+    account: str
     label: str
     title: str
     given: tuple[str, ...]
@@ -89,11 +91,12 @@ def roster_of(
             said.setdefault(slug, set()).add(turn.id)
     people = []
     for slug, seen in authors.items():
-        names, given = _names_of(seen), _names_of([public(author) for author in seen])
-        account = handle_of(slug)
+        names, given = _names_of(seen, labels.me), _names_of(map(public, seen), labels.me)
+        account = labels.me.handle(slug)
         title = given[0] if given else account
         person = Person(
             slug,
+            account,
             labels.of(seen[-1]),
             f"{title} ({account})" if labels.is_familiars(title) else title,
             given,
@@ -104,9 +107,10 @@ def roster_of(
     return Roster(tuple(sorted(people, key=lambda p: -len(p.turns))))
 
 
-def _names_of(authors: list[Author]) -> tuple[str, ...]:
+def _names_of(authors: Iterable[Author], me: Me) -> tuple[str, ...]:
     """Return the names of one person, the latest first."""
-    return _distinct(n for a in reversed(authors) for n in (a.display_name, a.username) if n)
+    named = [me.named(author) for author in authors]
+    return _distinct(n for a in reversed(named) for n in (a.display_name, a.username) if n)
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

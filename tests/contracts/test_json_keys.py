@@ -33,6 +33,8 @@ def root():
     [
         ("list", []),
         ("use", ["ada"]),
+        ("me", []),
+        ("me", ["--name", "Anna"]),
         ("status", []),
         ("doctor", []),
         ("context", ["--last"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.examples import numbered_blocks
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.macros import PERSONA_MACRO, Macros
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import UsageError
@@ -29,6 +29,7 @@ DESCRIPTION: Final = 98
 DEPTH_PROMPT: Final = 97
 PERSONALITY: Final = 96
 SCENARIO: Final = 95
+PERSONA: Final = 95
 EXAMPLES: Final = 60
 TIERS_TEXT: Final = 56
 _CARD_NAME: Final = CARD_JSON.removeprefix(f"{SELF_DIR}/")
@@ -67,6 +68,7 @@ class CharacterProvider:
         offered = [
             *_problems(character),
             self._main(character, macros, request.tier),
+            *self._persona(macros),
             *_fields(character, macros),
             *_examples(character, macros, request.budget_tokens),
             *_depth_prompt(character, macros),
@@ -104,13 +106,33 @@ class CharacterProvider:
 
     def macros_of(self, request: ContextRequest) -> Macros:
         """Return what macros become in this turn, also in settings that use them as a card does."""
-        author = request.author
+        author, me = request.author, request.labels.me
+        has_name = author is not None and me.named(author).display_name
         return Macros(
             char=self.character.name,
-            user=request.labels.of(author) if author and author.display_name else self._user_name,
+            user=request.labels.of(author) if author and has_name else self._user_name,
             seed=request.seed,
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
+            persona=me.persona if me.is_me(author) else "",
         )
+
+    def _persona(self, macros: Macros) -> list[Contribution]:
+        """Return who speaks, unless a text of the character has a place for that."""
+        texts = [self._system_prompt, *self.character.texts.values()]
+        depth_prompt = self.character.depth_prompt
+        if depth_prompt:
+            texts.append(depth_prompt.prompt)
+        if not macros.persona or any(map(PERSONA_MACRO.search, texts)):
+            return []
+        piece = Contribution(
+            layer=Layer.character,
+            priority=PERSONA,
+            text=macros.expand("[About {{user}}]\n{{persona}}"),
+            source="me",
+            place=Place.persona,
+            cause="speaks",
+        )
+        return [piece]
 
     def _tiers_note(self, tier: int) -> list[Contribution]:
         """Return what a persona says of its tiers, where it was imported with one."""

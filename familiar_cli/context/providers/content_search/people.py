@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.providers.content_search.person_page import parts
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.identity import handle_of
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
@@ -253,7 +252,7 @@ def _told_apart(pieces: list[Contribution], labels: Labels) -> list[Contribution
     titled = {piece.rel_path: _title(piece) for piece in pieces if _title(piece)}
     owners = Counter(fold(title) for title in titled.values())
     return [
-        _with_account(piece)
+        _with_account(piece, labels)
         if labels.is_shared(_title(piece)) or owners[fold(_title(piece))] > 1
         else piece
         for piece in pieces
@@ -264,10 +263,10 @@ def _title(piece: Contribution) -> str:
     return title_of(piece.text) if piece.text.startswith("# ") else ""
 
 
-def _with_account(piece: Contribution) -> Contribution:
+def _with_account(piece: Contribution, labels: Labels) -> Contribution:
     slug = slug_in(piece.rel_path or "")
     _, newline, rest = piece.text.partition("\n")
-    head = f"# {framed(_title(piece))} ({handle_of(slug or '')})"
+    head = f"# {framed(_title(piece))} ({labels.me.handle(slug or '')})"
     return replace(piece, text=f"{head}{newline}{rest}") if slug and _title(piece) else piece
 
 

@@ -1,0 +1,225 @@
+"""`familiar me`: who speaks, wherever nobody else is named."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.history import HistoryStore
+from familiar_cli.identity import Author
+from tests.support.world import data, home, live, run
+from tests.support.writing import NOTHING
+
+LOGIN = "zqxlogin"
+ABOUT = "{{user}} is a nurse.\nShe has two cats.\n"
+FACT = {"op": "add_bullets", "section": "Facts", "lines": ["She likes tea."], "kind": "said"}
+
+
+@pytest.fixture
+def about(tmp_path):
+    path = tmp_path / "anna.md"
+    path.write_text(ABOUT, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def login(monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, LOGIN)
+    return Author("cli", LOGIN)
+
+
+def lead(server) -> str:
+    """Return the beginning of the prompt that was sent last."""
+    return server.last.json()["messages"][0]["content"]
+
+
+def sent(server) -> str:
+    return "\n".join(request.body.decode() for request in server.requests)
+
+
+def test_it_is_kept_at_the_home_and_shown_with_its_origin(about) -> None:
+    run("me", "--name", "Anna", "--pronouns", "she/her")
+    changed = data("me", "--description", about)
+    shown = data("me")
+
+    assert tomllib.loads((home() / "me.toml").read_text("utf-8")) == {
+        "name": "Anna",
+        "pronouns": "she/her",
+        "description": ABOUT.strip(),
+    }
+    assert changed["changed"]
+    assert (shown["name"], shown["account"], shown["changed"]) == ("Anna", "cli:user", False)
+    assert set(shown["sources"].values()) == {"me.toml"}
+
+
+def test_a_familiar_and_a_channel_have_it_their_own_way() -> None:
+    live("ada")
+    live("bo")
+    run("me", "--name", "Anna", "--pronouns", "she/her")
+    run("me", "--name", "Dr Bell", "--familiar", "ada")
+    run("me", "--name", "Sir Galahad", "--familiar", "ada", "--channel", "castle")
+
+    assert data("me", "--familiar", "bo")["name"] == "Anna"
+    assert data("me", "--familiar", "ada")["sources"] == {
+        "name": "character.toml",
+        "description": "default",
+        "pronouns": "me.toml",
+    }
+    there = data("me", "--familiar", "ada", "--channel", "castle")
+    assert (there["name"], there["sources"]["name"]) == ("Sir Galahad", "channel")
+    row = data("config", "show", "me.pronouns", "--familiar", "ada")
+    assert (row["effective"], row["effective_source"]) == ("she/her", "me.toml")
+
+
+def test_clear_leads_back_and_what_others_wrote_stays() -> None:
+    root = live("ada")
+    (root / "character.toml").write_text('# mine\nname = "Ada"\n', encoding="utf-8")
+    run("me", "--name", "Anna")
+    run("me", "--name", "Bell", "--familiar", "ada")
+
+    assert run("me", "--clear", "--familiar", "ada").exit_code == 0
+    assert data("me")["name"] == "Anna"
+    assert (root / "character.toml").read_text("utf-8").startswith('# mine\nname = "Ada"\n')
+    assert run("me", "--clear").exit_code == 0
+    assert (data("me")["name"], data("me")["label"]) == ("", "User")
+    assert run("me", "--clear").exit_code == 4
+    assert run("me", "--clear", "--name", "x").exit_code == 2
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    result = run("me", "--name", "Anna", "--dry-run")
+
+    assert '+name = "Anna"' in result.stdout
+    assert not (home() / "me.toml").exists()
+
+
+def test_whoever_speaks_is_me_unless_somebody_is_named(serve) -> None:
+    live("ada")
+    serve("Hi.", "Hi.", "Hi.")
+    run("me", "--name", "Anna")
+    run("ask", "One")
+    run("chat", stdin="Two\n")
+    run("hear", "Three")
+    run("ask", "Four", "--as", "discord:7", "--name", "Bo")
+
+    turns = data("history", "show")["turns"]
+    authors = [turn["author"] for turn in turns if turn["role"] == "user"]
+    assert [author["display_name"] for author in authors] == ["Anna", "Anna", "Anna", "Bo"]
+    assert {author["user_id"] for author in authors[:3]} == {"user"}
+
+
+def test_a_prompt_tells_who_i_am_near_the_character(serve, about) -> None:
+    root = live("ada")
+    (root / "memory/self").mkdir()
+    (root / "memory/self/description.md").write_text("# Description\n\nA lighthouse keeper.")
+    server = serve("Hi.")
+    run("me", "--name", "Anna", "--pronouns", "she/her", "--description", about)
+    run("ask", "Hello")
+
+    assert (
+        "[About Anna]\nAnna is a nurse.\nShe has two cats.\nAnna's pronouns: she/her.\n\nA light"
+    ) in lead(server)
+    piece = next(p for p in data("context", "--last")["contributions"] if p["source"] == "me")
+    assert (piece["layer"], piece["kept"]) == ("character", True)
+
+
+def test_a_card_places_it_with_a_macro(serve, about) -> None:
+    root = live("ada")
+    (root / "memory/self").mkdir()
+    (root / "memory/self/scenario.md").write_text("# Scenario\n\nBeside you: {{persona}}")
+    server = serve("Hi.", "Hi.")
+    run("me", "--name", "Anna", "--description", about)
+    run("ask", "Hello")
+    assert "Beside you: Anna is a nurse.\nShe has two cats." in lead(server)
+    assert "[About" not in lead(server)
+
+    run("ask", "Hello", "--as", "discord:7", "--name", "Bo")
+    assert "nurse" not in lead(server)
+
+
+def test_who_names_himself_later_is_the_same_person(serve) -> None:
+    root = live("ada")
+    fact = {**FACT, "file": "people/cli-user.md", "turns": [1]}
+    server = serve("Hi.", json.dumps({"operations": [fact]}), "Hi.", "Hi.", NOTHING)
+    run("ask", "I like tea.")
+    assert run("write-memory").exit_code == 0
+    run("me", "--name", "Anna")
+    run("ask", "And you?")
+    run("ask", "Hm.", "--as", "discord:7", "--name", "Bo")
+
+    assert "Anna: I like tea." in str(server.last.json()["messages"])
+    assert run("write-memory").exit_code == 0
+    assert "She likes tea." in run("people", "show", "Anna").stdout
+    assert [path.name for path in (root / "memory/people").glob("cli-*")] == ["cli-user.md"]
+    assert (root / "memory/people/cli-user.md").read_text("utf-8").startswith("# Anna\n")
+
+
+def talk(root) -> None:
+    """Let every kind of model call happen that is made of turns."""
+    settings = 'timezone = "UTC"\n[history]\nrecent_turns = 2\nsummary_every = 2\n'
+    (root / "character.toml").write_text(settings, encoding="utf-8")
+    for n in range(4):
+        assert run("ask", f"Remark {n} on my bees.").exit_code == 0
+    run("ask", "Hm.", "--as", "discord:7", "--name", "Bo")
+    assert run("again").exit_code == 0
+    assert run("chat", stdin="And now?\n").exit_code == 0
+    for argv in (["write-memory"], ["consolidate", "daily"], ["distill", "short"]):
+        run(*argv)
+
+
+@pytest.mark.parametrize("name", ["", "Anna"])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_no_model_is_ever_shown_the_login_name(serve, login, name, is_old) -> None:
+    root = live("ada")
+    if is_old:  # as earlier versions kept what was said
+        with closing(HistoryStore(root / "history.db")) as history:
+            history.append("cli", "user", "I kept bees.", author=login)
+            history.append("cli", "assistant", "You did.")
+    mine = "people/cli-me.md" if is_old else "people/cli-user.md"
+    fact = json.dumps({"operations": [{**FACT, "file": mine, "turns": [1]}]})
+    servers = [serve("Hello.")]
+    if name:
+        run("me", "--name", name)
+    talk(root)
+    servers.append(serve(fact))
+    assert run("write-memory", "--all").exit_code == 0
+    servers.append(serve("Hello."))
+    talk(root)
+
+    seen = "\n".join(map(sent, servers))
+    assert "She likes tea." in seen
+    assert LOGIN not in seen
+    assert (name or "User") in seen
+    accounts = {t["author"]["user_id"] for t in data("history", "show")["turns"] if t["author"]}
+    assert accounts == {LOGIN if is_old else "user", "7"}
+
+
+def test_personas_of_sillytavern_can_be_taken(tmp_path) -> None:
+    settings = {
+        "user_avatar": "a.png",
+        "power_user": {
+            "personas": {"a.png": "Anna", "b.png": "Sir Galahad"},
+            "persona_descriptions": {"b.png": {"description": "A knight."}},
+        },
+    }
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(settings))
+
+    assert data("me", "--from-sillytavern", str(path))["name"] == "Anna"
+    taken = data("me", "--from-sillytavern", str(path), "--name", "sir galahad")
+    assert (taken["name"], taken["description"]) == ("Sir Galahad", "A knight.")
+    assert run("me", "--from-sillytavern", str(path), "--name", "Bo").exit_code == 4
+
+
+@pytest.mark.parametrize(("content", "code"), [(b"\xff\xfe\x00", 5), (b"x" * 30_000, 5), (None, 4)])
+def test_a_description_that_cannot_be_used_changes_nothing(tmp_path, content, code) -> None:
+    path = tmp_path / "me.md"
+    if content is not None:
+        path.write_bytes(content)
+
+    assert run("me", "--description", str(path)).exit_code == code
+    assert not (home() / "me.toml").exists()
