@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.files import Stamp, stamp_of
+from familiar_cli.index import watch
 from familiar_cli.index.schema import changes_of, meta, set_meta
 from familiar_cli.memory.pages.links import SUFFIXES
-from familiar_cli.memory.store.listing import list_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,10 +46,13 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
     Files are not compared one by one where everything looks as it did when the index was found to
     hold all of it, and has held the same since.
     """
-    listing = list_all(os.path.realpath(root))
-    digest, changes = listing.digest(), changes_of(connection)
-    *known, count = (meta(connection, "listing") or "- - 0").split(" ")
-    if known == [digest, changes]:
+    real = os.path.realpath(root)
+    known, changes, count = (meta(connection, "listing") or "- - 0").split(" ")
+    in_step = changes == changes_of(connection)
+    if in_step and watch.is_unchanged(real, known):
+        return Scan({}, (), int(count))
+    listing, digest = watch.listed(real)
+    if in_step and digest == known:
         return Scan({}, (), int(count), listing.closed)
     found = _compared(listing, connection)
     return replace(found, digest=digest)
