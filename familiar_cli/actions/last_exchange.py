@@ -38,18 +38,36 @@ class Alternatives:
     """Which one it is, from 1."""
 
 
+def last_turn(familiar: Familiar, channel_id: str) -> Turn:
+    """Return what was said last in a channel.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+    """
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST))
+    if turns:
+        return turns[-1]
+    raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
+
+
 def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
     """Return the last exchange of a channel.
 
     Raises:
         NotFoundError: Nothing was said there.
+        RefusedError: The channel is a branch, and only shares it.
     """
-    recent = familiar.history.recent(channel_id, _LAST)
-    turns = in_pairs([turn for turn in recent if turn.channel_id == channel_id])
-    for at in reversed(range(len(turns))):
-        if turns[at].role == "user":
-            return Exchange(turns[at], tuple(turns[at + 1 :]))
-    raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST))
+    at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
+    if at is None:
+        raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
+    if turns[at].channel_id != channel_id:
+        raise RefusedError(
+            f"What was said last belongs to channel {turns[at].channel_id!r}, too; "
+            "nothing was changed",
+            hint="Change it there, or say something here first.",
+        )
+    return Exchange(turns[at], tuple(turns[at + 1 :]))
 
 
 def take_back(familiar: Familiar, channel_id: str) -> Exchange:

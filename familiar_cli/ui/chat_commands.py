@@ -147,6 +147,21 @@ def _numbers(chat: Chat) -> Iterable[str]:
     return map(str, range(1, len(found.replies) + 1))
 
 
+def _branch(chat: Chat, argument: str) -> None:
+    from familiar_cli.actions.branch import branch_channel
+    from familiar_cli.actions.last_exchange import last_turn
+
+    name, _, turn = argument.partition(" ")
+    if not name:
+        raise UsageError("Missing the name of the new channel", hint="Type /branch NAME.")
+    _check_on_record(chat, "/branch")
+    parent = chat.said.channel_id
+    turn_id = _number(turn.strip()) if turn else last_turn(chat.familiar, parent).id
+    made = branch_channel(chat.familiar, name, turn_id, parent)
+    chat.go_to(made.branch.channel_id)
+    chat.out.note(f"/channel {parent} goes back; neither learns what follows in the other.")
+
+
 def _channel(chat: Chat, argument: str) -> None:
     if argument:
         chat.go_to(argument)
@@ -228,7 +243,7 @@ def _context(chat: Chat, _: str) -> None:
 
 def _number(argument: str) -> int:
     if not argument.isdecimal():
-        raise UsageError(f"{argument!r} is no number", hint="Type /choose for the list.")
+        raise UsageError(f"{argument!r} is no number; nothing was changed")
     return int(argument)
 
 
@@ -245,6 +260,7 @@ COMMANDS: Final = {
     "/edit": Command(_edit, "change what you said last; a new reply is asked for"),
     "/undo": Command(_undo, "withdraw the last exchange"),
     "/choose": Command(_choose, "choose which of several replies counts", "[N]", _numbers),
+    "/branch": Command(_branch, "go on from here, or from a turn, apart", "NAME [TURN]"),
     "/channel": Command(_channel, "go to another channel, or list all", "[NAME]", _channels),
     "/as": Command(_as, "speak as somebody else, or as yourself again", "[NAME]", _people),
     "/impersonate": Command(_impersonate, "let the model write your next line, unsent"),

@@ -80,6 +80,25 @@ def test_channel_without_a_name_lists_all(root, serve) -> None:
     assert "You are in cli" in result.stderr
 
 
+def test_a_branch_shares_the_past_and_goes_its_own_way(root, serve) -> None:
+    serve("One.", "Two.", "Three.")
+    chat("hello", "/branch what-if", "over here", "/channel cli", "over there")
+    assert standing(root, "what-if") == ["hello", "One.", "over here", "Two."]
+    assert standing(root) == ["hello", "One.", "over there", "Three."]
+
+
+def test_a_branch_may_begin_at_an_earlier_turn(root, serve) -> None:
+    serve("One.", "Two.", "Three.")
+    chat("hello", "second", "/branch what-if 2", "other")
+    assert standing(root, "what-if") == ["hello", "One.", "other", "Three."]
+
+
+def test_a_branch_does_not_undo_what_it_only_shares(root, serve) -> None:
+    serve("One.")
+    assert "belongs to channel 'cli'" in chat("hello", "/branch b", "/undo", code=5).stderr
+    assert standing(root) == ["hello", "One."]
+
+
 def test_as_lets_somebody_else_speak_and_back(root, serve) -> None:
     serve("One.")
     chat("hello", "/as Bo", "I am Bo", "/as discord:7", "I am seven", "/as", "me", **{"as": "x:me"})
