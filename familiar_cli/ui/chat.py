@@ -122,7 +122,7 @@ class Chat:
         self._begin_conversation()
         if self.interactive:
             self._beside.make_way()
-        with self._printer() as printer:
+        with self._printer(_begun(said)) as printer:
             wait = printer.note if isinstance(printer, SpokenReply) else self.out.note
             result = self.take_turn(said, printer, on_wait=wait)
         self._turns += 1
@@ -320,13 +320,13 @@ class Chat:
         return self.take(said)
 
     @contextmanager
-    def _printer(self) -> Iterator[Printer]:
+    def _printer(self, begun: str) -> Iterator[Printer]:
         if self._draws:
-            with SpokenReply(self.out, self._name) as spoken:
+            with SpokenReply(self.out, self._name, begun) as spoken:
                 yield spoken
             return
         self._label()
-        with ReplyPrinter(silent=self.out.as_json) as printer:
+        with ReplyPrinter(silent=self.out.as_json, begun=begun) as printer:
             yield printer
 
     def _label(self) -> None:
@@ -362,6 +362,11 @@ class Chat:
             return 0
         self.out.note(f"Interrupted; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
+
+
+def _begun(said: Said) -> str:
+    """Return the beginning of a reply that goes on."""
+    return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
 
 
 def _as_sent(line: str) -> str:

@@ -96,6 +96,13 @@ def _again(chat: Chat, _: str) -> int:
     return chat.take(again(chat.familiar, chat.said))
 
 
+def _continue(chat: Chat, _: str) -> int:
+    from familiar_cli.actions.again import go_on
+
+    _check_on_record(chat, "/continue")
+    return chat.take(go_on(chat.familiar, chat.said))
+
+
 def _edit(chat: Chat, _: str) -> None:
     from familiar_cli.actions.last_exchange import last_exchange
 
@@ -257,6 +264,7 @@ def _check_on_record(chat: Chat, name: str) -> None:
 
 COMMANDS: Final = {
     "/again": Command(_again, "ask for another reply; the one before is kept"),
+    "/continue": Command(_continue, "let the last reply go on"),
     "/edit": Command(_edit, "change what you said last; a new reply is asked for"),
     "/undo": Command(_undo, "withdraw the last exchange"),
     "/choose": Command(_choose, "choose which of several replies counts", "[N]", _numbers),

@@ -49,12 +49,14 @@ class SpokenReply:
     Args:
         out: Where notes go meanwhile.
         name: Whose reply it is.
+        begun: What stands before the first piece.
     """
 
-    def __init__(self, out: Output, name: str) -> None:
+    def __init__(self, out: Output, name: str, begun: str = "") -> None:
         from familiar_cli.ui.stream_text import StreamedText
 
         self._out = out
+        self._begun = begun
         self._text = StreamedText(sys.stdout, name)
         self._waiting = f"{harmless(name)} is writing …"
         self._waits = False
@@ -63,7 +65,8 @@ class SpokenReply:
         """Show one piece."""
         if piece:
             self._stop_waiting()
-            self._text(piece)
+            self._text(self._begun + piece)
+            self._begun = ""
 
     def note(self, text: str) -> None:
         """Tell what is going on before the reply comes."""

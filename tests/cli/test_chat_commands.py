@@ -34,6 +34,12 @@ def test_again_asks_once_more_and_one_reply_stands(root, serve) -> None:
     assert standing(root) == ["hello", "Two."]
 
 
+def test_continue_lets_the_reply_go_on_and_one_stands(root, serve) -> None:
+    serve("Once upon a time", "there was a lamp.")
+    assert chat("hello", "/continue").stdout.endswith("Once upon a time there was a lamp.\n")
+    assert standing(root) == ["hello", "Once upon a time there was a lamp."]
+
+
 def test_choose_lists_the_replies_and_brings_one_back(root, serve) -> None:
     serve("One.", "Two.")
     result = chat("hello", "/again", "/choose", "/choose 1")
@@ -145,6 +151,11 @@ def test_why_explains_a_file(root, serve) -> None:
     serve("One.")
     assert "notes.md" in chat("is the harbour closed?", "/why notes.md").stdout
     assert "press Tab" in chat("/why", code=2).stderr
+
+
+def test_off_the_record_there_is_nothing_to_continue(root, serve) -> None:
+    serve("One.")
+    assert "off the record" in chat("/offrecord", "hello", "/continue", code=5).stderr
 
 
 @pytest.mark.parametrize("name", ["/edit", "/impersonate"])
