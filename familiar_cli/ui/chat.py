@@ -77,7 +77,7 @@ class Chat:
     _name: str = ""
     _opening: str = ""
     _last: Trace | None = None
-    _turns: int = 0
+    _has_heard: bool = False
     _beside: Beside = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Chat:
             self._beside.leave()
         else:
             finish(self.out, self.familiar)
-        if not self._turns and not self.interactive:
+        if not self._has_heard and not self.interactive:
             self.out.note("Nothing was sent: standard input is empty.")
         return 0
 
@@ -125,7 +125,6 @@ class Chat:
         with self._printer(_begun(said)) as printer:
             wait = printer.note if isinstance(printer, SpokenReply) else self.out.note
             result = self.take_turn(said, printer, on_wait=wait)
-        self._turns += 1
         self._last = result.trace
         self._remember(said, result)
         code = self._tell(result)
@@ -310,6 +309,7 @@ class Chat:
         edited, self.edited = self.edited, None
         if not line.strip():
             return 0
+        self._has_heard = True
         if line.startswith("/") and not line.startswith("//") and not edited:
             return run_command(self, line)
         said = replace(self.said, text=_as_sent(line))

@@ -264,17 +264,19 @@ def _check_on_record(chat: Chat, name: str) -> None:
 
 COMMANDS: Final = {
     "/again": Command(_again, "ask for another reply; the one before is kept"),
-    "/continue": Command(_continue, "let the last reply go on"),
+    "/continue": Command(_continue, "let the last reply go on from its end"),
     "/edit": Command(_edit, "change what you said last; a new reply is asked for"),
     "/undo": Command(_undo, "withdraw the last exchange"),
     "/choose": Command(_choose, "choose which of several replies counts", "[N]", _numbers),
-    "/branch": Command(_branch, "go on from here, or from a turn, apart", "NAME [TURN]"),
+    "/branch": Command(
+        _branch, "continue in a new channel, from here or from a turn", "NAME [TURN]"
+    ),
     "/channel": Command(_channel, "go to another channel, or list all", "[NAME]", _channels),
     "/as": Command(_as, "speak as somebody else, or as yourself again", "[NAME]", _people),
     "/impersonate": Command(_impersonate, "let the model write your next line, unsent"),
     "/note": Command(_note, "add a line to notes.md in memory", "TEXT"),
     "/recall": Command(_recall, "show what memory gave to the last reply"),
-    "/why": Command(_why, "tell why a memory file was used or not", "PATH", _paths),
+    "/why": Command(_why, "explain why a memory file was used or not", "PATH", _paths),
     "/context": Command(_context, "show what was sent for the last reply"),
     "/offrecord": Command(_off_record, "keep nothing from here on, until you type it again"),
     "/help": Command(_help, "show this list"),
