@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import date
 from enum import Enum
 from functools import cached_property
 from itertools import groupby
@@ -20,6 +21,7 @@ from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
 from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
+from familiar_cli.languages import tables
 from familiar_cli.llm import wire
 from familiar_cli.llm.streaming import MAX_REPLY_CHARS
 from familiar_cli.memory.store import paths
@@ -256,6 +258,24 @@ def limits() -> str:
     )
     head = "| what | at most | beyond |\n|---|---|---|"
     return "\n".join([head, *(f"| {w} | {most} | {so or 'refused'} |" for w, most, so in rows)])
+
+
+def languages() -> str:
+    """Return what each language calls things, as `docs/reference/languages.md` shows it."""
+    day = date(2026, 4, 7)
+    return "\n".join(
+        [
+            "| setting | sections of a person, a topic, a session | digests | a session | quotes |",
+            "|---|---|---|---|---|",
+            *(
+                f"| `{table.code}` | {' · '.join(table.headings.values())} "
+                f"| {' · '.join(table.digests.values())} "
+                f"| {day}{table.comma}{table.part('evening')} "
+                f"| `{table.labelled(table.from_memory, table.day(day))}` |"
+                for table in tables()
+            ),
+        ]
+    )
 
 
 def _size(size_bytes: int) -> str:

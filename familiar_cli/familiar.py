@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult
     from familiar_cli.jobs import Jobs
+    from familiar_cli.languages import Phrases
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.journal.git import GitJournal
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 INDEX_JOB = "index"
 _ME_SLUG = "cli-me"  # for a model, in place of one that holds a login name
-_TITLE_TOKENS = 30  # what says that a summary is one
+_TITLE_TOKENS = 30  # at least, of what says that a summary is one
 
 
 class Familiar:
@@ -71,6 +72,7 @@ class Familiar:
         self._index_is_behind = False
         self._has_unembedded = False
         self._is_loaded: set[bool] = set()
+        self._language: str | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -507,6 +509,35 @@ class Familiar:
         return self.character().name
 
     @property
+    def phrases(self) -> Phrases:
+        """The titles, headings and labels of its files and prompts, in its language."""
+        from familiar_cli.languages import phrases
+
+        return phrases(self.language)
+
+    @property
+    def language(self) -> str:
+        """The code of its language: as it is set, else that of its first turns or its character.
+
+        Turns are never rewritten, so what the first ones say holds for good.
+        """
+        from familiar_cli.languages.detect import FIRST_TURNS, language_in
+
+        set_to = self.config.language
+        if set_to != "auto":
+            return set_to
+        if self._language is None:
+            said = (turn.content for turn in self.history.after(0, FIRST_TURNS))
+            code, is_settled = language_in(said, self._own_texts)
+            if not is_settled:
+                return code
+            self._language = code
+        return self._language
+
+    def _own_texts(self) -> list[str]:
+        return [*self.character().texts.values()]
+
+    @property
     def who(self) -> Who:
         """Who it is, for a model that writes its memory; macros are expanded."""
         from familiar_cli.context.macros import Macros
@@ -527,7 +558,8 @@ class Familiar:
             if field != "first_mes"
         }
         voice = (texts.get(field, "").strip() for field in ("description", "personality"))
-        return Who(character.name, "\n\n".join(filter(None, voice)), (main, *texts.values()))
+        own = (main, *texts.values())
+        return Who(character.name, "\n\n".join(filter(None, voice)), own, self.phrases)
 
     @property
     def zone(self) -> tzinfo | None:
@@ -644,7 +676,9 @@ class Familiar:
         from familiar_cli.context.types import Layer
 
         layer = self._allowance(self.config.budget, OF_MODALITY["text"]).layers
-        return max(layer[Layer.history_summary] - _TITLE_TOKENS, 1)
+        titles = (self.phrases.earlier, self.phrases.earlier_here)
+        title = max(_TITLE_TOKENS, *(self.counter.count(title) for title in titles))
+        return max(layer[Layer.history_summary] - title, 1)
 
     def allowance(self, channel: Channel, character: Character | None = None) -> Allowance:
         """Return how many tokens a prompt may have in a channel.

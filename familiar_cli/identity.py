@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from familiar_cli.errors import UsageError
+from familiar_cli.languages import ENGLISH
 from familiar_cli.text import fold, framed, is_visible, slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from familiar_cli.languages import Phrases
 
 _PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _LOOKS_TOLD_APART = re.compile(r"\(\w+ [^()]+\)$")
@@ -181,11 +184,13 @@ class Who:
         name: What it is called.
         voice: How it is, in a few sentences.
         texts: All that makes it who it is. What repeats it is no memory.
+        phrases: The titles and headings of what is written for it.
     """
 
     name: str
     voice: str = ""
     texts: tuple[str, ...] = ()
+    phrases: Phrases = field(default=ENGLISH, repr=False)
 
 
 def handle_of(slug: str) -> str:

@@ -110,6 +110,7 @@ class Consolidating:
                 plans=read_plans(self._familiar.memory, again=again),
                 wanted_tiers=tiers,
                 only=only,
+                phrases=self._familiar.phrases,
             )
             return await consolidator.run(on_step)
 
@@ -243,6 +244,7 @@ class Consolidating:
             self.today,
             name=self._familiar.name,
             plans=read_plans(self._familiar.memory),
+            phrases=self._familiar.phrases,
         )
 
     def _engine(self, slot: str, how: How) -> Engine:

@@ -114,7 +114,9 @@ def _add(
     familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool
 ) -> ItemChange:
     due = parse_due(when, now(), familiar.zone) if when is not None else None
-    return _done(familiar, add_item(familiar.memory, rel_path, text, due, dry_run=dry_run))
+    phrases = familiar.phrases
+    added = add_item(familiar.memory, rel_path, text, due, phrases=phrases, dry_run=dry_run)
+    return _done(familiar, added)
 
 
 def _done(familiar: Familiar, change: ListChange) -> ItemChange:

@@ -115,6 +115,7 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         budget_tokens=setup.allowance.total,
         layer_tokens=setup.allowance.layers,
         tier=setup.channel.tier,
+        phrases=familiar.phrases,
     )
     by_files = partial(pins_in_files, familiar.memory)
     find = partial(find_pins, familiar.index) if by_index else by_files

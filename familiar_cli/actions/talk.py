@@ -199,6 +199,7 @@ def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest
         name=setup.char,
         tier=setup.channel.tier,
         me=familiar.me_in(setup.channel),
+        phrases=familiar.phrases,
     )
     if said.remake != "continue" or said.instead_of is None:
         return request

@@ -256,6 +256,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         labels=labels_in(
             familiar.history, trace.channel_id, familiar.name, familiar.me(trace.channel_id)
         ),
+        phrases=familiar.phrases,
     )
 
 

@@ -48,6 +48,7 @@ NOTE_PLACES = ("depth", "scenario")
 SWITCH = ("auto", "on", "off")
 TIME_PLACES = ("chat", "start")
 FRAMES = ("auto", "short", "full")
+LANGUAGES = ("auto", "en", "de", "ja", "ar", "es", "fr", "zh")
 ON_OFF = ("on", "off")
 PRIVACY = ("private", "share")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one

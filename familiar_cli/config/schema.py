@@ -15,6 +15,7 @@ from familiar_cli.config.fields import (
     DEFAULT_TIER,
     EMBEDDERS,
     FRAMES,
+    LANGUAGES,
     NOTE_PLACES,
     ON_OFF,
     PRESETS,
@@ -359,6 +360,11 @@ class CharacterConfig:
     user_name: str = setting("User", "Text for {{user}} when the speaker has no name")
     timezone: str = setting(
         "", "Time zone such as Europe/Oslo; empty: the system's", rule="timezone"
+    )
+    language: str = setting(
+        "auto",
+        "Language of titles, headings and labels in its files and prompts; auto: as it speaks",
+        choices=LANGUAGES,
     )
     system_prompt: str = setting(
         "Write {{char}}'s next reply in a conversation between {{char}} and {{user}}.",

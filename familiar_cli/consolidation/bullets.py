@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.consolidation.blocks import blocks, key_of
+from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import without_marker
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.memory.pages.machine_text import TAG
@@ -76,7 +77,11 @@ def bullets_of(body: str) -> tuple[Bullet, ...]:
 
 
 def bullets_from_session(
-    body: str, session: str, via: str, chats_of: Callable[[Sequence[int]], tuple[str, ...]]
+    body: str,
+    session: str,
+    via: str,
+    chats_of: Callable[[Sequence[int]], tuple[str, ...]],
+    code_label: str = ENGLISH.code_block,
 ) -> tuple[Bullet, ...]:
     """Return what a session file says, as bullets.
 
@@ -85,6 +90,7 @@ def bullets_from_session(
         session: Its name; stands for the chat where none is known.
         via: The instance that reads it.
         chats_of: Gives the channels that turns were said in, as far as they are known.
+        code_label: Stands above a block of code.
     """
     found, _ = blocks(visible_in(body, None))
     made = []
@@ -95,7 +101,7 @@ def bullets_from_session(
         turns = turn_ids(block.text)
         chats = chats_of(turns) or (session,)
         if block.kind == "code":
-            text = f"Code:\n{text}"
+            text = f"{code_label}\n{text}"
         safe = _FALSE_TAG.sub(r"\\[", text)
         made.append(Bullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
     return merged([made])

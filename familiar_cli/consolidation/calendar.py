@@ -31,6 +31,7 @@ from familiar_cli.errors import (
     PromptTooLongError,
     UnusableReplyError,
 )
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import DAILY_DIR
 from familiar_cli.review.plans import Plans
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.period_states import PeriodState, PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.consolidation.types import Made, Refused
+    from familiar_cli.languages import Phrases
 
 BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
 _GUIDANCE: Final[dict[Tier, str]] = {
@@ -138,6 +140,7 @@ class Consolidator:
         plans: What a person was asked already.
         wanted_tiers: Only these.
         only: Only this period.
+        phrases: The titles of what is made.
     """
 
     def __init__(
@@ -149,6 +152,7 @@ class Consolidator:
         plans: Plans | None = None,
         wanted_tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
+        phrases: Phrases = ENGLISH,
     ) -> None:
         self._states = states
         self._engine = engine
@@ -156,6 +160,7 @@ class Consolidator:
         self._plans = plans or Plans()
         self._tiers = wanted_tiers
         self._only = only
+        self._phrases = phrases
         self._stopped = ""
         self._drafts: dict[str, str] = {}  # of a dry run
         self.report = ConsolidationReport()
@@ -259,10 +264,10 @@ class Consolidator:
         return Wanted(
             period.name,
             f"{period.tier}/{period.name}.md",
-            period.title,
+            period.title(self._phrases),
             {path: read_page(text).digest for path, text in texts.items()},
             as_items(self._labelled(period, texts)),
-            guidance=_GUIDANCE[period.tier].format(title=period.title),
+            guidance=_GUIDANCE[period.tier].format(title=period.title()),
             budget_tokens=BUDGETS[period.tier],
         )
 
@@ -270,17 +275,20 @@ class Consolidator:
         instance = self._states.instance
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
         found = merged(
-            bullets_from_session(page.body, _stem(path), instance, self._chats(path))
+            bullets_from_session(
+                page.body, _stem(path), instance, self._chats(path), self._phrases.code_block
+            )
             for path, page in bodies.items()
         )
         others = self._of_others(day)
         both = merged([others, found])
         own = [bullet for bullet in found if bullet in both and bullet not in others]
         text = "".join(bullet.markdown() for bullet in own)
-        body = f"# {day.title}\n" + (f"\n{text}" if text else "")
+        title = day.title(self._phrases)
+        body = f"# {title}\n" + (f"\n{text}" if text else "")
         sources = {path: page.digest for path, page in bodies.items()}
         rel_path = f"{DAILY_DIR}/{day.name}_{instance}.md"
-        return Wanted(day.name, rel_path, day.title, sources, body=body)
+        return Wanted(day.name, rel_path, title, sources, body=body)
 
     def _chats(self, session: str) -> Callable[[Sequence[int]], tuple[str, ...]]:
         return lambda turns: self._chats_of(session, turns)

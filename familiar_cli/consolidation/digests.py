@@ -23,6 +23,7 @@ from familiar_cli.consolidation.pages import (
 from familiar_cli.consolidation.plans import plan_id
 from familiar_cli.consolidation.types import Item, Wanted
 from familiar_cli.errors import FamiliarError
+from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import scan, sections
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
 from familiar_cli.review.plans import Plans
@@ -35,14 +36,10 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.engine import Engine
     from familiar_cli.consolidation.period_states import Today
     from familiar_cli.consolidation.types import Made, Refused
+    from familiar_cli.languages import Phrases
 
 Name = Literal["short", "mid", "long"]
 NAMES: Final[tuple[Name, ...]] = ("short", "mid", "long")
-TITLES: Final[dict[Name, str]] = {
-    "short": "The latest sessions",
-    "mid": "Where things stand",
-    "long": "What was before",
-}
 _GUIDANCE: Final[dict[Name, str]] = {
     "short": "",
     "mid": prompts.MID,
@@ -55,7 +52,6 @@ _DAY_CHARS: Final = len("2026-04-07")
 _KNOWN: Final = "what you know already"
 _NEW: Final = "what is new"
 _READ: Final = "read"  # stands for the hash of a session that scrolled out of the digest below
-_CUT: Final = "- (the rest of this session is left out here)\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +175,7 @@ class Distiller:
         today: When.
         name: What the familiar is called.
         plans: What a person was asked already.
+        phrases: The titles of what is made.
     """
 
     def __init__(
@@ -191,6 +188,7 @@ class Distiller:
         *,
         name: str,
         plans: Plans | None = None,
+        phrases: Phrases = ENGLISH,
     ) -> None:
         self._sessions = sessions
         self._digests = digests
@@ -199,6 +197,7 @@ class Distiller:
         self._store = engine("short").store
         self._today = today
         self._name = name
+        self._phrases = phrases
         self._plans = plans or Plans()
 
     def status(self) -> list[DigestStatus]:
@@ -310,7 +309,7 @@ class Distiller:
         return Wanted(
             name,
             digest.rel_path,
-            TITLES[name],
+            self._phrases.digests[name],
             sources,
             items,
             guidance=_GUIDANCE[name].format(name=framed(self._name)),
@@ -364,7 +363,7 @@ class Distiller:
         """Return what is to be read, with the sessions that scrolled out, in the order of time."""
         paths = [path for path, digest in wanted.sources.items() if digest == _READ]
         unseen = [
-            Item(_stem(path), below_title(readable(read_page(text).body)))
+            Item(self._phrases.session(_stem(path)), below_title(readable(read_page(text).body)))
             for path, text in self._readable(paths)
         ]
         first = [item for item in wanted.items if item.label == _KNOWN]
@@ -373,10 +372,11 @@ class Distiller:
     def _short(self, digest: Digest) -> Wanted:
         """Return the newest sessions that fit, the oldest of them first."""
         taken: list[tuple[str, str, str]] = []
-        room = digest.budget_tokens - self._count(f"# {TITLES['short']}\n")
+        title = self._phrases.digests["short"]
+        room = digest.budget_tokens - self._count(f"# {title}\n")
         for path, text in self._newest_first():
             body = read_page(text).body
-            section = _section(path, readable(body))
+            section = _section(self._phrases.session(_stem(path)), readable(body))
             if self._count(section) > room:
                 if not taken:
                     taken.append((path, digest_of(body), self._shortened(section, room)))
@@ -384,11 +384,11 @@ class Distiller:
             room -= self._count(section)
             taken.append((path, digest_of(body), section))
         taken.reverse()
-        text = "\n".join([f"# {TITLES['short']}\n", *(section for _, _, section in taken)])
+        text = "\n".join([f"# {title}\n", *(section for _, _, section in taken)])
         return Wanted(
             "short",
             digest.rel_path,
-            TITLES["short"],
+            title,
             {path: hashed for path, hashed, _ in taken},
             tuple(Item(path, section) for path, _, section in taken),
             body=text,
@@ -409,12 +409,13 @@ class Distiller:
     def _shortened(self, section: str, room: int) -> str:
         """Return the beginning of a session that alone is too long, and say so."""
         found, _ = blocks(section)
+        rest = f"- {self._phrases.rest_left_out}\n"
         kept = ""
         for block in found:
-            if self._count(kept + block.gap + block.text + _CUT) > room:
+            if self._count(kept + block.gap + block.text + rest) > room:
                 break
             kept += block.gap + block.text
-        return f"{kept}{_CUT}"
+        return f"{kept}{rest}"
 
 
 def _stem(rel_path: str) -> str:
@@ -447,11 +448,10 @@ def _day_before(day: date, span: timedelta) -> date:
     return day - min(span, day - date.min)
 
 
-def _section(rel_path: str, text: str) -> str:
-    """Return a session as a section: its title one step down, its own headings as bold lines."""
-    stem = _stem(rel_path)
+def _section(title: str, text: str) -> str:
+    """Return a session as a section: its own headings are bold lines."""
     lines = (
         f"**{line.title}**" if line.title else line.text.rstrip("\r\n")
         for line in scan(below_title(text))
     )
-    return "\n".join((f"## {stem}", "", *lines)).rstrip() + "\n"
+    return "\n".join((f"## {title}", "", *lines)).rstrip() + "\n"

@@ -7,17 +7,17 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, read_period, year_of
+from familiar_cli.languages.phrases import SLOTS
 from familiar_cli.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.periods import Period
 
 _SESSION: Final = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:-(night|morning|afternoon|evening))?(?!\d).*", re.ASCII
+    rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:-({'|'.join(SLOTS)}))?(?!\d).*", re.ASCII
 )
 _DAILY: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:_(.+))?", re.ASCII | re.DOTALL)
 _MIDDLE_OF_NIGHT: Final = 3  # the night is from midnight to six
-_PARTS: Final = ("night", "morning", "afternoon", "evening")
 # The days on which a year of weeks and a year of days may be two different ones.
 _TURN_OF_THE_YEAR: Final = frozenset({"12-2", "12-3", "01-0"})
 _OF_DAYS: Final = frozenset({SESSIONS_DIR, DAILY_DIR})
@@ -42,8 +42,8 @@ def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, in
     if found is None or period is None or not rel_path.endswith(".md"):
         return None
     if found[2] == "night" and cutoff_hour > _MIDDLE_OF_NIGHT and period.first > date.min:
-        return period.first - timedelta(days=1), len(_PARTS)
-    return period.first, _PARTS.index(found[2]) if found[2] else -1
+        return period.first - timedelta(days=1), len(SLOTS)
+    return period.first, SLOTS.index(found[2]) if found[2] else -1
 
 
 def period_in(rel_path: str) -> tuple[Period, str] | None:

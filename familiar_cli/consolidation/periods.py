@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
-from familiar_cli.when import day_words
+from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
+
+    from familiar_cli.languages import Phrases
 
 Tier = Literal["daily", "weekly", "monthly", "yearly"]
 TIERS: Final[tuple[Tier, ...]] = ("daily", "weekly", "monthly", "yearly")
@@ -62,12 +64,11 @@ class Period:
         """All its days, in order."""
         return tuple(self.first + n * _DAY for n in range((self.last - self.first).days + 1))
 
-    @property
-    def title(self) -> str:
-        """What a reader calls it: `2026-W15, 6 April 2026 to 12 April 2026`."""
-        if self.tier == "daily":
-            return f"{self.name}, {day_words(self.first)}"
-        return f"{self.name}, {day_words(self.first)} to {day_words(self.last)}"
+    def title(self, phrases: Phrases = ENGLISH) -> str:
+        """Return what a reader calls it: `2026-W15, 6 April 2026 to 12 April 2026`."""
+        is_day = self.tier == "daily"
+        when = phrases.day(self.first) if is_day else phrases.days(self.first, self.last)
+        return f"{self.name}{phrases.comma}{when}"
 
 
 def day_of(day: date) -> Period:

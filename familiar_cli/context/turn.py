@@ -13,6 +13,7 @@ from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import UsageError
 from familiar_cli.history.arranging import in_pairs, place_of
 from familiar_cli.identity import Labels, Me
+from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Assembled, Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.languages import Phrases
 
 
 _MOST_LABELLED: Final = 200  # of those who spoke last; so that names stay told apart
@@ -41,6 +43,7 @@ def request_for(
     name: str = "",
     tier: int = DEFAULT_TIER,
     me: Me = Me(),  # noqa: B008  # frozen
+    phrases: Phrases = ENGLISH,
 ) -> ContextRequest:
     """Return what a prompt is wanted for. A channel without turns is opened with a greeting.
 
@@ -54,6 +57,7 @@ def request_for(
         name: What the familiar is called.
         tier: How much of the memory the prompt is made of, unless `said` has it otherwise.
         me: Whose home it is.
+        phrases: The titles and labels of the prompt.
 
     Raises:
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
@@ -79,6 +83,7 @@ def request_for(
         labels=labels_in(history, said.channel_id, name, me).joined(
             [said.author, *(turn.author for turn in recent)]
         ),
+        phrases=phrases,
         off_record=said.off_record,
         before_id=before_id,
         reply_to=said.reply_to,

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.identity import NO_LABELS, Labels
+from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
     from familiar_cli.context.going_on import Begun
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
+    from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
 
 Role = Literal["system", "user", "assistant"]
@@ -166,6 +168,7 @@ class ContextRequest:
         tier: How much of the memory it is made of; see `context.tiers`.
         off_record: Nothing of this turn is kept.
         labels: What people are called in the prompt.
+        phrases: The titles and labels of the prompt, in the familiar's language.
         reply_to: The turn of the history that is answered; None: what was said is not there yet.
         begun: The reply so far, which is to go on; None: there is none.
         side_calls: Here is written down whichever other models are asked on the way.
@@ -187,6 +190,7 @@ class ContextRequest:
     tier: int = DEFAULT_TIER
     off_record: bool = False
     labels: Labels = NO_LABELS
+    phrases: Phrases = field(default=ENGLISH, repr=False)
     reply_to: int | None = None
     budget_reason: str = ""
     begun: Begun | None = None

@@ -65,7 +65,7 @@ class Applying:
                 operation = replace(operation, op="add_bullets")
             elif operation.op in REWRITES and not self._may_rewrite(operation):
                 return False
-            after = edited(text, operation, self._private_heading)
+            after = edited(text, operation, self._private_heading, self.grounds.phrases)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
         if operation.op in REWRITES and shrinks(text, after, operation):
@@ -109,8 +109,12 @@ class Applying:
         person = self.grounds.roster.at(operation.rel_path)
         text = sections.new_file(self._title(operation))
         for name in person.given if person else ():
-            text = with_alias(text, name)
+            text = with_alias(text, name, self._aliases)
         return text
+
+    @property
+    def _aliases(self) -> str:
+        return self.grounds.phrases.heading("aliases")
 
     @property
     def _private_heading(self) -> str:
@@ -122,22 +126,23 @@ class Applying:
         if person:
             return person.title
         if directory == SESSIONS_DIR:
-            return session_title(operation.rel_path)
+            return session_title(operation.rel_path, self.grounds.phrases)
         stem = name.rpartition("/")[2].removesuffix(".md").replace("-", " ")
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
 
     def _link(self, done: Sequence[Operation]) -> None:
         """Let each topic name its sessions and people, and each person their topics."""
+        heading = self.grounds.phrases.heading
         for operation in done:
             if not operation.rel_path.startswith(f"{TOPICS_DIR}/"):
                 continue
             turns = set(operation.turns)
             met = [path for path, ids in self.grounds.sessions.items() if turns & set(ids)]
             people = [p.rel_path for p in self.grounds.roster.who_said(turns)]
-            self._add_links(operation.rel_path, "## Sessions", met)
-            self._add_links(operation.rel_path, "## People", people)
+            self._add_links(operation.rel_path, heading("sessions"), met)
+            self._add_links(operation.rel_path, heading("people"), people)
             for rel_path in people:
-                self._add_links(rel_path, "## Topics", [operation.rel_path])
+                self._add_links(rel_path, heading("topics"), [operation.rel_path])
 
     def _add_links(self, rel_path: str, heading: str, targets: Sequence[str]) -> None:
         """Add links to files that are there, or will be, and are not linked yet."""
@@ -171,7 +176,7 @@ class Applying:
                 if person.given and title_of(text) in {handle_of(person.slug), person.account}:
                     after = sections.with_title(text, title_of(text), person.title)
                 for name in person.given:
-                    after = with_alias(after, name)
+                    after = with_alias(after, name, self._aliases)
             except (UsageError, FamiliarError):
                 continue
             if after != text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.memory.pages.similarity import normal, normal_lines
@@ -13,6 +14,7 @@ from familiar_cli.writer import sections
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from familiar_cli.languages import Phrases
     from familiar_cli.writer.types import Operation, ProposedLine
 
 # A part shorter than this may be replaced by a shorter one: "Likes tea." says all of "She said …".
@@ -20,19 +22,22 @@ _LEAST_PART_CHARS: Final = 120
 _HALF: Final = 0.5
 
 
-def edited(text: str, operation: Operation, private_heading: str = "") -> str:
+def edited(
+    text: str, operation: Operation, private_heading: str = "", phrases: Phrases = ENGLISH
+) -> str:
     """Return `text` after one operation.
 
     Args:
         text: The file; at least its H1.
         operation: What to do.
         private_heading: Where it goes instead of its section, if it was said in private.
+        phrases: In which language a list of names that is new is headed.
     """
     heading = private_heading or f"## {operation.section}"
     match operation.op:
         case "add_aliases":
             for line in operation.lines:
-                text = with_alias(text, line.text)
+                text = with_alias(text, line.text, phrases.heading("aliases"))
             return text
         case "set_summary" | "create":
             return sections.with_summary(text, _paragraphs(text, operation.lines))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import to_zone
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import date, tzinfo
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.languages import Phrases
     from familiar_cli.writer.roster import Roster
     from familiar_cli.writer.types import Batch
 
@@ -63,6 +65,7 @@ class Grounds:
         strict: The model is small: what it says must be in words that were said.
         zone: The familiar's timezone; None: the system's.
         topics: Every topic there is.
+        phrases: The titles and headings of what is written.
     """
 
     batch: Batch
@@ -76,6 +79,7 @@ class Grounds:
     strict: bool = False
     zone: tzinfo | None = None
     topics: Sequence[str] = ()
+    phrases: Phrases = field(default=ENGLISH, repr=False)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -154,7 +158,8 @@ class Grounds:
     def private_heading(self) -> str:
         """The heading of what is learned from a private batch."""
         assert self.batch.private is not None
-        return private_heading(self.channel_label or self.batch.private, self.batch.private)
+        channel = self.batch.private
+        return private_heading(self.channel_label or channel, channel, self.phrases)
 
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:
         """Return what was said in these turns."""

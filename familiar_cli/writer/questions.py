@@ -160,6 +160,7 @@ class Questions:
             strict=self._bounds.simple,
             zone=self.zone,
             topics=gathered.known,
+            phrases=self.who.phrases,
         )
         named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
         files = [*sessions, *(person.rel_path for person in roster.people)]

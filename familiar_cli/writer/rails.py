@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.languages.headings import begins_with, heading_in
 from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages.as_line import as_line
 from familiar_cli.memory.pages.similarity import main_script, normal
@@ -23,6 +24,7 @@ from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from familiar_cli.languages import Phrases
     from familiar_cli.writer.grounds import Grounds
 
 MOST_LINE_CHARS: Final = 600
@@ -34,10 +36,11 @@ _STEM_CHARS: Final = 4
 _LEAST_WORD_CHARS: Final = 3
 _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
+_PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
-    f"{PEOPLE_DIR}/": {"said": "Facts", "play": "Play", "felt": "Feelings"},
-    f"{TOPICS_DIR}/": {"said": "Notes", "play": "Play", "felt": "Feelings"},
-    f"{SESSIONS_DIR}/": {"said": "Highlights", "play": "Highlights", "felt": "Highlights"},
+    f"{PEOPLE_DIR}/": {"said": "facts", "play": "play", "felt": "feelings"},
+    f"{TOPICS_DIR}/": {"said": "notes", "play": "play", "felt": "feelings"},
+    f"{SESSIONS_DIR}/": dict.fromkeys(("said", "play", "felt"), "highlights"),
 }
 
 
@@ -124,11 +127,11 @@ def _placed(operation: Operation, grounds: Grounds) -> Operation:
     if grounds.batch.private is not None:
         return _in_private(operation)
     shown = grounds.shown.get(operation.rel_path)
-    if fold(operation.section).strip(" :*_") == "aliases" and operation.op != "set_summary":
+    if heading_in(operation.section) == "aliases" and operation.op != "set_summary":
         operation = replace(operation, op="add_aliases", section="")
     if operation.op == "add_aliases":
         return _of_a_person(operation)
-    section = "" if operation.op == "set_summary" else _section(operation)
+    section = "" if operation.op == "set_summary" else _section(operation, grounds.phrases)
     if operation.op in REWRITES and shown is not None and not shown.whole:
         raise _RefusedError(
             "not_shown", "the model had not seen the whole file that it wants to rewrite"
@@ -149,11 +152,13 @@ def _of_a_person(operation: Operation) -> Operation:
     return operation
 
 
-def _section(operation: Operation) -> str:
+def _section(operation: Operation, phrases: Phrases) -> str:
+    """Return the title of a section; one of the usual ones is in the familiar's language."""
     directory = operation.rel_path.partition("/")[0] + "/"
     usual = _DEFAULT_SECTION[directory][operation.kind]
     title = re.sub(r"<!--.*?(?:-->|$)", "", operation.section).strip()
-    return title or usual
+    holds = heading_in(title) if title else usual
+    return phrases.headings[holds] if holds else title
 
 
 def _lines(
@@ -297,17 +302,16 @@ def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> P
         raise _RefusedError("claim", "no person said so in these turns, only the familiar")
     if subject and operation.op == "set_summary" and subject not in speakers:
         raise _RefusedError("claim", "who somebody is must rest on their own words")
-    text = _as_play(line.text) if operation.kind == "play" else line.text
+    text = _as_play(line.text, grounds.phrases) if operation.kind == "play" else line.text
     if operation.op in {*REWRITES, "create"} or any(_names(text, p.names) for p in speakers):
         return replace(line, text=text)
     who = ", ".join(p.label for p in speakers) or grounds.name
     return replace(line, text=text if not speakers and _names(text, (who,)) else f"{text} ({who})")
 
 
-def _as_play(text: str) -> str:
-    return (
-        text if fold(text).startswith(("in play", "(play", "in the game")) else f"In play: {text}"
-    )
+def _as_play(text: str, phrases: Phrases) -> str:
+    is_told = fold(text).startswith(_PLAY) or begins_with(text, "in_play")
+    return text if is_told else phrases.in_play.format(text)
 
 
 def _names(text: str, names: Sequence[str]) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.languages.headings import section_key
 from familiar_cli.markdown import body_start, bullet, newline_of, scan, sections
 from familiar_cli.memory.pages.privacy import private_channel
-from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,17 +94,13 @@ def _summary(text: str) -> Section:
 def _find(text: str, heading: str) -> Section | None:
     """Return the section that `heading` means: by its channel if it is private, else by title."""
     channel = private_channel(heading)
-    wanted = _key(heading.lstrip("# "))
+    wanted = section_key(heading.lstrip("# "))
     for section in sections(text, DEEPEST):
         owner = private_channel(section.title)
-        is_it = owner == channel and (channel is not None or _key(section.title) == wanted)
+        is_it = owner == channel and (channel is not None or section_key(section.title) == wanted)
         if is_it and section.level == DEEPEST:
             return section
     return None
-
-
-def _key(title: str) -> str:
-    return fold(title).strip(" :*_")
 
 
 def _is_of_list(line: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
+from familiar_cli.languages import ENGLISH
+from familiar_cli.languages.phrases import SLOTS
 from familiar_cli.memory.layout import SESSIONS_DIR
 
 if TYPE_CHECKING:
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.languages import Phrases
 
-PARTS: Final = ("night", "morning", "afternoon", "evening")
 _HOURS: Final = 6
 
 
@@ -25,7 +27,7 @@ def slot_of(at: datetime, zone: tzinfo | None) -> str:
         zone: The familiar's timezone; None is the system's.
     """
     local = to_zone(at, zone)
-    return f"{local:%Y-%m-%d}-{PARTS[local.hour // _HOURS]}"
+    return f"{local:%Y-%m-%d}-{SLOTS[local.hour // _HOURS]}"
 
 
 def session_path(slot: str) -> str:
@@ -33,10 +35,10 @@ def session_path(slot: str) -> str:
     return f"{SESSIONS_DIR}/{slot}.md"
 
 
-def session_title(rel_path: str) -> str:
-    """Return the H1 of a session file, e.g. `2026-04-07, evening`."""
+def session_title(rel_path: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H1 of a session file, e.g. `2026-04-07, evening`; its name is in no language."""
     date, _, part = rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md").rpartition("-")
-    return f"{date}, {part}"
+    return f"{date}{phrases.comma}{phrases.part(part)}"
 
 
 def session_files(turns: Iterable[Turn], zone: tzinfo | None) -> dict[str, tuple[int, ...]]:

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.elsewhere import ago, meanwhile
+from familiar_cli.context.elsewhere import meanwhile
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
+from familiar_cli.languages import ENGLISH
 from tests.context.support import request
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
@@ -146,7 +147,7 @@ def test_a_replayed_prompt_has_the_summary_of_its_time(store) -> None:
     ],
 )
 def test_how_long_ago_it_was(minutes, words) -> None:
-    assert ago(timedelta(minutes=minutes)) == words
+    assert ENGLISH.since(timedelta(minutes=minutes)) == words
 
 
 @given(st.integers(0, 5))

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.context.providers.system_block import OFF_RECORD, SystemBlockProvider, spoken
+from familiar_cli.context.providers.system_block import SystemBlockProvider, spoken
 from familiar_cli.context.types import Place
+from familiar_cli.languages import ENGLISH
 from tests.context.support import request
 
 
@@ -49,12 +50,12 @@ def test_on_the_record_no_mode_is_named() -> None:
 
 def test_off_the_record_it_says_so() -> None:
     (piece,) = block(off_record=True)
-    assert piece.text.splitlines()[2:] == [OFF_RECORD]
+    assert piece.text.splitlines()[2:] == [ENGLISH.off_record]
 
 
 def test_without_a_time_only_the_mode_is_left() -> None:
     (piece,) = block(tells_time=False, off_record=True)
-    assert piece.text == f"--- System ---\n{OFF_RECORD}"
+    assert piece.text == f"--- System ---\n{ENGLISH.off_record}"
     assert block(tells_time=False) == []
 
 

@@ -77,7 +77,9 @@ def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = Fal
         RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
     """
     with _meant(familiar, person) as (names, slug):
-        draft = drafts.with_name(familiar.memory, slug, name, _new_page(familiar, slug))
+        draft = drafts.with_name(
+            familiar.memory, slug, name, _new_page(familiar, slug), familiar.phrases
+        )
         return _named(familiar, names, slug, name, draft, dry_run=dry_run)
 
 
@@ -106,7 +108,7 @@ def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -
     """
     with _meant(familiar, kept) as (names, slug):
         gone = find_person(familiar, names, other)
-        draft = drafts.merged(familiar.memory, slug, gone)
+        draft = drafts.merged(familiar.memory, slug, gone, familiar.phrases)
         done = PeopleChange(slug, gone, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
         return _made(familiar, names, done, draft, f"merge {gone} into {slug}")
 
@@ -125,7 +127,7 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
         return turn.author.slug if turn and turn.author else None
 
     with _meant(familiar, other) as (names, slug):
-        draft = drafts.split(familiar.memory, slug, said_by)
+        draft = drafts.split(familiar.memory, slug, said_by, familiar.phrases)
         done = PeopleChange(slug, "", (), draft.moved, draft.draft.diff(), dry_run=dry_run)
         return _made(familiar, names, done, draft, f"split {slug}")
 
@@ -141,7 +143,7 @@ def rename(
         RefusedError: A file may not be written; nothing was changed.
     """
     with _meant(familiar, person) as (names, slug):
-        draft = drafts.renamed(familiar.memory, slug, old, new)
+        draft = drafts.renamed(familiar.memory, slug, old, new, familiar.phrases)
         done = PeopleChange(slug, old, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
         return _made(familiar, names, done, draft, f"rename {old!r} of {slug}")
 

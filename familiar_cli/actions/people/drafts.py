@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from familiar_cli import markdown
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
+from familiar_cli.languages import ENGLISH
+from familiar_cli.languages.headings import heading_in
 from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.pages.evidence import turn_ids
@@ -28,6 +30,7 @@ from familiar_cli.writer import sections
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -39,7 +42,9 @@ class PeopleDraft:
     moved: int
 
 
-def with_name(store: MemoryStore, slug: str, name: str, beginning: str) -> PeopleDraft:
+def with_name(
+    store: MemoryStore, slug: str, name: str, beginning: str, phrases: Phrases = ENGLISH
+) -> PeopleDraft:
     """Return the change that gives somebody one more name; a new file begins with `beginning`.
 
     Raises:
@@ -47,7 +52,7 @@ def with_name(store: MemoryStore, slug: str, name: str, beginning: str) -> Peopl
     """
     draft = Draft(store)
     before = draft.text(people_path(slug))
-    after = with_alias(beginning if before is None else before, name)
+    after = with_alias(beginning if before is None else before, name, phrases.heading("aliases"))
     if after != before:
         draft.put(people_path(slug), after)
     return PeopleDraft(draft, 0)
@@ -72,7 +77,7 @@ def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
     return PeopleDraft(draft, 0)
 
 
-def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
+def merged(store: MemoryStore, kept: str, other: str, phrases: Phrases = ENGLISH) -> PeopleDraft:
     """Return the change that puts all that is known of `other` into the file of `kept`.
 
     The file of `other` stays, and says whose it is. Links to it lead to `kept`.
@@ -95,16 +100,18 @@ def merged(store: MemoryStore, kept: str, other: str) -> PeopleDraft:
                 f"{slug!r} was merged into {same_as(text)!r} already; nothing was changed",
                 hint=f"Undo that first: `familiar people split {slug}`.",
             )
-    after, moved = _joined(ours, theirs)
+    after, moved = _joined(ours, theirs, phrases)
     names = aliases_of(theirs)
     name = title_of(after) or kept
     draft.put(people_path(kept), after)
-    draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names))
+    draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names, phrases))
     _relink(draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other))
     return PeopleDraft(draft, moved)
 
 
-def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) -> PeopleDraft:
+def split(
+    store: MemoryStore, other: str, said_by: Callable[[int], str | None], phrases: Phrases = ENGLISH
+) -> PeopleDraft:
     """Return the change that gives `other` a file of their own again.
 
     Lines that rest on turns of `other` alone move there; all others stay where they are.
@@ -113,6 +120,7 @@ def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) 
         store: The memory.
         other: The slug that was merged into somebody else.
         said_by: Gives the slug of who said a turn.
+        phrases: In which language a new list of names is headed.
 
     Raises:
         UsageError: They were not merged.
@@ -129,11 +137,11 @@ def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) 
     ours = _text(draft, kept)
     own = sections.new_file(title_of(theirs) or other)
     for name in aliases_of(theirs):
-        own = with_alias(own, name)
+        own = with_alias(own, name, phrases.heading("aliases"))
         if key_of(name) != key_of(title_of(ours)):
             ours = _without(ours, name)
     moved = 0
-    for heading, said in _parts(ours):
+    for heading, said in _parts(ours, phrases):
         lines = [line for line in said if _rests_on(line, other, said_by)]
         if lines:
             own = sections.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
@@ -145,7 +153,7 @@ def split(store: MemoryStore, other: str, said_by: Callable[[int], str | None]) 
     return PeopleDraft(draft, moved)
 
 
-def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
+def renamed(store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases) -> PeopleDraft:
     """Return the change that calls somebody `new` instead of `old`, in their file and in links.
 
     Raises:
@@ -159,7 +167,7 @@ def renamed(store: MemoryStore, slug: str, old: str, new: str) -> PeopleDraft:
             f"{slug!r} is not called {old!r}; nothing was changed",
             hint=f"Show their names: `familiar people show {slug}`.",
         )
-    after = with_alias(_without(text, old), new)
+    after = with_alias(_without(text, old), new, phrases.heading("aliases"))
     title = title_of(text)
     path, relabel = people_path(slug), None
     if key_of(title) == key_of(old):
@@ -179,7 +187,7 @@ def make(
     return tx.result.written
 
 
-def _joined(ours: str, theirs: str) -> tuple[str, int]:
+def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     """Return our file with all that only theirs says, and how many lines that is."""
     after = ours
     moved = 0
@@ -190,9 +198,9 @@ def _joined(ours: str, theirs: str) -> tuple[str, int]:
         after = sections.with_summary(after, both)
         moved += len(split_lines(summary))
     for name in names_of(theirs):
-        after = with_alias(after, name)
-    for heading, said in _parts(theirs):
-        if heading.casefold().strip("# :*_") == "aliases":
+        after = with_alias(after, name, phrases.heading("aliases"))
+    for heading, said in _parts(theirs, phrases):
+        if heading_in(heading.lstrip("# ")) == "aliases":
             continue
         fresh = [line.rstrip() for line in said if not normal(line) or normal(line) not in known]
         if fresh:
@@ -201,7 +209,7 @@ def _joined(ours: str, theirs: str) -> tuple[str, int]:
     return after, moved
 
 
-def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
+def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
     """Yield the H2 headings, each with the lines below it that are not blank.
 
     What is private for another reason than that heading comes below one that says so.
@@ -213,7 +221,7 @@ def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
         for owners, lines in groupby(said, key=lambda line: channels[line.start]):
             is_told = owners <= {private_channel(heading)}
             name = " and ".join(sorted(owners))
-            shown = heading if is_told else private_heading(name, name)
+            shown = heading if is_told else private_heading(name, name, phrases)
             yield (
                 shown,
                 [line.text for line in lines if not (line.level and private_channel(line.text))],

@@ -119,10 +119,12 @@ class PinnedMemory:
         if whole.why_not:
             return _remark(rel_path, f"it is pinned, but {whole.why_not}")
         kept_back = _CUT_PRIVATE if whole.is_part else ""
+        label = framed(whole.label, _LABEL_CHARS)
+        heading = request.phrases.labelled(request.phrases.pinned, label)
         return Contribution(
             layer=Layer.pinned,
             priority=PRIORITY,
-            text=f"[Pinned: {framed(whole.label, _LABEL_CHARS)}]\n{whole.text}",
+            text=f"{heading}\n{whole.text}",
             source=SOURCE,
             place=Place.world_before,
             rel_path=rel_path,

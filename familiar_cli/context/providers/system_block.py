@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
-from familiar_cli.when import weekday_name
+from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from familiar_cli.context.types import ContextRequest
+    from familiar_cli.languages import Phrases
 
 BLOCK: Final = 99
-HEADING: Final = "--- System ---"
-OFF_RECORD: Final = (
-    "Mode: off the record. Nothing of this conversation is written down, "
-    "and no memory will be made of it."
-)
 
 
 class SystemBlockProvider:
@@ -41,15 +37,17 @@ class SystemBlockProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the block."""
-        lines = [f"Date and time: {spoken(request.at, self._zone)}"] if self._tells_time else []
-        lines += [OFF_RECORD] if request.off_record else []
+        phrases = request.phrases
+        now = spoken(request.at, self._zone, phrases)
+        lines = [f"{phrases.date_and_time}{phrases.colon}{now}"] if self._tells_time else []
+        lines += [phrases.off_record] if request.off_record else []
         if not lines:
             return []
         return [
             Contribution(
                 layer=Layer.core,
                 priority=BLOCK,
-                text="\n".join([HEADING, *lines]),
+                text="\n".join([phrases.system, *lines]),
                 source="system",
                 place=Place.main if self._at_start else Place.depth,
                 depth=1,
@@ -58,18 +56,16 @@ class SystemBlockProvider:
         ]
 
 
-def spoken(moment: datetime, zone: tzinfo | None) -> str:
+def spoken(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLISH) -> str:
     """Return a moment as a person there would say it: `Friday, 2026-05-08 at 14:34 EDT`.
 
     The distance from UTC follows, so that the hour that comes twice is told apart.
     """
     local = moment.astimezone(zone)
-    # `%A` and the like would speak the language of the machine.
-    day = f"{weekday_name(local)}, {local.date().isoformat()}"
     name = local.tzname() or ""
     offset = f"UTC{local.isoformat()[-6:]}"
     # Many zones have no name but a number, such as `+03`.
     named = f"{name} ({offset})" if name[:1].isalpha() and name != "UTC" else name or offset
     if not name[:1].isalpha():
         named = offset
-    return f"{day} at {local:%H:%M} {named}"
+    return phrases.moment(local, named)

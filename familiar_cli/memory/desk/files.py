@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.diffs import unified
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.desk.items import find_item, item_words, items_in, marked, with_item
-from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
+from familiar_cli.memory.layout import SCRATCH, TASKS
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import one_line, typed
 
 if TYPE_CHECKING:
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.desk.due import Due
     from familiar_cli.memory.desk.items import Item, Mark
     from familiar_cli.memory.store.store import MemoryStore
 
-_TITLES: Final = {REMINDERS: "Reminders", TASKS: "Tasks"}
 _MESSAGE_CHARS: Final = 60
 
 
@@ -63,9 +64,15 @@ def read_items(store: MemoryStore, rel_path: str) -> tuple[Item, ...]:
 
 
 def add_item(
-    store: MemoryStore, rel_path: str, text: str, due: Due | None = None, *, dry_run: bool = False
+    store: MemoryStore,
+    rel_path: str,
+    text: str,
+    due: Due | None = None,
+    *,
+    phrases: Phrases = ENGLISH,
+    dry_run: bool = False,
 ) -> ListChange:
-    """Write one more item down.
+    """Write one more item down; `phrases` name the file where it is a new one.
 
     Raises:
         UsageError: `text` is empty or too long.
@@ -75,7 +82,8 @@ def add_item(
     words = item_words(text)
     words = f"{words} @{due.written}" if due else words
     before, sha256 = _read(store, rel_path)
-    after = with_item(before, _TITLES[rel_path], words)
+    title = phrases.tasks if rel_path == TASKS else phrases.reminders
+    after = with_item(before, title, words)
     items = items_in(after)
     if len(items) <= len(items_in(before)):
         raise BadInputError(

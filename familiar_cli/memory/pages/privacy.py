@@ -7,36 +7,53 @@ at the next heading of its own level or above. It may be shown in the channel it
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
+from familiar_cli.languages import ENGLISH, tables
 from familiar_cli.markdown import scan
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Line
 
 _MARK: Final = r"<!-- private ([^\s<>]+) -->"
 _PRIVATE: Final = re.compile(_MARK)
 # Some programs end lines with a carriage return alone.
 _OPENING: Final = re.compile(rf"(?:^\ufeff?|\r) {{0,3}}(#{{1,6}})[ \t][^\r]*?{_MARK}")
-# A line that means to begin a private section, with whatever is left of its heading and its mark.
-_MEANT: Final = re.compile(
-    r"(?:^\ufeff?|\r) {0,3}(?:#{1,6}[ \t][^\r]*?<!--[ \t]*priv|#{1,6}[ \t]+In private:"
-    r"|#*[ \t]*In private:[^\r]*<!--)"
-)
 _USUAL_LEVEL: Final = 2
 _NOBODY: Final = "\0"  # no channel is called so
 _LABEL_CHARS: Final = 80
 
 
-def private_heading(label: str, channel_id: str) -> str:
+@cache
+def _beginnings() -> tuple[str, ...]:
+    """Return what such a heading begins with, in each language."""
+    return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
+
+
+@cache
+def _meant() -> re.Pattern[str]:
+    """Return what finds a line that means to begin a private section.
+
+    Whatever is left of its heading and its mark will do.
+    """
+    begin = f"(?:{'|'.join(map(re.escape, _beginnings()))})"
+    return re.compile(
+        r"(?:^\ufeff?|\r) {0,3}(?:#{1,6}[ \t][^\r]*?<!--[ \t]*priv"
+        rf"|#{{1,6}}[ \t]+{begin}|#*[ \t]*{begin}[^\r]*<!--)"
+    )
+
+
+def private_heading(label: str, channel_id: str, phrases: Phrases = ENGLISH) -> str:
     """Return the H2 of the section that holds what was said in a private channel."""
     shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
     marked = quote(channel_id, safe="", errors="surrogatepass").replace("-", "%2D")
-    return f"## In private: {shown} <!-- private {marked} -->"
+    return f"## {phrases.in_private}{phrases.colon}{shown} <!-- private {marked} -->"
 
 
 def private_channel(heading: str) -> str | None:
@@ -58,7 +75,7 @@ def visible_in(text: str, channel_id: str | None) -> str:
 
 
 def _may_hide(text: str) -> bool:
-    return "<!--" in text or "In private:" in text
+    return "<!--" in text or any(begin in text for begin in _beginnings())
 
 
 def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
@@ -70,7 +87,7 @@ def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
 
 def is_damaged(line: str) -> bool:
     """Return whether a line means to begin a private section, and does not say of which channel."""
-    return _MEANT.search(line) is not None and not _OPENING.search(line)
+    return _meant().search(line) is not None and not _OPENING.search(line)
 
 
 def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.languages import ENGLISH
+from familiar_cli.languages.headings import heading_in
 from familiar_cli.markdown import (
     bullet,
     newline_of,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.markdown import Line, Section
 
-TITLE: Final = "## Aliases"
+TITLE: Final = ENGLISH.heading("aliases")
 
 _CODE: Final = re.compile(r"(`+)\s*(.+?)\s*\1")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -58,8 +60,10 @@ def aliases_of(markdown: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in said for name in names if name))
 
 
-def with_alias(markdown: str, name: str) -> str:
-    """Return `markdown` with one more alias; unchanged when it has it. The section is made.
+def with_alias(markdown: str, name: str, title: str = TITLE) -> str:
+    """Return `markdown` with one more alias; unchanged when it has it.
+
+    Where there is no section of aliases, in whatever language, one is made below `title`.
 
     Raises:
         UsageError: `name` can be no name.
@@ -71,7 +75,7 @@ def with_alias(markdown: str, name: str) -> str:
     newline = newline_of(markdown)
     item = f"- {_written(shown)}{newline}"
     if section is None:
-        return _on_new_line(markdown, newline) + f"{TITLE}{newline}{newline}{item}"
+        return _on_new_line(markdown, newline) + f"{title}{newline}{newline}{item}"
     said = [line for line in section.below if line.text.strip()]
     items = [n for n, line in enumerate(said) if _item(line)]
     listed = items[-1] + 1 if items else len(said)
@@ -147,7 +151,7 @@ def _section(markdown: str) -> Section | None:
     hidden = {start for start, _ in private_spans(markdown, None)}
     for section in sections(markdown, 2):
         shown = tuple(line for line in section.lines if line.start not in hidden)
-        is_it = section.level == 2 and section.title.strip(" :*_").casefold() == "aliases"  # noqa: PLR2004
+        is_it = section.level == 2 and heading_in(section.title) == "aliases"  # noqa: PLR2004
         if is_it and shown[:1] == section.lines[:1]:
             return replace(section, lines=shown)
     return None

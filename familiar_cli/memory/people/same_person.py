@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.errors import FamiliarError
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import people_path
 
 if TYPE_CHECKING:
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
 
 _SAME: Final = re.compile(r"<!-- same person as ([^\s<>]{1,255}) -->")
@@ -25,12 +27,15 @@ def same_as(text: str) -> str | None:
     return found[1] if found else None
 
 
-def stub(title: str, slug: str, name: str, aliases: tuple[str, ...]) -> str:
+def stub(
+    title: str, slug: str, name: str, aliases: tuple[str, ...], phrases: Phrases = ENGLISH
+) -> str:
     """Return the file of an account that belongs to somebody else's file."""
     listed = "".join(f"- {alias}\n" for alias in aliases)
-    names = f"\n## Aliases\n\n{listed}" if listed else ""
+    names = f"\n{phrases.heading('aliases')}\n\n{listed}" if listed else ""
     link = f"[{name}]({quote(slug + '.md')})"
-    return f"# {title}\n\nThe same person as {link}. <!-- same person as {slug} -->\n{names}"
+    said = phrases.same_person.format(link)
+    return f"# {title}\n\n{said} <!-- same person as {slug} -->\n{names}"
 
 
 def main_slug(store: MemoryStore, slug: str) -> str:

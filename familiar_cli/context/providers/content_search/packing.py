@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.text import framed
 from familiar_cli.truncate import USEFUL_TOKENS, whole_sentences
@@ -18,6 +19,7 @@ from familiar_cli.truncate import USEFUL_TOKENS, whole_sentences
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from familiar_cli.languages import Phrases
     from familiar_cli.tokens import TokenCounter
 
 _LABEL_CHARS: Final = 160
@@ -62,6 +64,7 @@ class PieceSource:
         key: The file's path, or the conversation's name.
         label: What it is, and of what day it speaks.
         kind: What stands before the label, e.g. `From memory`.
+        phrases: In which language the two are put together.
         whole: All that may be shown of it, where it is short enough to be shown whole.
         is_entry: It was written to be shown whole.
         size_tokens: About what all of it would cost.
@@ -71,19 +74,19 @@ class PieceSource:
 
     key: str
     label: str
-    kind: str = "From memory"
+    kind: str = ENGLISH.from_memory
     whole: str = ""
     is_entry: bool = False
     size_tokens: int = 0
     origin: str = ""
     facts: tuple[Fact, ...] = ()
+    phrases: Phrases = field(default=ENGLISH, repr=False)
 
     @property
     def heading(self) -> str:
         """The line above what is shown of it."""
-        return (
-            f"[{self.kind}: {framed(self.label, _LABEL_CHARS)}]" if self.label else f"[{self.kind}]"
-        )
+        label = framed(self.label, _LABEL_CHARS) if self.label else ""
+        return self.phrases.labelled(self.kind, label)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from familiar_cli.context.providers.content_search.packing import Fact, Piece, P
 from familiar_cli.index.grep import holds_any
 from familiar_cli.index.markdown import plain
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
+from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
@@ -24,7 +25,6 @@ from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.text import one_line, sha256_of
-from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_search.packing import Packed
     from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
+    from familiar_cli.languages import Phrases
 
 LABEL_CHARS: Final = 80
 _SHORT_CHARS: Final = 1200
@@ -147,12 +148,14 @@ class Sight:
         window: Gives the turns that the prompt shows.
         macros: What macros in lore become.
         share_private: What was said in private is shown everywhere.
+        phrases: In which language labels are.
     """
 
     channel_id: str
     window: Callable[[], frozenset[int]]
     macros: Macros
     share_private: bool = False
+    phrases: Phrases = field(default=ENGLISH, repr=False)
 
     def of(self, rel_path: str, text: str) -> Seen:
         """Return what of a file may be shown."""
@@ -268,6 +271,8 @@ class Gatherer:
             self.sources[rel_path] = PieceSource(
                 key=rel_path,
                 label=known.label if known else whole.label,
+                kind=self.sight.phrases.from_memory,
+                phrases=self.sight.phrases,
                 whole=whole.text,
                 is_entry=True,
                 size_tokens=len(whole.text) // _CHARS_A_TOKEN,
@@ -337,7 +342,9 @@ class Gatherer:
         whole = self.sight.words(hit.rel_path, below)
         return PieceSource(
             key=hit.rel_path,
-            label=label_of(hit, is_whole=bool(whole)),
+            label=label_of(hit, self.sight.phrases, is_whole=bool(whole)),
+            kind=self.sight.phrases.from_memory,
+            phrases=self.sight.phrases,
             whole=whole,
             is_entry=is_lore,
             size_tokens=len(shown) // _CHARS_A_TOKEN,
@@ -367,11 +374,12 @@ class _File:
         return self.text.count("\n", 0, place) + 1
 
 
-def label_of(hit: Hit, *, is_whole: bool = False) -> str:
+def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
     """Return what a hit is from (its section, or the file), and of what day it speaks."""
     shown = one_line(hit.title if is_whole else hit.heading or hit.title, LABEL_CHARS)
-    day = day_words(date.fromisoformat(hit.day)) if hit.day else ""
-    return shown if not day or day in shown or hit.day in shown else f"{shown}, {day}"
+    day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
+    is_told = not day or day in shown or hit.day in shown
+    return shown if is_told else f"{shown}{phrases.comma}{day}"
 
 
 def _below_heading(text: str, heading: str) -> str:

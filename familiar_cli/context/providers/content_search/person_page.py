@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.languages.headings import heading_in
 from familiar_cli.markdown import sections
 from familiar_cli.memory.pages.evidence import last_turn, without_references
 from familiar_cli.memory.pages.machine_text import readable, with_references
-from familiar_cli.text import fold
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from familiar_cli.markdown import Line, Section
 
 GAP: Final = "…"
-_ALIASES: Final = "aliases"
 _HEAD_SHARE: Final = 0.5
 _MOST_CHARS_A_TOKEN: Final = 16  # no text has so few tokens; a longer one need not be counted
 
@@ -70,7 +69,7 @@ def parts(
 
 def _is_head(section: Section) -> bool:
     """Return whether a section is the title with the summary, or the names."""
-    return section.level < 2 or fold(section.title) == _ALIASES  # noqa: PLR2004
+    return section.level < 2 or heading_in(section.title) == "aliases"  # noqa: PLR2004
 
 
 def _newest_first(lines: Iterable[Line]) -> list[Line]:

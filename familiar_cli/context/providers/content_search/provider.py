@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_search.retrieval import LeftOut, Retrieval
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.people.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
@@ -187,7 +188,7 @@ class ContentSearchProvider:
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
             why = f"the filter failed ({_words(error)}), so everything found is used"
             return [*(_offered(p, found.how) for p in found.passages), _told(why)]
-        return _made(chosen, found)
+        return _made(chosen, found, request.phrases)
 
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
         """Return how many tokens passages may have, beside the people's files."""
@@ -197,24 +198,24 @@ class ContentSearchProvider:
         return max(limit - taken, int(_OWN_SHARE * limit))
 
 
-def _made(chosen: Chosen, found: Candidates) -> list[Contribution]:
+def _made(chosen: Chosen, found: Candidates, phrases: Phrases) -> list[Contribution]:
     """Return what goes on, and a record of what does not."""
     kept = {passage.name for passage in chosen.passages}
     pieces = [_offered(p, found.how, chosen.why) for p in chosen.passages]
     if chosen.answer:
-        pieces.append(_answer(chosen))
+        pieces.append(_answer(chosen, phrases))
     why = "replaced by the filter's answer" if chosen.answer else ""
     left = why or "the filter found nothing relevant in it"
     pieces += [_offered(p, found.how, left=left) for p in found.passages if p.name not in kept]
     return [*pieces, *([_remark(chosen.why)] if chosen.why else [])]
 
 
-def _answer(chosen: Chosen) -> Contribution:
+def _answer(chosen: Chosen, phrases: Phrases) -> Contribution:
     made_from = ", ".join(chosen.sources)
     return Contribution(
         layer=Layer.content,
         priority=PRIORITY,
-        text=f"[From memory]\n{chosen.answer}",
+        text=f"{phrases.labelled(phrases.from_memory)}\n{chosen.answer}",
         source=SOURCE,
         place=Place.depth,
         depth=DEPTH,

@@ -15,7 +15,6 @@ from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.past import scores_of_turns
 from familiar_cli.text import framed
-from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Labels
 
-KIND: Final = "Said"
 MOST_TURNS: Final = 150
 
 
@@ -124,13 +122,14 @@ class Recaller:
         )
         authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
         labels = request.labels.joined(authors)
-        made = _Pieces(query, self.name, shown, labels)
+        somebody = request.phrases.somebody
+        made = _Pieces(query, self.name, shown, labels, somebody[:1].upper() + somebody[1:])
         scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
         sources: dict[str, PieceSource] = {}
         pieces = []
         for one, score in zip(found.turns, scores, strict=True):
             if one.turn.content.strip():
-                source = self._source(one.turn, request.channel_id)
+                source = self._source(one.turn, request)
                 sources.setdefault(source.key, source)
                 pieces.append(made.of(one, source.key, score))
         return Recall(
@@ -148,13 +147,15 @@ class Recaller:
         except EmbedderError:  # the search of memory asks the same model, and tells
             return None
 
-    def _source(self, turn: Turn, here: str) -> PieceSource:
+    def _source(self, turn: Turn, request: ContextRequest) -> PieceSource:
         local = to_zone(turn.at, self.zone)
         day, part = local.date(), local.hour // 6
         channel = framed(self.label(turn.channel_id))
-        where = "" if turn.channel_id == here else f", {channel}"
+        phrases = request.phrases
+        where = "" if turn.channel_id == request.channel_id else f"{phrases.comma}{channel}"
         key = f"past:{turn.channel_id}:{day}-{part}"
-        return PieceSource(key, f"{day_words(day)}{where}", KIND, origin=f"{channel}, {day}")
+        label, origin = f"{phrases.day(day)}{where}", f"{channel}, {day}"
+        return PieceSource(key, label, phrases.said, origin=origin, phrases=phrases)
 
     def _why(self, turn_id: int, here: str, hidden: Collection[str]) -> str | None:
         turn = self.history.turn(turn_id)
@@ -177,12 +178,14 @@ class _Pieces:
         name: The familiar's.
         shown: The turns that the prompt shows.
         labels: What people are called.
+        somebody: What people without a name are called.
     """
 
     query: str
     name: str
     shown: frozenset[int]
     labels: Labels
+    somebody: str
 
     def of(self, found: Recalled, source: str, score: float) -> Piece:
         """Return a turn that was found, with the one before it."""
@@ -210,4 +213,4 @@ class _Pieces:
         """Return whose words a turn holds."""
         if turn.role == "assistant":
             return framed(self.name)
-        return self.labels.of(turn.author) if turn.author else "Somebody"
+        return self.labels.of(turn.author) if turn.author else self.somebody

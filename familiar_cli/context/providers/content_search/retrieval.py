@@ -227,7 +227,8 @@ class Retrieval:
             return window[0]
 
         macros = self._memory.macros(request)
-        return Sight(request.channel_id, shown, macros, self._share_private)
+        private = self._share_private
+        return Sight(request.channel_id, shown, macros, private, request.phrases)
 
     def _gatherer(
         self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
