@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -20,8 +21,9 @@ from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at
 from familiar_cli.consolidation.replies import Replies
+from familiar_cli.consolidation.rewritten import rewritten
 from familiar_cli.consolidation.survey import survey
-from familiar_cli.errors import ConfigError
+from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.memory.run_ids import new_run_id
 from familiar_cli.passes.events import Event, failed
 from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.digests import Distilled, Name
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
+    from familiar_cli.consolidation.rewritten import Rewritten
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
 
@@ -146,6 +149,12 @@ class Consolidating:
                 timeout_s=set_to.notify_timeout_s,
             )
         return made, problem
+
+    def rewritten(self) -> tuple[Rewritten, ...]:
+        """Return what a person rewrote, so that it is not made again."""
+        with suppress(FamiliarError):  # `familiar doctor` says what is wrong with the journal
+            return rewritten(self._familiar.memory, self._familiar.paths.journal)
+        return ()
 
     def distiller(self) -> Distiller:
         """Return what tells how the digests stand."""

@@ -14,6 +14,7 @@ from familiar_cli.memory.store.types import Walk
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from familiar_cli.consolidation.rewritten import Rewritten
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.failures import PassFailure
@@ -104,6 +105,7 @@ class FamiliarStatus:
         summary: How far the rolling summary reaches.
         desk: What lies on the desk.
         imported_turns: How many of the unsummarised turns were imported, and wait for a person.
+        rewritten: Weeks, months and years that a person rewrote, so that they are not made again.
     """
 
     familiar: str
@@ -123,6 +125,7 @@ class FamiliarStatus:
     summary: SummaryStatus = SummaryStatus()
     desk: DeskStatus = DeskStatus()
     imported_turns: int = 0
+    rewritten: tuple[Rewritten, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,17 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         summary=_summary_of(familiar),
         desk=_desk_of(familiar),
         imported_turns=past.imported,
+        rewritten=_rewritten(familiar),
     )
+
+
+def _rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:
+    from familiar_cli.consolidation.rewritten import rewritten
+
+    try:
+        return rewritten(familiar.memory, familiar.paths.journal)
+    except FamiliarError:
+        return ()  # `familiar doctor` says what is wrong with the journal
 
 
 def _desk_of(familiar: Familiar) -> DeskStatus:

@@ -11,6 +11,7 @@ from familiar_cli.commands._options import DryRunUnasked, Redo, Review
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import ConsolidationReport
+    from familiar_cli.consolidation.rewritten import Rewritten
     from familiar_cli.ui.emit import Output
 
 app = App()
@@ -52,7 +53,7 @@ def consolidate(
     from familiar_cli.actions.consolidate import Consolidating, How
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.consolidation_page import narrator
+    from familiar_cli.ui.consolidation_page import narrator, yours_told
 
     out = output(ctx)
     if dry_run and review:
@@ -66,10 +67,22 @@ def consolidate(
         report = run_async(
             work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=narrator(out))
         )
-    _answer(out, report, named="" if due or only is None else only.name, dry_run=dry_run)
+        yours = work.rewritten()
+    for line in yours_told(yours, familiar.zone):
+        out.note(line)
+    _answer(out, report, yours, named="" if due or only is None else only.name, dry_run=dry_run)
 
 
-def _answer(out: Output, report: ConsolidationReport, *, named: str, dry_run: bool) -> None:
+def _answer(
+    out: Output,
+    report: ConsolidationReport,
+    yours: tuple[Rewritten, ...],
+    *,
+    named: str,
+    dry_run: bool,
+) -> None:
+    from dataclasses import asdict
+
     from familiar_cli.errors import RefusedError
     from familiar_cli.ui.consolidation_page import report_text, told_after
     from familiar_cli.ui.emit import exact
@@ -77,7 +90,8 @@ def _answer(out: Output, report: ConsolidationReport, *, named: str, dry_run: bo
     def render() -> None:
         exact(report_text(report, dry_run=dry_run))
 
-    data = {**report.to_json(), "dry_run": dry_run}
+    yours_data = [asdict(one) for one in yours]
+    data = {**report.to_json(), "rewritten": yours_data, "dry_run": dry_run}
     for line in told_after(report, dry_run=dry_run):
         out.note(line)
     if report.failed and not report.done:

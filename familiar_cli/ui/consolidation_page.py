@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile
     from familiar_cli.consolidation.digests import DigestStatus, Distilled
+    from familiar_cli.consolidation.rewritten import Rewritten
     from familiar_cli.consolidation.types import Refused
     from familiar_cli.ui.emit import Output
 
@@ -60,6 +61,15 @@ def told_after(report: ConsolidationReport, *, dry_run: bool = False) -> Iterato
         yield f"Nothing is due: {_NO_SESSIONS}." if is_empty else "Nothing is due."
     if dry_run and report.done:
         yield "Nothing was changed (--dry-run)."
+
+
+def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]:
+    """Yield what a person rewrote, since when, and how to give it back."""
+    for one in yours[:_MOST_LINES]:
+        what = f"{one.rel_path} is yours since {local(one.since, zone)} and not made again"
+        yield f"{what}; to give it back: `{one.give_back}`"
+    if len(yours) > _MOST_LINES:
+        yield f"{len(yours) - _MOST_LINES} more are yours; see --json."
 
 
 def status_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> RenderableType:

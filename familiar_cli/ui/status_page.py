@@ -56,6 +56,10 @@ def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, s
         yield "summary", _summary(status.summary, zone)
     for failure in status.failures:
         yield "failed", _failed(failure, zone)
+    if status.rewritten:
+        from familiar_cli.ui.consolidation_page import yours_told
+
+        yield from (("yours", line) for line in yours_told(status.rewritten, zone))
     desk = status.desk
     if desk.reminders or desk.problem:
         yield "reminders", _reminders(desk)

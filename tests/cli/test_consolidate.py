@@ -338,3 +338,30 @@ def test_cancelling_ends_it_between_two_days_and_is_no_failure(week) -> None:
     assert familiar.failures.all() == ()
     run("consolidate", "daily")
     assert len(written(week)) == 7
+
+
+def test_a_week_that_a_person_took_over_is_told_and_can_be_given_back(week, serve) -> None:
+    serve(*[Say(REPLY)] * 6)
+    run("consolidate")
+    path = week / "memory" / "weekly" / "2024-W15.md"
+    made = path.read_bytes()
+    assert data("consolidate")["rewritten"] == []
+    path.write_text("# My week\n\nNothing of it was true.\n", "utf-8")
+    assert data("consolidate", "--dry-run")["rewritten"][0]["rel_path"] == "weekly/2024-W15.md"
+    run("memory", "append", "notes.md", "- x")  # the journal sees the week now
+    told = run("consolidate").stderr
+    (found,) = data("status")["rewritten"]
+    assert f"weekly/2024-W15.md is yours since {found['since'][:10]}" in told
+    assert found["give_back"] in told
+    assert found["give_back"] in run("status").stdout.replace("\n", " ")
+    (check,) = [c for c in data("doctor")["checks"] if c["name"] == "yours"]
+    assert check["verdict"] == "warn"
+    assert found["give_back"] in check["mend"]
+    assert run(*found["give_back"].split()[1:]).exit_code == 0
+    assert path.read_bytes() == made
+    assert data("status")["rewritten"] == []
+
+
+def test_a_week_that_was_never_the_program_s_is_not_told(ada) -> None:
+    run("memory", "write", "weekly/2024-W15.md", "# A week\n\nBy hand.\n")
+    assert data("status")["rewritten"] == []

@@ -90,6 +90,18 @@ def pins(patient: Patient) -> Iterator[Result]:
         yield warn(f"pinned, but in no prompt: {_some(silent)}", mend)
 
 
+def yours(patient: Patient) -> Iterator[Result]:
+    """Look what a person rewrote of that which the program made."""
+    from familiar_cli.consolidation.rewritten import rewritten
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    for one in rewritten(MemoryStore(patient.paths.memory), patient.paths.journal):
+        detail = f"{one.rel_path} is yours since {one.since} and not made again"
+        yield warn(detail, f"To give it back: `{one.give_back}`.")
+
+
 def people(patient: Patient) -> Iterator[Result]:
     """Look whether every person can be told from the others, and every file be read."""
     from contextlib import closing
