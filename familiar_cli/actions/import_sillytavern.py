@@ -518,10 +518,12 @@ def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
         )
         if number
     ]
+    if chat.is_copy:
+        left.insert(0, f"the same as channel {chat.channel!r}")
     outcome: Outcome = "unchanged"
-    if chat.imported:
-        outcome = "updated" if chat.already_there else "imported"
-    return outcome, ", ".join(left), bool(left)
+    if chat.imported or chat.is_new:
+        outcome = "imported" if chat.is_new else "updated"
+    return outcome, ", ".join(left), bool(chat.damaged or chat.changed or chat.inserted)
 
 
 def _strongest(outcomes: Iterable[Outcome]) -> Outcome:

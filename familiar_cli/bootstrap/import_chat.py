@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from dataclasses import dataclass
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,9 +22,10 @@ from familiar_cli.errors import (
     PartialError,
     UsageError,
 )
+from familiar_cli.history.copying import copy_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from familiar_cli.bootstrap.chats.bringing import OnProgress
     from familiar_cli.bootstrap.chats.sources import ChatFile
@@ -112,7 +114,8 @@ def import_chats(
                 f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
-        return _bring_in(history, chats, failed, wish, on_progress)
+        with _on_trial(history, dry_run=wish.dry_run) as where:
+            return _bring_in(where, chats, failed, wish, on_progress)
 
 
 def import_chat_files(
@@ -139,7 +142,8 @@ def _bring_in(
 ) -> ImportedChats:
     """Import `chats` in the order in which they began; one that fails does not stop the others."""
     done: list[ImportedChat] = []
-    for source, chat in sorted(chats, key=_began):
+    wish = replace(wish, names=frozenset(chat.name for _, chat in chats))
+    for source, chat in _in_order(chats):
         bringing = Bringing(history, source, chat, wish, on_progress)
         try:
             bringing.run()
@@ -191,6 +195,43 @@ def _find(
         except FamiliarError as error:
             failed.append(NotImported(name, error))
     return chats, failed
+
+
+@contextmanager
+def _on_trial(history: HistoryStore, *, dry_run: bool) -> Iterator[HistoryStore]:
+    """Lend the history, or for a dry run a copy of it that goes again."""
+    if not dry_run:
+        yield history
+        return
+    with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
+        copy = copy_to(history, Path(scratch) / "history.db")
+        try:
+            yield copy
+        finally:
+            copy.close()
+
+
+def _in_order(chats: list[tuple[ChatFile, Chat]]) -> list[tuple[ChatFile, Chat]]:
+    """Return the chats in the order in which they began, but no branch before what it left."""
+    ordered: dict[int, tuple[ChatFile, Chat]] = {}
+    by_name = {(Path(source.name).parent, chat.name): (source, chat) for source, chat in chats}
+    for found in sorted(chats, key=_began):
+        line = [found]
+        while (above := _left(line[-1], by_name)) and id(above[1]) not in ordered:
+            if above in line:  # they say that they left each other
+                break
+            line.append(above)
+        for one in reversed(line):
+            ordered.setdefault(id(one[1]), one)
+    return list(ordered.values())
+
+
+def _left(
+    found: tuple[ChatFile, Chat], by_name: Mapping[tuple[Path, str], tuple[ChatFile, Chat]]
+) -> tuple[ChatFile, Chat] | None:
+    """Return the chat that another one left, if it is among those that are brought in."""
+    source, chat = found
+    return by_name.get((Path(source.name).parent, chat.parent)) if chat.parent else None
 
 
 def _lines(count: int, kind: str = "") -> str:

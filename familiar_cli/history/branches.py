@@ -135,6 +135,25 @@ def branch_off(
     return made
 
 
+def leave(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int) -> None:
+    """Let a channel branch off at a turn of another's past, whether it stands or not.
+
+    The same once more changes nothing.
+
+    Raises:
+        ConflictError: It has turns already, or is another branch.
+    """
+    known = branch_of(connection, channel_id)
+    if known and (known.parent, known.turn_id) == (parent, turn_id):
+        return
+    if known or _has_turns(connection, channel_id):
+        raise ConflictError(
+            f"Channel {channel_id!r} exists by now; nothing was changed",
+            hint="Run the same command again.",
+        )
+    _write(connection, Branch(channel_id, parent, turn_id, place=turn_id))
+
+
 def move(connection: sqlite3.Connection, branch: Branch, turn_id: int, place: int) -> None:
     """Let a branch leave its parent at another turn."""
     _write(connection, replace(branch, turn_id=turn_id, place=place))

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.history.branches import parts_of
+from familiar_cli.history.branches import leave
 from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
 from familiar_cli.history.messages import find, note_id
-from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row, unpack
+from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
+    from familiar_cli.history.placing import Place
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
@@ -49,39 +50,15 @@ class Origin:
     head: str
 
 
-def channel_of(
-    history: HistoryStore, key: str, candidates: Iterable[str], sample: Sequence[Incoming]
-) -> str:
-    """Return the channel that a chat belongs to.
-
-    It is the one it was brought into before, else the first candidate that is empty or holds any
-    line of `sample`.
-
-    Args:
-        history: The history.
-        key: The chat's key.
-        candidates: Names for its channel, the best first, without end.
-        sample: Some of its first lines.
-    """
-    with history.use(create=False) as connection:
-        if connection is None:
-            return next(iter(candidates))
-        sql = "SELECT channel_id FROM chats WHERE key = ?"
-        known = connection.execute(sql, (pack(key),)).fetchone()
-        if known:
-            return unpack(known[0])
-        return next(c for c in candidates if _may_be(connection, c, sample))
-
-
-def survey(history: HistoryStore, channel_id: str, lines: Iterable[Incoming]) -> bytearray:
+def survey(history: HistoryStore, place: Place, lines: Iterable[Incoming]) -> bytearray:
     """Return a `LineMatch` for each line, in one byte each.
 
     A line that stands before one which is here already cannot be added at its place: `inserted`.
     """
     with history.use(create=False) as connection:
-        if connection is None or not _has_begun(connection, channel_id):
+        if connection is None or (place.is_new and not place.parent):
             return bytearray()
-        matching = Matching(connection, channel_id)
+        matching = Matching(connection, place.parts(connection))
         verdicts = bytearray(matching.verdict(line) for line in lines)
     known = len(verdicts.rstrip(bytes([LineMatch.new])))
     verdicts[:known] = verdicts[:known].replace(bytes([LineMatch.new]), bytes([LineMatch.inserted]))
@@ -93,13 +70,14 @@ class Appender:
 
     Args:
         history: The history.
-        channel_id: The channel.
+        place: The channel; one that is to branch off another does so with the first line.
         origin: Where the lines come from.
     """
 
-    def __init__(self, history: HistoryStore, channel_id: str, origin: Origin) -> None:
+    def __init__(self, history: HistoryStore, place: Place, origin: Origin) -> None:
         self._history = history
-        self._channel_id = channel_id
+        self._place = place
+        self._channel_id = place.channel_id
         self._origin = origin
         self._tail: int | None = None
 
@@ -115,7 +93,7 @@ class Appender:
         """
         with self._history.change() as connection:
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            chat_id = _chat_id(connection, self._channel_id, self._origin)
+            chat_id = self._begin(connection)
             self._check_end(connection, chat_id, batch[0])
             verdicts = _by_id(connection, batch)
             fresh = [line for line, known in zip(batch, verdicts, strict=True) if not known]
@@ -125,7 +103,13 @@ class Appender:
     def note_head(self) -> None:
         """Keep what the source says of the chat as a whole, though it has no new line."""
         with self._history.change() as connection:
-            _chat_id(connection, self._channel_id, self._origin)
+            self._begin(connection)
+
+    def _begin(self, connection: sqlite3.Connection) -> int:
+        """Make sure that the channel is what it is to be, and return the number of the chat."""
+        if self._place.parent:
+            leave(connection, self._channel_id, self._place.parent, self._place.turn_id)
+        return _chat_id(connection, self._channel_id, self._origin)
 
     def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: Incoming) -> None:
         last = _last(connection, self._channel_id)
@@ -145,22 +129,6 @@ class Appender:
             f"{first.turn.at:%Y-%m-%d %H:%M} on were not imported",
             hint="Add `--channel NAME` to import into a new channel.",
         )
-
-
-def _may_be(connection: sqlite3.Connection, channel: str, sample: Sequence[Incoming]) -> bool:
-    if not _has_begun(connection, channel):
-        return True
-    sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
-    parts = parts_of(connection, channel)
-    identities = (identity_of(p.channel_id, line.fingerprint) for line in sample for p in parts)
-    return any(connection.execute(sql, (found,)).fetchone() for found in identities)
-
-
-def _has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
-    """Tell whether a channel has a past, if only as a branch."""
-    sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
-    parts = parts_of(connection, channel_id)
-    return any(connection.execute(sql, (pack(part.channel_id),)).fetchone() for part in parts)
 
 
 def _last(connection: sqlite3.Connection, channel_id: str) -> tuple[int, int, int | None] | None:

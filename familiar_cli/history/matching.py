@@ -13,19 +13,20 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.branches import condition, parts_of
+from familiar_cli.history.branches import condition
 from familiar_cli.history.messages import find
 from familiar_cli.history.rows import in_ms, pack, unpack
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from familiar_cli.history.branches import Part
     from familiar_cli.history.types import Turn
 
 _NEARBY: Final = 8  # turns among which the earlier wording of an edited line is looked for
 _MANY: Final = 100  # turns with one identity
+_LEAVING: Final = ("branches", "bookmark_link")  # where SillyTavern notes them in `extra`
 _KNOWN: Final = (
     "SELECT turn_id, author_platform, author_user_id, raw FROM turn_extras "
     "JOIN turns ON id = turn_id WHERE identity = ? AND turn_id < ?"
@@ -75,12 +76,14 @@ class Incoming:
 class Matching:
     """Finds each line's turn. A turn is matched with one line at most, whatever their order.
 
-    The turns that a branch shares with its parent are among them.
+    Args:
+        connection: The history.
+        parts: The parts of the channel's past, the newest first.
     """
 
-    def __init__(self, connection: sqlite3.Connection, channel_id: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, parts: Sequence[Part]) -> None:
         self._connection = connection
-        self._parts = parts_of(connection, channel_id)
+        self._parts = parts
         self._cursor = 0
         self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
         self._edited = 0
@@ -211,7 +214,16 @@ def _person(turn: Turn) -> tuple[str | None, str | None]:
 
 def _same(stored: str, raw: str) -> bool:
     """Tell whether two lines of JSON mean the same."""
-    return stored == raw or bool(json.loads(stored) == json.loads(raw))
+    return stored == raw or bool(_told(stored) == _told(raw))
+
+
+def _told(raw: str) -> dict[str, Any]:
+    """Return what a line says but for the names of the branches that leave there."""
+    value: dict[str, Any] = json.loads(raw)
+    extra = value.get("extra")
+    if not isinstance(extra, dict):
+        return {"extra": {}} | value
+    return value | {"extra": {key: v for key, v in extra.items() if key not in _LEAVING}}
 
 
 def identity_of(channel_id: str, fingerprint: bytes) -> bytes:

@@ -63,6 +63,8 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
         "estimated_times": chat.estimated_times,
         "hidden": chat.hidden,
         "other_branches": chat.aside,
+        "branch_of": chat.branch_of or None,
+        "copy": chat.is_copy,
     }
 
 
@@ -81,6 +83,13 @@ def _files(done: ImportedChats) -> list[dict[str, Any]]:
 def _headline(chat: ImportedChat, *, dry_run: bool) -> str:
     deed = "Would import" if dry_run else "Imported"
     name, kind = one_line(chat.name), TITLES[chat.format]
+    if chat.is_copy:
+        return f"{name} ({kind}) is in channel {one_line(chat.channel)} already, under another name"
+    if chat.branch_of:
+        deed = "Would branch" if dry_run else "Branched"
+        rest = f" with {counted(chat.imported, 'turn')} of its own" if chat.imported else ""
+        where = f"channel {one_line(chat.channel)} off {one_line(chat.branch_of)}"
+        return f"{deed} {where}{rest}: {name} ({kind})"
     if not chat.imported:
         return f"Nothing new in {name} ({kind}, channel {one_line(chat.channel)})"
     turns = counted(chat.imported, "turn")
@@ -89,7 +98,7 @@ def _headline(chat: ImportedChat, *, dry_run: bool) -> str:
 
 def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     if chat.already_there:
-        yield "already there", counted(chat.already_there, "turn")
+        yield "shared" if chat.branch_of else "already there", counted(chat.already_there, "turn")
     if chat.hidden:
         yield "hidden", f"{counted(chat.hidden, 'turn')}: kept, but never shown to a model"
     if chat.estimated_times:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain, count, islice
+from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import Message, Reading, Skip
 from familiar_cli.errors import BadInputError
-from familiar_cli.history.imports import SOURCE, Appender, Origin, channel_of, survey
+from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
+from familiar_cli.history.placing import Arrival, Place, placed
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ MAX_NAMED: Final = 10_000
 
 _BATCH: Final = 5_000  # turns that are written in one transaction
 _BATCH_CHARS: Final = 8_000_000
-_SAMPLE: Final = 50  # first lines by which a chat is known again
 _REASONS: Final = {
     LineMatch.edited: "it has changed since it was imported; the imported text is kept",
     LineMatch.inserted: "it is new between lines already imported; turns are only added at the end",
@@ -56,6 +56,9 @@ class ImportedChat:
         estimated_times: How many added turns have a time that is a guess.
         hidden: How many added turns no model is shown.
         aside: How many messages of other branches are kept beside the turns.
+        branch_of: The channel that its channel branched off now; empty: none.
+        is_new: Its channel is new.
+        is_copy: The channel holds all of it, under another name.
     """
 
     file: str
@@ -72,6 +75,9 @@ class ImportedChat:
     estimated_times: int
     hidden: int
     aside: int
+    branch_of: str = ""
+    is_new: bool = False
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +88,13 @@ class ChatImportOptions:
         reading: How files are read.
         channel: The channel; empty: each chat's own.
         dry_run: Write nothing.
+        names: What all chats are called that are brought in together.
     """
 
     reading: Reading = field(default_factory=Reading)
     channel: str = ""
     dry_run: bool = False
+    names: frozenset[str] = frozenset()
 
 
 class Bringing:
@@ -115,6 +123,7 @@ class Bringing:
         self._wish = wish
         self._on_progress = on_progress
         self._channel = wish.channel
+        self._place = Place(wish.channel)
         self._verdicts = bytearray()
         self._waiting: list[Message] = []
         self._waiting_chars = 0
@@ -123,10 +132,11 @@ class Bringing:
 
     def run(self) -> None:
         """Write down what is new, batch by batch."""
-        self._channel = self._wish.channel or self._own_channel()
-        self._verdicts = survey(self._history, self._channel, self._lines())
+        self._place = placed(self._history, self._arrival())
+        self._channel = self._place.channel_id
+        self._verdicts = survey(self._history, self._place, self._lines())
         origin = Origin(self._key(), self._chat.format, self._chat.name, self._chat.head())
-        appender = Appender(self._history, self._channel, origin)
+        appender = Appender(self._history, self._place, origin)
         number = -1
         for found in self._found():
             if isinstance(found, Skip):
@@ -140,7 +150,7 @@ class Bringing:
             if number % _BATCH == 0:
                 self._on_progress(self._chat.name, number)
         self._write(appender)
-        if self._verdicts and not self._wish.dry_run:
+        if self._verdicts and not self._place.is_copy:
             appender.note_head()
         self._check_any(number + 1)
 
@@ -162,17 +172,32 @@ class Bringing:
             estimated_times=self._counts["estimated"],
             hidden=self._counts["hidden"],
             aside=self._chat.aside,
+            branch_of=self._place.parent,
+            is_new=self._place.is_new,
+            is_copy=self._place.is_copy,
         )
 
-    def _own_channel(self) -> str:
+    def _arrival(self) -> Arrival:
         names = self._chat.channels
-        more = (f"{names[0]}-{number}" for number in count(2))
 
-        def sample(channel: str) -> list[Incoming]:
-            messages = (m for m in self._found() if isinstance(m, Message))
-            return [_incoming(m, channel) for m in islice(messages, _SAMPLE)]
+        def channels() -> Iterator[str]:
+            return chain(names, (f"{names[0]}-{number}" for number in count(2)))
 
-        return channel_of(self._history, self._key(), chain(names, more), sample(names[0]))
+        def lines() -> Iterator[Incoming]:
+            found = (message for message in self._found() if isinstance(message, Message))
+            return (_incoming(message, names[0]) for message in found)
+
+        return Arrival(
+            self._chat.key,
+            self._chat.format,
+            self._chat.name,
+            self._chat.parent,
+            lines,
+            self._wish.channel,
+            channels,
+            self._wish.names,
+            self._chat.is_apart,
+        )
 
     def _key(self) -> str:
         own = f"{self._chat.format}:{self._channel}:{self._chat.name}"
@@ -210,7 +235,7 @@ class Bringing:
 
     def _write(self, appender: Appender) -> None:
         verdicts = [LineMatch.new] * len(self._waiting)
-        if self._waiting and not self._wish.dry_run:
+        if self._waiting:
             verdicts = appender.add([_incoming(m, self._channel) for m in self._waiting])
         for message, verdict in zip(self._waiting, verdicts, strict=True):
             self._count(message, verdict)

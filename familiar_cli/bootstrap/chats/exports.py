@@ -85,6 +85,7 @@ def _chat(
         messages=lambda: iter(again().shown),
         key=f"{service.format}:{parts.id}" if parts.id else "",
         aside=parts.aside,
+        is_apart=True,
     )
 
 

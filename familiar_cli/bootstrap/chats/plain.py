@@ -72,6 +72,7 @@ def read_chats(
             head=lambda: head[1] if head else "",
             messages=_Reader(source, reading, is_array, channel if several else "").messages,
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
+            is_apart=bool(key or channel),
         )
 
 

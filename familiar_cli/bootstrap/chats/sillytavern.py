@@ -11,7 +11,7 @@ from familiar_cli.bootstrap.chats.sources import json_lines
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import SILLY_TAVERN, Chat, Message, Skip
 from familiar_cli.identity import Author
-from familiar_cli.text import fold
+from familiar_cli.text import fold, str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,6 +82,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
         began=began,
         head=lambda: head[1] if head else "",
         messages=reader.messages,
+        parent=_parent(head[2]) if head else "",
     )
 
 
@@ -142,6 +143,12 @@ class _Reader:
         if known:
             return Author(known.platform, known.user_id, known.username, name or known.display_name)
         return Author(PLATFORM, name or "user", display_name=name or None)
+
+
+def _parent(head: Mapping[str, Any]) -> str:
+    """Return the name of the chat that a branch or a checkpoint left."""
+    about = head.get("chat_metadata")
+    return str_or_empty(about.get("main_chat")) if isinstance(about, dict) else ""
 
 
 def _name(value: Mapping[str, Any]) -> str:

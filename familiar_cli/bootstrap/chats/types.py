@@ -129,6 +129,8 @@ class Chat:
         messages: Yields its lines, again at each call.
         key: What it is known by everywhere; empty: nothing but its lines.
         aside: How many messages of other branches stand in its head.
+        parent: What the source calls the chat that it left; empty: it says nothing of one.
+        is_apart: The source says which chat it is, so it is never taken for a part of another one.
     """
 
     format: str
@@ -139,3 +141,5 @@ class Chat:
     messages: Callable[[], Iterator[Message | Skip]]
     key: str = ""
     aside: int = 0
+    parent: str = ""
+    is_apart: bool = False

@@ -135,7 +135,7 @@ def test_a_channel_with_later_turns_of_its_own_is_refused(store, tmp_path) -> No
     assert isinstance(failed.error, RefusedError)
     assert "--channel" in failed.error.hint
     assert said(store, "c")[3:] == ["Are you there?"]
-    assert only(bring(store, tmp_path / "c.jsonl", channel="c2")).imported == 5
+    assert only(bring(store, tmp_path / "c.jsonl", channel="c2")).imported == 2
 
 
 def test_a_channel_with_later_turns_may_be_asked_whether_all_is_there(store, tmp_path) -> None:

@@ -90,7 +90,8 @@ def test_an_id_twice_in_one_file_is_one_message(store, tmp_path) -> None:
 
 def test_the_same_id_in_another_channel_is_another_message(store, tmp_path) -> None:
     piped(store, tmp_path, line("a", id="x"))
-    other = only(bring(store, tmp_path / "c.jsonl", channel="d"))
+    save(tmp_path / "d.jsonl", line("b", id="x"))
+    other = only(bring(store, tmp_path / "d.jsonl", channel="d"))
     assert other.imported == 1
     assert of_id(store, "d", "x").channel_id == "d"
 
