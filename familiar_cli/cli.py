@@ -64,6 +64,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("history", "Read, search, count and export past turns."),
     },
     "Set up": {
+        "serve": ("serve", "Serve familiars to chat programs, through an OpenAI-compatible API."),
         "daemon": ("daemon", "Run in the background, writing memory and due summaries."),
         "config": ("config", "Show and change settings."),
         "channel": ("channel", "List channels and change their settings."),

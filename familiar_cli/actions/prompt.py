@@ -18,6 +18,7 @@ from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
 from familiar_cli.context.providers.remembered import RememberedProvider
 from familiar_cli.context.providers.system_block import SystemBlockProvider
 from familiar_cli.context.tiers import STANDARD
+from familiar_cli.context.types import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextRequest, Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.pins import Pins
+    from familiar_cli.tokens import TokenCounter
 
 FILTER_SLOT: Final = "content_filter"
 _REFRESH_SHARE: Final = 0.25  # of the deadline, for reading files that changed
 _FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
+_FRAME_TOKENS: Final = 100  # the speaker's name, and what parts one message from the next
 _LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that know its names for sampling
 
 
@@ -113,6 +116,33 @@ def pipeline(
         ],
         post_processors=[_recast(familiar, setup.char)] if "recast" in used else (),
         short_reply=partial(_short_reply, familiar, setup) if is_short else None,
+    )
+
+
+def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
+    """Return what finds memory for a prompt that somebody else makes: pins, and what fits."""
+    pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
+    return ContextPipeline(
+        [
+            PinsProvider(pinned, deadline_s=familiar.config.context.provider_deadline_s),
+            FromTier(_content_search(familiar, setup, pinned, dry=False), STANDARD),
+        ],
+        familiar.counter,
+    )
+
+
+def for_memory(
+    request: ContextRequest, allowance: Allowance, counter: TokenCounter
+) -> ContextRequest:
+    """Return the request for a prompt that somebody else makes: memory has its own share of it."""
+    layers = (Layer.content, Layer.pinned)
+    shares = {layer: allowance.layers[layer] for layer in layers if layer in allowance.layers}
+    said = counter.count(request.utterance) + _FRAME_TOKENS
+    return replace(
+        request,
+        budget_tokens=sum(shares.values()) + said,
+        budget_reason="memory's share; the rest of the prompt is the chat program's",
+        layer_tokens={**shares, Layer.recent_history: said},
     )
 
 

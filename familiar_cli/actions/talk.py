@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable  # noqa: TC003  # a field's type
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.again import remade
 from familiar_cli.actions.kept_question import check_unanswered, kept_question
-from familiar_cli.actions.prompt import filters, has_short_frame, pipeline, turn_setup
+from familiar_cli.actions.prompt import (
+    filters,
+    for_memory,
+    has_short_frame,
+    memory_pipeline,
+    pipeline,
+    turn_setup,
+)
 from familiar_cli.clock import now
 from familiar_cli.context.going_on import Begun
 from familiar_cli.context.off_record import OffRecord
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.turn import dry_run, request_for
+from familiar_cli.context.turn_runner import UNWATCHED, Watcher
 from familiar_cli.errors import ChannelBusyError, FamiliarError
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable
@@ -22,7 +31,6 @@ from familiar_cli.passes.exclusive import Waiting, exclusive
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from familiar_cli.actions.prompt import TurnSetup
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn_runner import TurnResult, TurnRunner
     from familiar_cli.context.types import ContextRequest, Said
     from familiar_cli.familiar import Familiar
+    from familiar_cli.llm.types import ChatModel
 
 _NO_NOTE: Final = (
     "stepped_thinking would add a note to the prompt; without asking a model, there is none"
@@ -39,6 +48,28 @@ _NOT_SHORT: Final = (
     " shows that one"
 )
 _NO_FILTER: Final = "the filter would choose among what memory adds; it was not asked"
+
+
+def _same(model: ChatModel) -> ChatModel:
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How the model of a turn is asked, where it is not asked as usual.
+
+    Args:
+        memory_only: The prompt is the caller's own; ours is memory and what was said.
+        model: Returns the model to ask, given the familiar's.
+        watcher: Who is told of what goes out.
+    """
+
+    memory_only: bool = False
+    model: Callable[[ChatModel], ChatModel] = _same
+    watcher: Watcher = UNWATCHED
+
+
+AS_USUAL: Final = Asking()
 
 
 async def assemble(familiar: Familiar, said: Said) -> Trace:
@@ -89,6 +120,7 @@ async def take_turn(
     stream: bool = True,
     on_wait: Callable[[str], None] | None = None,
     on_interrupted: Callable[[TurnResult], None] | None = None,
+    asking: Asking = AS_USUAL,
 ) -> TurnResult:
     """Say something to the familiar and return its reply; both are kept, or nothing is.
 
@@ -107,6 +139,7 @@ async def take_turn(
             the channel is answered first.
         on_interrupted: Given what is kept of the turn when its task is cancelled; it is not called
             when nothing is.
+        asking: How the model is asked, and who watches.
 
     Raises:
         ConfigError: Something is missing to talk to the model, or a file of the character cannot
@@ -125,8 +158,11 @@ async def take_turn(
         said = kept_question(familiar, remade(familiar, said))
         check_unanswered(familiar, said)
         setup = _setup(familiar, said)
-        runner, request = _runner(familiar, said, setup), _request(familiar, said, setup)
-        model = familiar.model(on_wait=on_wait)
+        runner = _runner(familiar, said, setup, asking)
+        request = _request(familiar, said, setup)
+        if asking.memory_only:
+            request = for_memory(request, setup.allowance, familiar.counter)
+        model = asking.model(familiar.model(on_wait=on_wait))
         try:
             result = await runner.run(request, model, on_text, stream=stream)
         except asyncio.CancelledError:
@@ -158,11 +194,14 @@ def _setup(familiar: Familiar, said: Said) -> TurnSetup:
     return setup
 
 
-def _runner(familiar: Familiar, said: Said, setup: TurnSetup) -> TurnRunner:
-    made_by = pipeline(familiar, setup, remembered=said.remembered)
-    notice = setup.allowance.notice
+def _runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Asking) -> TurnRunner:
+    if asking.memory_only:
+        made_by = memory_pipeline(familiar, setup)
+    else:
+        made_by = pipeline(familiar, setup, remembered=said.remembered)
+    notice = "" if asking.memory_only else setup.allowance.notice
     if said.off_record:
-        return OffRecord(made_by, notice=notice)
+        return OffRecord(made_by, notice=notice, watcher=asking.watcher)
     return OnRecord(
         familiar.history,
         made_by,
@@ -172,6 +211,7 @@ def _runner(familiar: Familiar, said: Said, setup: TurnSetup) -> TurnRunner:
         source=said.source,
         message_id=said.message_id,
         instead_of=said.instead_of,
+        watcher=asking.watcher,
     )
 
 

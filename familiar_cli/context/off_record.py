@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class OffRecord(TurnRunner):
     """Runs one turn and keeps nothing."""
 
-    def _begin(self, request: ContextRequest, trace: Trace) -> None:
-        pass
+    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
+        del request
+        return trace
 
     def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         del partial

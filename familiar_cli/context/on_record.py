@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.trace_files import write_trace
-from familiar_cli.context.turn_runner import TurnResult, TurnRunner
+from familiar_cli.context.turn_runner import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history.messages import keep_once
 from familiar_cli.history.standing import supersede
@@ -42,6 +42,7 @@ class OnRecord(TurnRunner):
         source: Through what turns come.
         message_id: What the platform calls what is said; empty: nobody knows.
         instead_of: The reply whose place the new one takes; None: there is none.
+        watcher: Who is told of what goes out.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class OnRecord(TurnRunner):
         source: str = "cli",
         message_id: str = "",
         instead_of: Turn | None = None,
+        watcher: Watcher = UNWATCHED,
     ) -> None:
-        super().__init__(pipeline, notice=notice)
+        super().__init__(pipeline, notice=notice, watcher=watcher)
         self._history = history
         self._traces_dir = traces_dir
         self._keep_traces = keep_traces
@@ -67,7 +69,7 @@ class OnRecord(TurnRunner):
         self._message_id = message_id
         self._instead_of = instead_of
 
-    def _begin(self, request: ContextRequest, trace: Trace) -> None:
+    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
         if request.opening:
             self._history.begin(
                 request.channel_id, request.opening, at=request.at, modality=request.modality
@@ -75,7 +77,7 @@ class OnRecord(TurnRunner):
         self._question = self._answered(request) or self._kept(request)
         self._channel_id = request.channel_id  # a branch may share the question with its parent
         self._begun = request.begun
-        self._record(replace(trace, turn=self._question.id))
+        return self._record(replace(trace, turn=self._question.id))
 
     def _answered(self, request: ContextRequest) -> Turn | None:
         return None if request.reply_to is None else self._history.turn(request.reply_to)

@@ -131,6 +131,7 @@ class Trace:
         raw_reply: What the model said, where that is not what the person was shown.
         tier: How much of the memory it was made of; the usual one in records older than this key.
         budget_reason: What `budget_tokens` followed from; empty in records older than this key.
+        client: What a chat program asked for, as it sent it; empty: none did.
     """
 
     trace: int
@@ -161,6 +162,7 @@ class Trace:
     raw_reply: str = ""
     tier: int = DEFAULT_TIER
     budget_reason: str = ""
+    client: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable  # noqa: TC003  # a field's type
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.context.going_on import GoingOn
 from familiar_cli.context.telling import Listener, no_words, notices, reported, why_stopped
@@ -21,8 +22,6 @@ from familiar_cli.context.trace import (
 from familiar_cli.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.context.pipeline import ContextPipeline, Replied
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Assembled, ContextRequest, SideCall
@@ -70,28 +69,48 @@ class TurnResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """What a caller has a say in, and is told, before a turn goes out.
+
+    Args:
+        amend: Returns the record as it is to be kept.
+        begun: Given the record once what was said is kept, before the model is asked.
+    """
+
+    amend: Callable[[Trace], Trace] = field(default=lambda trace: trace)
+    begun: Callable[[Trace], None] = field(default=lambda _: None)
+
+
+UNWATCHED: Final = Watcher()
+
+
 class TurnRunner(ABC):
     """Runs one turn.
 
     Args:
         pipeline: What makes the prompt.
         notice: What the person should know in any case.
+        watcher: Who is told of what goes out.
 
     Attributes:
         notices: What the person should know.
         interrupted: What came of a turn whose task was cancelled.
     """
 
-    def __init__(self, pipeline: ContextPipeline, *, notice: str = "") -> None:
+    def __init__(
+        self, pipeline: ContextPipeline, *, notice: str = "", watcher: Watcher = UNWATCHED
+    ) -> None:
         self._pipeline = pipeline
+        self._watcher = watcher
         self._side_calls: list[SideCall] = []
         self._trace: Trace | None = None
         self.notices = [notice] if notice else []
         self.interrupted: TurnResult | None = None
 
     @abstractmethod
-    def _begin(self, request: ContextRequest, trace: Trace) -> None:
-        """Keep what was said; it is about to be sent."""
+    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
+        """Keep what was said; it is about to be sent. Return the record as it is kept."""
 
     @abstractmethod
     def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
@@ -152,8 +171,10 @@ class TurnRunner(ABC):
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
         trace = replace(trace, request=traced_request(sent))
         self.notices += notices(assembled)
-        self._begin(assembled.request, trace)
+        trace = self._watcher.amend(trace)
+        begun = self._begin(assembled.request, trace)
         self._trace = trace
+        self._watcher.begun(begun)
 
     def _whole(self, replied: Replied, model: ChatModel) -> TurnResult:
         assert self._trace is not None

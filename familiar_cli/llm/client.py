@@ -76,12 +76,21 @@ class LLMClient(Slotted):
         return PreparedRequest(url, body, self._slot.model, stream)
 
     async def complete(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
     ) -> Completion:
         """Send `request` and return the reply, handing each piece of text to `on_text` at once.
 
         A server that does not answer or says that it is busy is asked again, as often as the
-        settings say and as late as it asks; never once a piece of text has come.
+        settings say and as late as it asks; never once a piece of the reply has come.
+
+        Args:
+            request: What `prepare` returned.
+            on_text: Given each piece of text.
+            on_event: Given each event of the reply as the server wrote it, JSON; the whole reply
+                where it came as one.
 
         Raises:
             ConfigError: Something is missing to talk to that server at all.
@@ -94,7 +103,7 @@ class LLMClient(Slotted):
         deadline = asyncio.get_running_loop().time() + self._slot.deadline_s
         for asked in range(self._slot.retries + 1):
             try:
-                return await self._ask(request, on_text, deadline)
+                return await self._ask(request, on_text, on_event, deadline)
             except FailedError as failed:
                 failure = failed.failure
                 wait_s = _wait_s(failure, asked, deadline)
@@ -109,9 +118,13 @@ class LLMClient(Slotted):
         """Do nothing: no connection outlives a call."""
 
     async def _ask(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None, deadline: float
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None,
+        on_event: Callable[[str], None] | None,
+        deadline: float,
     ) -> Completion:
-        reply = StreamedReply()
+        reply = StreamedReply(on_event)
         try:
             await self._listen(request, reply, on_text, deadline)
         except ModelError as error:
@@ -120,7 +133,7 @@ class LLMClient(Slotted):
         except FailedError as failed:
             if not reply.complete:  # what comes after the last word is not needed
                 failed.failure.error.partial = reply.text
-                if reply.text:
+                if reply.text or (on_event and reply.has_begun):
                     raise failed.failure.error from failed.__cause__
                 raise
         return reply.finished(request.model)

@@ -60,7 +60,10 @@ class LocalModel(Slotted):
         return replace(request, url=f"local:{self._slot.model}/chat/completions")
 
     async def complete(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
     ) -> Completion:
         """Load the model if that is still to be done, and let it answer.
 
@@ -69,7 +72,7 @@ class LocalModel(Slotted):
         """
         client = await asyncio.to_thread(self._loaded)
         sent = replace(request, url=client.prepare(()).url)
-        completion = await client.complete(sent, on_text)
+        completion = await client.complete(sent, on_text, on_event)
         return replace(completion, model=self._slot.model)  # the server would name the file's path
 
     async def aclose(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -69,9 +70,12 @@ class ScriptedModel:
         return PreparedRequest("scripted:/chat/completions", body, self.name, stream)
 
     async def complete(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Give the next scripted reply.
+        """Give the next scripted reply; as one event.
 
         Raises:
             ModelError: The script says so, or it has come to its end.
@@ -86,6 +90,9 @@ class ScriptedModel:
         if isinstance(reply, str):
             reply = Completion(reply, "stop", self.name, Usage(None, len(reply.split())))
         _say(reply.text, on_text)
+        if on_event:
+            choice = {"index": 0, "delta": {"content": reply.text}, "finish_reason": "stop"}
+            on_event(json.dumps({"model": reply.model, "choices": [choice]}))
         return replace(reply)
 
     async def aclose(self) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import BadReplyError
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DONE = "[DONE]"
 # Far above any reply; a server that never ends must not fill the memory.
@@ -30,9 +33,15 @@ class ErrorInReplyError(Exception):
 
 
 class StreamedReply:
-    """A reply that is still growing. Reasoning, tool calls and unknown fields are passed over."""
+    """A reply that is still growing. Reasoning, tool calls and unknown fields are passed over.
 
-    def __init__(self) -> None:
+    Args:
+        on_event: Given each event, and the whole of a reply that comes as one, as it was sent.
+    """
+
+    def __init__(self, on_event: Callable[[str], None] | None = None) -> None:
+        self._on_event = on_event
+        self.has_begun = False
         self._pieces: list[str] = []
         self._chars = 0
         self._model = ""
@@ -60,7 +69,9 @@ class StreamedReply:
         if data.strip() == DONE:
             self.done = True
         elif data.strip():
-            return self._take(parse_object(data), "delta")
+            said = self._take(parse_object(data), "delta")
+            self._hand_on(data)
+            return said
         return ""
 
     def take_whole(self, body: str) -> str:
@@ -75,11 +86,17 @@ class StreamedReply:
             raise BadReplyError(f"The server's response is not a reply: {_start_of(body)!r}")
         said = self._take(payload, "message")
         self.done = True
+        self._hand_on(body)
         return said
 
     def finished(self, asked_model: str) -> Completion:
         """Return the reply as a value; `asked_model` is named where the server named none."""
         return Completion(self.text, self.finish_reason, self._model or asked_model, self._usage)
+
+    def _hand_on(self, event: str) -> None:
+        self.has_begun = True
+        if self._on_event:
+            self._on_event(event)
 
     def _take(self, payload: dict[str, Any], part: str) -> str:
         choices = payload.get("choices")

@@ -109,9 +109,15 @@ class ChatModel(Protocol):
         """
 
     async def complete(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
     ) -> Completion:
         """Send `request` and return the reply, handing each piece of text to `on_text` at once.
+
+        `on_event` is given each event of the reply as the server wrote it, as JSON, or the whole
+        reply where it came as one.
 
         When the task is cancelled the connection is closed and `CancelledError` passes through;
         what `on_text` was given is then all there is.

@@ -1,0 +1,93 @@
+"""`serve.toml` of a home: where its server listens, and who may ask it."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.config.fields import setting
+from familiar_cli.config.load import load_settings
+from familiar_cli.errors import BadInputError, ConfigError
+from familiar_cli.files import read_plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE: Final = "serve.toml"
+_LEAST_TOKEN_CHARS: Final = 16
+_MOST_TOKENS_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """The settings of `familiar serve`; its options stand above them."""
+
+    host: str = setting("127.0.0.1", "Address to listen on")
+    port: int = setting(8765, "Port to listen on; 0: any that is free", minimum=0, maximum=65535)
+    token_file: str = setting("", "File with the tokens that clients must send, one a line")
+    hosts: tuple[str, ...] = setting((), "More host names that clients may use for the server")
+    origins: tuple[str, ...] = setting((), "Web pages that may use the server from a browser")
+
+
+def load_serving(home: Path) -> ServeSettings:
+    """Return the settings of a home's server; all defaults when there is no file.
+
+    Raises:
+        ConfigError: The file is unreadable or no TOML, or a setting in it is wrong.
+    """
+    return load_settings(home / FILE, ServeSettings)
+
+
+def read_tokens(path: Path) -> tuple[str, ...]:
+    """Return the tokens in a file, one a line; lines that begin with `#` are comments.
+
+    Raises:
+        ConfigError: There is no such file, it holds no token, or one that can be guessed.
+    """
+    try:
+        text = read_plain(path, most_bytes=_MOST_TOKENS_BYTES).decode("utf-8-sig")
+    except (OSError, ValueError, BadInputError) as error:
+        raise ConfigError(
+            f"The tokens in {str(path)!r} cannot be read: {error}",
+            hint="Write one token a line, e.g. with `openssl rand -hex 24`.",
+        ) from error
+    lines = (line.strip() for line in text.splitlines())
+    tokens = tuple(line for line in lines if line and not line.startswith("#"))
+    if not tokens:
+        raise ConfigError(
+            f"{str(path)!r} holds no token", hint="Write one, e.g. with `openssl rand -hex 24`."
+        )
+    for token in tokens:
+        if len(token) < _LEAST_TOKEN_CHARS or not token.isascii() or not token.isprintable():
+            raise ConfigError(
+                f"A token in {str(path)!r} is shorter than {_LEAST_TOKEN_CHARS} characters, or "
+                "holds others than ASCII",
+                hint="Make one with `openssl rand -hex 24`.",
+            )
+    return tokens
+
+
+def check_reach(host: str, tokens: tuple[str, ...]) -> None:
+    """Make sure that nobody from another machine can ask without a token.
+
+    Raises:
+        ConfigError: The address can be reached from elsewhere, and no token is set.
+    """
+    if tokens or is_loopback_host(host):
+        return
+    raise ConfigError(
+        f"Without a token, the server listens on this machine only, and {host!r} can be reached "
+        "from others; it was not started",
+        hint="Add `--token-file FILE`.",
+    )
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return whether an address leads to this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""The OpenAI-compatible server: a familiar as a model in any chat program."""

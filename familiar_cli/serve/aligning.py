@@ -1,0 +1,196 @@
+"""Where in a kept conversation the messages of a chat program stand. Pure: values in, values out.
+
+A chat program sends its whole conversation each time and says nothing of what it did to it. What it
+sends is laid beside what is kept: the same beginning and a new message go on; the same question
+again wants another reply; another past is a branch; a beginning that is missing was cut off by the
+program, to save tokens, and is no edit.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Step = Literal["say", "answer", "again", "branch"]
+
+_TRUSTED_LINES: Final = 3  # so many in a row are no coincidence
+_TRUSTED_CHARS: Final = 40  # nor is so much text
+_KEPT_SHARE: Final = 0.5  # of a reply whose end a program has cut
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of a conversation: who says it, and the words."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLine:
+    """One turn of a kept conversation.
+
+    Args:
+        turn_id: Its number.
+        role: Who says it.
+        text: The words.
+        alternatives: The words of the turns that it replaced or that could stand in its place, by
+            number.
+        is_greeting: The familiar opened the conversation with it, and a program may not know it.
+    """
+
+    turn_id: int
+    role: str
+    text: str
+    alternatives: Mapping[int, str]
+    is_greeting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is to be done in a conversation with what a program sent.
+
+    Args:
+        step: `say` what is new; `answer` a kept message that has no reply; give another reply
+            `again`; or `branch` off, and say it there.
+        common: How many lines of the program's stand in a row in the conversation.
+        is_whole: They reach from the conversation's beginning.
+        after: The last turn that both have; None: there is none.
+        question: The kept turn to be answered, for `answer` and `again`.
+        reply: The turn whose place the new reply takes, for `again`.
+        chosen: The reply that the program holds in place of the one that stands.
+        revised: The turn that the program holds in other words, which are in `words`.
+        words: See `revised`.
+        unknown: The program's lines that are not kept yet, oldest first.
+    """
+
+    step: Step
+    common: int
+    is_whole: bool
+    after: int | None = None
+    question: int | None = None
+    reply: int | None = None
+    chosen: int | None = None
+    revised: int | None = None
+    words: str = ""
+    unknown: tuple[Line, ...] = ()
+
+
+def normal(text: str) -> str:
+    """Return the words that count: programs change spaces and the ends of lines."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def align(lines: Sequence[Line], kept: Sequence[KeptLine]) -> Placement | None:
+    """Return where the last of `lines` belongs in a kept conversation; None: not in this one.
+
+    Args:
+        lines: What the program sent, oldest first; the last is what somebody says now.
+        kept: The conversation as it stands, oldest first.
+    """
+    past, said = lines[:-1], lines[-1]
+    start, common = _best_run(past, kept)
+    is_whole = start <= _first(kept)
+    if not is_whole and not _is_trusted(past[:common]):
+        return None
+    if past and not common:
+        return None
+    return _placement(past, said, kept, start, common, is_whole=is_whole)
+
+
+def _placement(
+    past: Sequence[Line],
+    said: Line,
+    kept: Sequence[KeptLine],
+    start: int,
+    common: int,
+    *,
+    is_whole: bool,
+) -> Placement:
+    end = start + common
+    unknown, ahead = tuple(past[common:]), kept[end:]
+    last = kept[end - 1] if common else None
+    after = last.turn_id if last else None
+    chosen = _alternative(past[common - 1], last) if last and end == len(kept) else None
+
+    def placed(step: Step, **more: object) -> Placement:
+        return Placement(step, common, is_whole, after, **more)  # type: ignore[arg-type]
+
+    if not unknown and not ahead:
+        return placed("say", chosen=chosen)
+    if not unknown and _is_same(said, ahead[0]):
+        if len(ahead) == 1:
+            return placed("answer", question=ahead[0].turn_id)
+        if len(ahead) == 2 and ahead[1].role == "assistant":  # noqa: PLR2004  # and its reply
+            return placed("again", question=ahead[0].turn_id, reply=ahead[1].turn_id)
+    if not ahead:
+        return placed("say", unknown=unknown)
+    if len(unknown) == len(ahead) == 1 and unknown[0].role == ahead[0].role == "assistant":
+        return placed("say", revised=ahead[0].turn_id, words=unknown[0].text)
+    return placed("branch", unknown=unknown)
+
+
+def _best_run(past: Sequence[Line], kept: Sequence[KeptLine]) -> tuple[int, int]:
+    """Return where in `kept` the longest run begins that `past` begins with, and its length.
+
+    Of two that are equally long the one at the beginning counts, else the later one.
+    """
+    first = _first(kept)
+    best = (first if past and first and not _is_same(past[0], kept[0]) else 0, 0)
+    if not past:
+        return (first, 0)
+    for start in range(len(kept)):
+        length = 0
+        while (
+            length < len(past)
+            and start + length < len(kept)
+            and _is_same(past[length], kept[start + length])
+        ):
+            length += 1
+        if length > best[1] or (length == best[1] and length and best[0] > first):
+            best = (start, length)
+    return best
+
+
+def _first(kept: Sequence[KeptLine]) -> int:
+    return 1 if kept and kept[0].is_greeting else 0
+
+
+def _is_trusted(run: Sequence[Line]) -> bool:
+    chars = sum(len(line.text) for line in run)
+    return len(run) >= _TRUSTED_LINES or (len(run) > 1 and chars >= _TRUSTED_CHARS)
+
+
+def _is_same(line: Line, kept: KeptLine) -> bool:
+    if line.role != kept.role:
+        return False
+    said = normal(line.text)
+    texts = (kept.text, *kept.alternatives.values())
+    return any(_holds(said, normal(text), line.role) for text in texts)
+
+
+def _holds(said: str, text: str, role: str) -> bool:
+    """Return whether `said` is `text`, or a reply that a program has cut at a sentence."""
+    if said == text:
+        return True
+    is_cut = role == "assistant" and len(said) >= _KEPT_SHARE * len(text) > 0
+    return is_cut and text.startswith(said)
+
+
+def _alternative(line: Line, kept: KeptLine) -> int | None:
+    """Return the turn whose words a program holds in place of those that stand."""
+    said = normal(line.text)
+    if _holds(said, normal(kept.text), line.role):
+        return None
+    return next(
+        (
+            turn_id
+            for turn_id, text in kept.alternatives.items()
+            if _holds(said, normal(text), line.role)
+        ),
+        None,
+    )

@@ -1,0 +1,171 @@
+"""The application: which address does what."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from familiar_cli.clock import now
+from familiar_cli.errors import FamiliarError
+from familiar_cli.serve import answering
+from familiar_cli.serve.asking import parse, unknown_model
+from familiar_cli.serve.client_jobs import is_chore
+from familiar_cli.serve.failing import ApiError, from_error
+from familiar_cli.serve.guard import Guard
+from familiar_cli.serve.replying import Replying
+from familiar_cli.serve.speakers import MESSAGE, channel_of, header, speaker_of
+from familiar_cli.serve.turns import Alone, ServedTurn, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+    from familiar_cli.serve.familiars import Familiars
+    from familiar_cli.serve.guard import Rules
+
+_JSON: Final = "application/json"
+_MOST_TEXTS: Final = 2_048
+
+
+class Server:
+    """What is open while the server runs.
+
+    Args:
+        familiars: Who can be asked.
+    """
+
+    def __init__(self, familiars: Familiars) -> None:
+        self.familiars = familiars
+        self.alone = Alone()
+        self.turns: set[ServedTurn] = set()
+
+    async def models(self, request: Request) -> Response:
+        """Return the list of models."""
+        del request
+        return JSONResponse(answering.models(self.familiars.made_at()))
+
+    async def model(self, request: Request) -> Response:
+        """Return one model."""
+        name = request.path_params["model"]
+        found = answering.models(self.familiars.made_at())["data"]
+        for model in found:
+            if model["id"] == name:
+                return JSONResponse(model)
+        raise unknown_model(name, self.familiars.ids())
+
+    async def health(self, request: Request) -> Response:
+        """Say that the server runs, and nothing else."""
+        del request
+        return JSONResponse({"status": "ok"})
+
+    async def chat(self, request: Request) -> Replying:
+        """Reply to a conversation."""
+        _check_json(request)
+        asked = parse(await request.body(), self.familiars.ids())
+        headers = dict(request.headers)
+        chore = is_chore(asked.lines, headers) or not asked.is_said
+        if chore and not asked.memory_only and not asked.lines:
+            raise ApiError(400, "The request holds no message of a person's", param="messages")
+        wanted = Wanted(
+            asked,
+            speaker_of(headers, asked),
+            channel_of(headers),
+            is_chore=chore,
+            message_id=header(headers, MESSAGE),
+        )
+        served = await self.familiars.take(asked.familiar_id)
+        turn = ServedTurn(served, wanted, self.alone)
+        self.turns.add(turn)
+
+        async def ended() -> None:
+            self.turns.discard(turn)
+            await self.familiars.give_back(served)
+
+        return Replying(turn, wanted, served, ended, created_s=int(now().timestamp()))
+
+    async def embeddings(self, request: Request) -> Response:
+        """Return vectors of texts, made by the model on this machine."""
+        from familiar_cli.serve.embedding import embed  # noqa: PLC0415
+
+        _check_json(request)
+        return JSONResponse(await asyncio.to_thread(embed, await request.body()))
+
+    async def aclose(self) -> None:
+        """End what is under way, and keep what came of it."""
+        await asyncio.gather(*(turn.cancel() for turn in tuple(self.turns)), return_exceptions=True)
+        await self.familiars.aclose()
+
+
+def make_app(familiars: Familiars, rules: Rules) -> ASGIApp:
+    """Return the application.
+
+    Args:
+        familiars: Who can be asked.
+        rules: Who may ask.
+    """
+    server = Server(familiars)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await server.aclose()
+
+    app = Starlette(
+        routes=[
+            Route("/health", server.health),
+            Route("/v1/models", server.models),
+            Route("/v1/models/{model:path}", server.model),
+            Route("/v1/chat/completions", server.chat, methods=["POST"]),
+            Route("/v1/embeddings", server.embeddings, methods=["POST"]),
+        ],
+        exception_handlers={
+            ApiError: _refused,
+            FamiliarError: _failed,
+            404: _no_such_page,
+            405: _wrong_method,
+            Exception: _broken,
+        },
+        lifespan=lifespan,
+    )
+    return Guard(app, rules)
+
+
+def _check_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _JSON:
+        raise ApiError(415, f"The request must be {_JSON}")
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return JSONResponse(error.to_json(), error.status)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, FamiliarError)
+    return await _refused(request, from_error(error))
+
+
+async def _no_such_page(request: Request, error: Exception) -> Response:
+    del error
+    return await _refused(request, ApiError(404, f"There is nothing at {request.url.path!r}"))
+
+
+async def _wrong_method(request: Request, error: Exception) -> Response:
+    del error
+    return await _refused(request, ApiError(405, f"{request.url.path!r} is not used that way"))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    why = f"The server failed: {type(error).__name__}"
+    return await _refused(request, ApiError(500, why))

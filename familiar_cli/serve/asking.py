@@ -1,0 +1,177 @@
+"""What a chat program asks for: the body of a request, checked and as values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.serve.aligning import Line
+from familiar_cli.serve.failing import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MEMORY_SUFFIX: Final = "+memory"
+"""The end of the name of a model that keeps the chat program's own prompt."""
+
+_OURS: Final = frozenset(
+    {
+        *("model", "messages", "stream", "stream_options", "n", "user", "store", "metadata"),
+        *("max_tokens", "max_completion_tokens", "temperature"),
+        *("tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"),
+    }
+)
+_IMAGE: Final = "[image]"
+_MOST_MESSAGES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request for a reply.
+
+    Args:
+        model: The model's name as it was asked for.
+        familiar_id: Whose reply is wanted.
+        memory_only: The program's own prompt is sent, with memory in it.
+        body: The whole body.
+        raw: The same as it was sent.
+        lines: What people and the model said, oldest first, without what is no conversation:
+            instructions, calls of tools and their results.
+        stream: The reply is wanted piece by piece.
+        with_usage: With the token counts at its end.
+        person: Whom the program names as the speaker; empty: nobody.
+    """
+
+    model: str
+    familiar_id: str
+    memory_only: bool
+    body: Mapping[str, Any]
+    raw: str
+    lines: tuple[Line, ...]
+    stream: bool
+    with_usage: bool
+    person: str = ""
+
+    @property
+    def said(self) -> str:
+        """What is said now."""
+        return self.lines[-1].text
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the newest line is a person's; else a reply is to be continued."""
+        return bool(self.lines) and self.lines[-1].role == "user"
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the reply is to be chosen, as far as the program says."""
+        body = self.body
+        extra = {key: value for key, value in body.items() if key not in _OURS}
+        longest = body.get("max_completion_tokens", body.get("max_tokens"))
+        return Sampling(longest, body.get("temperature"), extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Settings for one reply that a chat program sends along; None and nothing: as ours say."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse(raw: bytes, familiars: Collection[str]) -> Asked:
+    """Return what the body of a request asks for.
+
+    Raises:
+        ApiError: It is no such request, or names no model that is here.
+    """
+    body = _object(raw)
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise ApiError(400, "The request names no 'model'", param="model")
+    familiar_id, memory_only = model.removesuffix(MEMORY_SUFFIX), model.endswith(MEMORY_SUFFIX)
+    if familiar_id not in familiars:
+        raise unknown_model(model, familiars)
+    _check(body)
+    options = body.get("stream_options")
+    person = body.get("user")
+    return Asked(
+        model=model,
+        familiar_id=familiar_id,
+        memory_only=memory_only,
+        body=body,
+        raw=raw.decode("utf-8"),
+        lines=_lines(body.get("messages")),
+        stream=body.get("stream") is True,
+        with_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        person=person.strip() if isinstance(person, str) else "",
+    )
+
+
+def unknown_model(model: str, familiars: Collection[str]) -> ApiError:
+    """Return the error for a model that is not here."""
+    known = ", ".join(f"{name!r}" for name in sorted(familiars)) or "none yet"
+    return ApiError(
+        404,
+        f"The model {model[:200]!r} does not exist. Familiars here: {known}; "
+        f"add {MEMORY_SUFFIX!r} to keep your own prompt",
+        code="model_not_found",
+        param="model",
+    )
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "The request is not JSON in UTF-8") from error
+    if not isinstance(body, dict):
+        raise ApiError(400, "The request is not a JSON object")
+    return body
+
+
+def _check(body: Mapping[str, Any]) -> None:
+    """Make sure that what matters to us is of the right kind."""
+    if body.get("n", 1) not in (1, None):
+        raise ApiError(400, "Only one reply at a time can be asked for: 'n' must be 1", param="n")
+    for name in ("max_tokens", "max_completion_tokens"):
+        value = body.get(name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise ApiError(400, f"'{name}' must be a whole number", param=name)
+    value = body.get("temperature")
+    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise ApiError(400, "'temperature' must be a number", param="temperature")
+
+
+def _lines(messages: object) -> tuple[Line, ...]:
+    if not isinstance(messages, list) or not messages:
+        raise ApiError(400, "The request has no 'messages'", param="messages")
+    if len(messages) > _MOST_MESSAGES:
+        raise ApiError(400, f"The request has more than {_MOST_MESSAGES:,} messages")
+    lines = []
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ApiError(400, f"Message {number} is not a message", param=f"messages[{number}]")
+        text = text_of(message.get("content"))
+        if message["role"] in {"user", "assistant"} and text.strip():
+            lines.append(Line(message["role"], text))
+    return tuple(lines)
+
+
+def text_of(content: object) -> str:
+    """Return the words of a message; it may hold parts, of which some are pictures."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [_part(part) for part in content if isinstance(part, dict)]
+    return "\n".join(filter(None, texts))
+
+
+def _part(part: Mapping[str, Any]) -> str:
+    if part.get("type") == "image_url":
+        return _IMAGE
+    text = part.get("text")
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,232 @@
+"""Which kept conversation a request belongs to, and what has to be written down before its reply.
+
+A program that names its conversation in a header is believed; else the words decide. See
+`aligning` for how they are compared.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.edit_turn import edit_turn
+from familiar_cli.actions.served_turns import SOURCE
+from familiar_cli.clock import now
+from familiar_cli.history import standing
+from familiar_cli.history.store import GREETING
+from familiar_cli.serve.aligning import KeptLine, Line, align, normal
+from familiar_cli.serve.failing import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.context.types import Said
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author
+    from familiar_cli.serve.aligning import Placement
+    from familiar_cli.serve.known import KnownLines
+
+_LOOKED_UP: Final = 8  # of the newest lines, to find the conversation that they are from
+_MOST_CHANNELS: Final = 24  # that are looked at
+_LEAST_TURNS: Final = 200  # of each
+_SAME_QUESTION: Final = timedelta(hours=1)
+"""For so long a first message that comes again wants another reply, and is no new conversation."""
+_MERGED_CHARS: Final = 40  # of a reply that stands in what a person says
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The conversation that a request belongs to.
+
+    Args:
+        channel_id: Its channel; there may be nothing in it yet.
+        placement: Where the request stands in it; None: at its end, whatever is there.
+        unknown: Lines that are to be written down first, where there is no placement.
+        parent: The channel that it branches from; None: it is none that begins now.
+    """
+
+    channel_id: str
+    placement: Placement | None = None
+    unknown: tuple[Line, ...] = ()
+    parent: str | None = None
+
+
+class Conversations:
+    """Finds the conversations of one familiar, and prepares them for a reply.
+
+    Args:
+        familiar: Whose.
+        known: What was said through the server.
+    """
+
+    def __init__(self, familiar: Familiar, known: KnownLines) -> None:
+        self._familiar = familiar
+        self._known = known
+
+    def find(self, lines: Sequence[Line], author: Author, channel_id: str = "") -> Found:
+        """Return where the last of `lines` belongs.
+
+        Args:
+            lines: What the program sent; the last is what somebody says now.
+            author: Who says it.
+            channel_id: The conversation that the program names; empty: it names none.
+
+        Raises:
+            ApiError: The conversation is another person's, or the whole prompt came as one message.
+        """
+        if channel_id:
+            self._check_own(channel_id, author)
+            return self._in_named(lines, author, channel_id)
+        best = self._best(lines, self._candidates(lines, author))
+        if best is None:
+            self._check_not_merged(lines)
+            return Found(_new_channel(), unknown=tuple(lines[:-1]))
+        return self._settled(*best)
+
+    def prepare(self, found: Found, said: Said) -> Said:
+        """Write down what the program knows and the history does not; return what is to be said.
+
+        Raises:
+            FamiliarError: It cannot be written down.
+        """
+        history, placement = self._familiar.history, found.placement
+        if found.parent is not None and placement and placement.after:
+            history.branch(found.channel_id, placement.after, found.parent)
+        if placement and placement.chosen:
+            standing.choose(history, placement.chosen)
+        if placement and placement.revised:
+            edit_turn(self._familiar, placement.revised, placement.words)
+        for line in placement.unknown if placement else found.unknown:
+            author = said.author if line.role == "user" else None
+            history.append(found.channel_id, line.role, line.text, author=author, source=SOURCE)
+        return self._said(said, found)
+
+    def _said(self, said: Said, found: Found) -> Said:
+        placement = found.placement
+        said = replace(said, channel_id=found.channel_id)
+        if placement is None or placement.step in {"say", "branch"}:
+            return said
+        reply = placement.reply and self._familiar.history.turn(placement.reply)
+        return replace(said, reply_to=placement.question, instead_of=reply or None)
+
+    def _in_named(self, lines: Sequence[Line], author: Author, channel_id: str) -> Found:
+        family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
+        family = [name for name in family if self._is_own(name, author)]
+        if len(lines) > 1:
+            best = self._best(lines, family)
+            if best is not None:
+                return self._settled(*best)
+            kept = self._kept(channel_id, 1)
+            return Found(channel_id, unknown=() if kept else tuple(lines[:-1]))
+        return Found(channel_id, self._at_end(lines[-1], self._kept(channel_id, 2)))
+
+    def _at_end(self, said: Line, kept: list[KeptLine]) -> Placement | None:
+        """Return where a message stands that came alone: the program leaves the past to us."""
+        for tail in (kept[-2:], kept[-1:]):
+            placement = align([said], tail) if tail else None
+            if placement and placement.step in {"again", "answer"}:
+                return placement
+        return None
+
+    def _best(self, lines: Sequence[Line], channels: Sequence[str]) -> tuple[str, Placement] | None:
+        """Return the channel in which most of `lines` stand; of equals the first."""
+        best: tuple[tuple[int, bool, bool], str, Placement] | None = None
+        for channel_id in channels:
+            placement = align(lines, self._kept(channel_id, len(lines)))
+            if placement is None or not self._is_credible(lines, placement):
+                continue
+            rank = (placement.common, placement.is_whole, placement.step != "branch")
+            if best is None or rank > best[0]:
+                best = (rank, channel_id, placement)
+        return best[1:] if best else None
+
+    def _is_credible(self, lines: Sequence[Line], placement: Placement) -> bool:
+        """Return whether a first message is that of a conversation, and not of another one."""
+        if placement.common:
+            return True
+        if len(lines) > 1 or placement.question is None:
+            return False
+        question = self._familiar.history.turn(placement.question)
+        return question is not None and now() - question.at <= _SAME_QUESTION
+
+    def _settled(self, channel_id: str, placement: Placement) -> Found:
+        if placement.step != "branch":
+            return Found(channel_id, placement)
+        if placement.after is None:
+            return Found(_new_channel(), unknown=placement.unknown)
+        return Found(_branch_of(channel_id), placement, parent=channel_id)
+
+    def _candidates(self, lines: Sequence[Line], author: Author) -> list[str]:
+        looked_up = lines[-1 - _LOOKED_UP : -1] or lines[-1:]
+        found: dict[str, None] = {}
+        for channel_id in self._known.channels(looked_up):
+            found[channel_id] = None
+            found.update(dict.fromkeys(sorted(self._familiar.history.family(channel_id))))
+            if len(found) >= _MOST_CHANNELS:
+                break
+        return [name for name in found if self._is_own(name, author)]
+
+    def _kept(self, channel_id: str, lines: int) -> list[KeptLine]:
+        turns = self._familiar.history.recent(channel_id, max(_LEAST_TURNS, 2 * lines))
+        turns = [turn for turn in turns if turn.role in {"user", "assistant"}]
+        others = self._alternatives(turns[-1:])
+        return [
+            KeptLine(
+                turn.id,
+                turn.role,
+                turn.content,
+                others.get(turn.id, {}),
+                is_greeting=turn.source == GREETING,
+            )
+            for turn in turns
+        ]
+
+    def _alternatives(self, turns: Sequence[Turn]) -> dict[int, dict[int, str]]:
+        history, found = self._familiar.history, {}
+        for turn_id, state in standing.standings(history, [turn.id for turn in turns]).items():
+            others = [history.turn(other) for other in state.alternatives if other != turn_id]
+            found[turn_id] = {other.id: other.content for other in others if other}
+        return found
+
+    def _check_own(self, channel_id: str, author: Author) -> None:
+        if not self._is_own(channel_id, author):
+            raise ApiError(
+                403,
+                f"Channel {channel_id!r} is private, and this speaker has never spoken there",
+                code="private_channel",
+            )
+
+    def _is_own(self, channel_id: str, author: Author) -> bool:
+        """Return whether somebody may be replied to from what was said in a channel."""
+        if channel_id not in self._familiar.kept_private:
+            return True
+        authors = self._familiar.history.recent_distinct_authors(channel_id, _LEAST_TURNS)
+        return not authors or author.slug in {known.slug for known in authors}
+
+    def _check_not_merged(self, lines: Sequence[Line]) -> None:
+        """Make sure that what is said is no whole prompt, with our own replies in it."""
+        if len(lines) > 1:
+            return
+        said = normal(lines[0].text)
+        last = self._familiar.history.last_turn()
+        for turn in self._familiar.history.since(last.id - _LEAST_TURNS, 50) if last else ():
+            reply = normal(turn.content)
+            if turn.role == "assistant" and len(reply) >= _MERGED_CHARS and reply in said:
+                raise ApiError(
+                    400,
+                    "The whole conversation came as one message, so what is new in it cannot be "
+                    "told. Turn off the merging of messages in the chat program (SillyTavern: "
+                    "Prompt Post-Processing, None), or name the conversation in X-Familiar-Channel",
+                    code="merged_prompt",
+                )
+
+
+def _new_channel() -> str:
+    return f"serve-{now():%Y%m%d}-{secrets.token_hex(4)}"
+
+
+def _branch_of(channel_id: str) -> str:
+    return f"{channel_id}-{secrets.token_hex(3)}"

@@ -1,0 +1,201 @@
+"""Run the server: listen, say so, serve until stopped, and let what is under way end well."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from familiar_cli.config.serving import check_reach
+from familiar_cli.errors import ConfigError
+from familiar_cli.passes.watching import stopped_by_signals
+from familiar_cli.serve.application import make_app
+from familiar_cli.serve.background import Background
+from familiar_cli.serve.familiars import Familiars
+from familiar_cli.serve.guard import Rules, host_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+_HEAD_S: Final = 10.0
+"""For so long a connection may say nothing, or not the whole head of a request."""
+
+_ENDING_S: Final = 2  # for replies under way; then what came of them is kept
+_BACKLOG: Final = 256
+_MOST_CONNECTIONS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where and for whom a server listens.
+
+    Args:
+        host: Address.
+        port: Port; 0: any that is free.
+        tokens: One of them must be sent along; empty: none is needed.
+        hosts: More host names that clients may use.
+        origins: Web pages that may use the server.
+        background: Memory is written, and days fold, while it runs.
+    """
+
+    host: str
+    port: int
+    tokens: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    background: bool = True
+
+
+async def serve(
+    home: Path,
+    listening: Listening,
+    *,
+    on_ready: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> None:
+    """Serve the familiars of a home until a signal asks to stop; only in the main thread.
+
+    Raises:
+        ConfigError: As `serve_until`.
+    """
+    stop = asyncio.Event()
+    with stopped_by_signals(stop):
+        await serve_until(stop, home, listening, on_ready=on_ready, tell=tell)
+
+
+async def serve_until(
+    stop: asyncio.Event,
+    home: Path,
+    listening: Listening,
+    *,
+    on_ready: Callable[[str], None],
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve the familiars of a home until `stop` is set.
+
+    Args:
+        stop: Ends it; what came of replies under way is kept.
+        home: Where they live.
+        listening: Where and for whom.
+        on_ready: Given the server's address, without `/v1`, once it can be asked.
+        tell: Told in words what a person should know; from several threads.
+
+    Raises:
+        ConfigError: It cannot listen there, or must not without a token.
+    """
+    check_reach(listening.host, listening.tokens)
+    with _socket(listening) as bound:
+        host, port = bound.getsockname()[:2]
+        background = Background(home, tell) if listening.background else None
+        familiars = Familiars(home, tell, background.look_after if background else lambda _: None)
+        rules = Rules(
+            host_names(listening.host, port, listening.hosts),
+            frozenset(listening.origins),
+            listening.tokens,
+        )
+        shown = f"[{host}]" if ":" in host else host
+        server = _Server(make_app(familiars, rules), lambda: on_ready(f"http://{shown}:{port}"))
+        try:
+            await server.until(stop, bound)
+        finally:
+            if background:
+                await asyncio.to_thread(background.close)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server, which leaves signals to us and says when it listens."""
+
+    def __init__(self, app: ASGIApp, on_ready: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=_PatientProtocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_ENDING_S,
+                limit_concurrency=_MOST_CONNECTIONS,
+            )
+        )
+        self._on_ready = on_ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def until(self, stop: asyncio.Event, bound: socket.socket) -> None:
+        """Serve on a socket until `stop` is set."""
+
+        async def wait() -> None:
+            await stop.wait()
+            self.should_exit = True
+
+        waiting = asyncio.ensure_future(wait())
+        try:
+            await self.serve([bound])
+        finally:
+            waiting.cancel()
+
+
+class _PatientProtocol(H11Protocol):
+    """HTTP/1.1 for those who speak: a connection that sends no whole head for long is closed."""
+
+    _impatience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn's own signature
+        """Begin to wait for a head."""
+        super().connection_made(transport)
+        self._impatience = self.loop.call_later(_HEAD_S, self._give_up)
+
+    def handle_events(self) -> None:
+        """Take what came; a whole head ends the wait."""
+        super().handle_events()
+        if self.cycle is not None and self._impatience:
+            self._impatience.cancel()
+            self._impatience = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget about it."""
+        if self._impatience:
+            self._impatience.cancel()
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+@contextmanager
+def _socket(listening: Listening) -> Iterator[socket.socket]:
+    """Lend a socket that is bound, so that its port is known before anybody asks."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            listening.host.strip("[]"), listening.port, type=socket.SOCK_STREAM
+        )[0]
+        bound = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"The server cannot listen on {listening.host}:{listening.port}: "
+            f"{error.strerror or error}",
+            hint="Choose another port with `--port N`; `--port 0` takes any that is free.",
+        ) from error
+    with bound:
+        yield bound
