@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.llm.types import ChatModel, PreparedRequest
 
+_CALLS: Final = frozenset({"tool_calls", "function_call"})
+"""A reply that ends so wants something done before it says anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
@@ -158,7 +161,7 @@ class TurnRunner(ABC):
             raise
         except FamiliarError as error:
             raise self._failed(error, listener.text) from error
-        if not replied.text.strip():
+        if not replied.text.strip() and replied.completion.finish_reason not in _CALLS:
             raise self._failed(no_words(model.name, replied), "")
         if on_text and not listener.passed_on:
             on_text(replied.text)

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-_HEAD_S: Final = 10.0
-"""For so long a connection may say nothing, or not the whole head of a request."""
-
 _ENDING_S: Final = 2  # for replies under way; then what came of them is kept
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
@@ -44,6 +41,7 @@ class Listening:
         hosts: More host names that clients may use.
         origins: Web pages that may use the server.
         background: Memory is written, and days fold, while it runs.
+        head_s: For so long a connection may say nothing, or not the whole head of a request.
     """
 
     host: str
@@ -52,6 +50,7 @@ class Listening:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     background: bool = True
+    head_s: float = 10.0
 
 
 async def serve(
@@ -102,7 +101,8 @@ async def serve_until(
             listening.tokens,
         )
         shown = f"[{host}]" if ":" in host else host
-        server = _Server(make_app(familiars, rules), lambda: on_ready(f"http://{shown}:{port}"))
+        app = make_app(familiars, rules)
+        server = _Server(app, listening.head_s, lambda: on_ready(f"http://{shown}:{port}"))
         try:
             await server.until(stop, bound)
         finally:
@@ -113,11 +113,11 @@ async def serve_until(
 class _Server(uvicorn.Server):
     """Uvicorn's server, which leaves signals to us and says when it listens."""
 
-    def __init__(self, app: ASGIApp, on_ready: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, head_s: float, on_ready: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_PatientProtocol,
+                http=type("Protocol", (_PatientProtocol,), {"head_s": head_s}),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -158,12 +158,13 @@ class _Server(uvicorn.Server):
 class _PatientProtocol(H11Protocol):
     """HTTP/1.1 for those who speak: a connection that sends no whole head for long is closed."""
 
+    head_s = 10.0
     _impatience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn's own signature
         """Begin to wait for a head."""
         super().connection_made(transport)
-        self._impatience = self.loop.call_later(_HEAD_S, self._give_up)
+        self._impatience = self.loop.call_later(self.head_s, self._give_up)
 
     def handle_events(self) -> None:
         """Take what came; a whole head ends the wait."""

@@ -28,8 +28,7 @@ def kept(*texts: str, greeting: str = "", others: dict[int, str] | None = None) 
     """Return the same, as it is kept; `others` are alternatives of the last turn."""
     opening = [KeptLine(1, "assistant", greeting, {}, is_greeting=True)] if greeting else []
     turns = [
-        KeptLine(n + 10, "assistant" if n % 2 else "user", text, {})
-        for n, text in enumerate(texts)
+        KeptLine(n + 10, "assistant" if n % 2 else "user", text, {}) for n, text in enumerate(texts)
     ]
     if others:
         last = turns[-1]
@@ -125,9 +124,7 @@ def test_a_known_conversation_goes_on_at_its_end(past: list[str], said: str) -> 
 
 
 @given(st.lists(WORDS, max_size=7), st.lists(WORDS, max_size=7), WORDS)
-def test_nothing_that_a_program_sends_is_lost(
-    sent: list[str], there: list[str], said: str
-) -> None:
+def test_nothing_that_a_program_sends_is_lost(sent: list[str], there: list[str], said: str) -> None:
     sent = sent[: len(sent) // 2 * 2]
     found = align(lines(*sent, said), kept(*there))
     if found is not None:

@@ -1,7 +1,7 @@
 """A server of ours on loopback, in a thread, for everyone's tests.
 
-    with serving() as server:
-        reply = server.post(messages=[{"role": "user", "content": "Hi"}])
+with serving() as server:
+    reply = server.post(messages=[{"role": "user", "content": "Hi"}])
 """
 
 from __future__ import annotations
