@@ -79,10 +79,16 @@ def _summary(trace: Trace) -> Part:
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
         *([("budget", trace.budget_reason)] if trace.budget_reason else []),
         ("time", _times(trace)),
+        *([("client", _client(trace))] if trace.client else []),
     ]
     rows += [("error", trace.error)] if trace.error else []
     rows += [("notice", notice) for notice in trace.notices]
     return Columns([[plain(name, "dim"), plain(value)] for name, value in rows])
+
+
+def _client(trace: Trace) -> str:
+    size = len(trace.client.encode("utf-8", "surrogatepass"))
+    return f"a chat program sent {size:,} bytes; `familiar context {trace.turn} --json` has them"
 
 
 def _model(trace: Trace) -> str:
