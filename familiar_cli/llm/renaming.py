@@ -61,10 +61,13 @@ class Renaming:
         return self._model.prepare(told, reply_schema=reply_schema, **how)
 
     async def complete(
-        self, request: PreparedRequest, on_text: Callable[[str], None] | None = None
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
     ) -> Completion:
         """See `ChatModel`; what comes piece by piece is handed on as it is."""
-        completion = await self._model.complete(request, on_text)
+        completion = await self._model.complete(request, on_text, on_event)
         return replace(completion, text=self._meant(completion.text))
 
     async def aclose(self) -> None:

@@ -74,14 +74,14 @@ class Server:
         chore = is_chore(asked.lines, headers) or not asked.is_said
         if chore and not asked.memory_only and not asked.lines:
             raise ApiError(400, "The request holds no message of a person's", param="messages")
-        wanted = Wanted(
-            asked,
-            speaker_of(headers, asked),
-            channel_of(headers),
-            is_chore=chore,
-            message_id=header(headers, MESSAGE),
-        )
         served = await self.familiars.take(asked.familiar_id)
+        try:
+            author = speaker_of(served.familiar, headers, asked)
+        except FamiliarError:
+            await self.familiars.give_back(served)
+            raise
+        channel_id, message_id = channel_of(headers), header(headers, MESSAGE)
+        wanted = Wanted(asked, author, channel_id, is_chore=chore, message_id=message_id)
         turn = ServedTurn(served, wanted, self.alone)
         self.turns.add(turn)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from familiar_cli.config.machine import who_speaks
+from familiar_cli.actions.me import speaker
 from familiar_cli.identity import Author, parse_author
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from familiar_cli.familiar import Familiar
     from familiar_cli.serve.asking import Asked
 
 CHANNEL: Final = "x-familiar-channel"
@@ -42,8 +43,8 @@ def channel_of(headers: Mapping[str, str]) -> str:
     return ""
 
 
-def speaker_of(headers: Mapping[str, str], asked: Asked) -> Author:
-    """Return who speaks: whom the program names, else whoever runs the server.
+def speaker_of(familiar: Familiar, headers: Mapping[str, str], asked: Asked) -> Author:
+    """Return who speaks: whom the program names, else the one whose home it is.
 
     Raises:
         UsageError: The header names nobody.
@@ -55,4 +56,4 @@ def speaker_of(headers: Mapping[str, str], asked: Asked) -> Author:
         return Author(_OPEN_WEBUI, user_id, display_name=name)
     if asked.person and asked.person.isprintable():
         return Author("serve", asked.person[:_MOST_CHARS], display_name=name)
-    return who_speaks(None, name)
+    return speaker(familiar, channel_of(headers), name=name)
