@@ -215,7 +215,7 @@ def mv(
 
     \b
     familiar memory mv notes.md topics/concert.md
-    familiar memory mv topics/tea.md topics/food/tea.md --dry-run
+    familiar memory mv topics/tea.md topics/chai.md --dry-run
     """
     from familiar_cli.memory.pages.relink import move_with_links
     from familiar_cli.text import counted
