@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
@@ -136,6 +137,7 @@ def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
     return named | {id_ for (id_,) in rows}
 
 
+@lru_cache(maxsize=512)  # of one prompt; what stands before a turn was often found as well
 def coverage(text: str, query: str) -> float:
     """Return which share of the content words of `query` stands in `text`, as they are."""
     wanted = fts.content_words(query)

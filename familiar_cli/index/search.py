@@ -337,7 +337,7 @@ class _Asked:
         import numpy as np  # noqa: PLC0415  # only by meaning
 
         found = self.connection.execute(
-            "SELECT c.id FROM chunks c JOIN listed l ON l.id = c.document_id"
+            "SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id"
         )
         return np.array([i for (i,) in found], np.int64)
 

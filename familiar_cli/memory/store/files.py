@@ -37,17 +37,15 @@ class Tree:
 
     def is_file(self, rel_path: str) -> bool:
         """Tell whether a regular file is at `rel_path`."""
-        clean = paths.parse(rel_path)
-        return os.path.isfile(paths.locate(self.real, clean)) and self._is_spelled(clean)
+        clean, real = paths.parse(rel_path), self.real
+        path = paths.locate(real, clean)
+        return os.path.isfile(path) and not paths.is_misspelled(real, clean)
 
     def is_dir(self, rel_path: str) -> bool:
         """Tell whether a directory is at `rel_path`."""
-        clean = paths.parse(rel_path)
-        return os.path.isdir(paths.locate(self.real, clean)) and self._is_spelled(clean)
-
-    def _is_spelled(self, rel_path: str) -> bool:
-        """Tell whether what is seen at `rel_path` has exactly that path."""
-        return not paths.is_misspelled(self.real, rel_path)
+        clean, real = paths.parse(rel_path), self.real
+        path = paths.locate(real, clean)
+        return os.path.isdir(path) and not paths.is_misspelled(real, clean)
 
     def read_bytes(self, rel_path: str, most_bytes: int = -1) -> bytes:
         """Return the bytes of the file at `rel_path`, or its first `most_bytes`.
@@ -57,11 +55,11 @@ class Tree:
             FileTooLargeError: It is larger than `MAX_READ_BYTES`.
             FamiliarError: The system cannot read it.
         """
-        clean = paths.parse(rel_path)
-        path = paths.locate(self.real, clean)
+        clean, real = paths.parse(rel_path), self.real
+        path = paths.locate(real, clean)
         try:
             status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode) or not self._is_spelled(clean):
+            if not stat.S_ISREG(status.st_mode) or paths.is_misspelled(real, clean):
                 raise self._no_file(clean)
             if most_bytes < 0:
                 check_readable(clean, status)

@@ -6,6 +6,7 @@ Turns of one channel and one part of a day are one source, so that they stand to
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
@@ -126,10 +127,11 @@ class Recaller:
         made = _Pieces(query, self.name, shown, labels, somebody[:1].upper() + somebody[1:])
         scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
         sources: dict[str, PieceSource] = {}
+        called = cache(self.label)  # most turns are of one channel
         pieces = []
         for one, score in zip(found.turns, scores, strict=True):
             if one.turn.content.strip():
-                source = self._source(one.turn, request)
+                source = self._source(one.turn, request, called)
                 sources.setdefault(source.key, source)
                 pieces.append(made.of(one, source.key, score))
         return Recall(
@@ -147,10 +149,12 @@ class Recaller:
         except EmbedderError:  # the search of memory asks the same model, and tells
             return None
 
-    def _source(self, turn: Turn, request: ContextRequest) -> PieceSource:
+    def _source(
+        self, turn: Turn, request: ContextRequest, called: Callable[[str], str]
+    ) -> PieceSource:
         local = to_zone(turn.at, self.zone)
         day, part = local.date(), local.hour // 6
-        channel = framed(self.label(turn.channel_id))
+        channel = framed(called(turn.channel_id))
         phrases = request.phrases
         where = "" if turn.channel_id == request.channel_id else f"{phrases.comma}{channel}"
         key = f"past:{turn.channel_id}:{day}-{part}"
