@@ -568,12 +568,18 @@ class Familiar:
 
         return ZoneInfo(self.config.timezone) if self.config.timezone else None
 
-    def chat_reading(self, person: str | None = None, character: tuple[str, ...] = ()) -> Reading:
+    def chat_reading(
+        self,
+        person: str | None = None,
+        character: tuple[str, ...] = (),
+        mine: tuple[str, ...] = (),
+    ) -> Reading:
         """Return how chats from elsewhere are read.
 
         Args:
             person: Who speaks to the character in them, as `PLATFORM:ID`.
             character: Names that are the familiar's in them; empty: those that it has anywhere.
+            mine: My names in them; empty: I am whoever they say is their user.
 
         Raises:
             UsageError: `person` names nobody.
@@ -583,7 +589,14 @@ class Familiar:
         from familiar_cli.identity import parse_author
 
         known = known_names(self.memory, familiar_id=self.paths.id, name=self.config.name)
-        cast = Cast(known, character, parse_author(person) if person else None)
+        cast = Cast(
+            known,
+            character,
+            parse_author(person) if person else None,
+            me=self.me().author,
+            mine=mine,
+            before=frozenset(speaker.author.slug for speaker in self.history.speakers()),
+        )
         return Reading(cast, self.zone)
 
     def names(self) -> Aliases:

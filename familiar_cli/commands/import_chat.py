@@ -37,6 +37,13 @@ def import_chat(
         list[str] | None,
         typer.Option(metavar="NAME", help="Name of the familiar in the chat; may be repeated."),
     ] = None,
+    me: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Your name in the chat, if it has several people; may be repeated.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Import chats from other programs into the history, with times and authors.
@@ -45,6 +52,7 @@ def import_chat(
     imported are skipped, so running the same command again adds only the new ones.
 
     \b
+    familiar import-chat yuzu.jsonl --me Robin
     familiar import-chat yuzu.jsonl --as discord:1234
     familiar import-chat chats/ --dry-run
     familiar import-chat conversations.json --json
@@ -58,7 +66,7 @@ def import_chat(
     from familiar_cli.ui.terminal import print_page
 
     familiar, out = familiar_of(ctx), output(ctx)
-    reading = familiar.chat_reading(as_, tuple(character or ()))
+    reading = familiar.chat_reading(as_, tuple(character or ()), tuple(me or ()))
     path = None if file == "-" else Path(file).expanduser()
     try:
         with familiar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import FamiliarError, RefusedError
@@ -52,6 +53,24 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
         f"{origin!r} is a chat with {listed}, and this familiar is "
         f"{' or '.join(map(repr, cast.known))}; nothing was imported",
         hint=f"If they are the same, add `--character {min(names)!r}`.",
+    )
+
+
+def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
+    """Return `cast` for a chat in which people are called `names`; one person alone is me.
+
+    Raises:
+        RefusedError: They are several, and I am none of them.
+    """
+    if not cast.mine or not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine)):
+        return cast
+    if len(names) <= 1:
+        return replace(cast, mine=())
+    listed = ", ".join(repr(name) for name in sorted(names)[:8])
+    raise RefusedError(
+        f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has {listed}. "
+        "Nothing was imported",
+        hint=f"Try `--me {min(names)!r}`.",
     )
 
 

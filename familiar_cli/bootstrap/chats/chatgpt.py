@@ -96,7 +96,7 @@ def _spoken(node: ChatGPTNode) -> ChatGPTMessage | None:
 def _message(number: int, found: ChatGPTMessage, reading: Reading) -> Message:
     role = _role(found)
     stated = found.get("create_time")
-    user = reading.cast.user or Author(CHATGPT, "user")
+    user = reading.cast.person("", Author(CHATGPT, "user"))
     return Message(
         line=number,
         role=_ROLES.get(role, "system"),

@@ -90,7 +90,7 @@ def _message(number: int, found: ClaudeMessage, reading: Reading, user: Author) 
 def _user(value: Mapping[str, Any], reading: Reading) -> Author:
     account = value.get("account")
     known = str_or_empty(account.get("uuid")) if isinstance(account, dict) else ""
-    return reading.cast.user or Author(CLAUDE, known or "user")
+    return reading.cast.person("", Author(CLAUDE, known or "user"))
 
 
 def _words(found: ClaudeMessage) -> str:

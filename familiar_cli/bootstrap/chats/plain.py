@@ -6,10 +6,11 @@ See docs/reference/chat-formats.md.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.bootstrap.chats.casting import with_my_names
 from familiar_cli.bootstrap.chats.elements import spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
@@ -43,6 +44,7 @@ ROLES: Final[dict[str, Role]] = {
     "system": "system",
 }
 _WORDS: Final = ("content", "text")
+_FIRST: Final = 500  # lines in which names are looked for
 _TIMES: Final = ("at", "timestamp", "time", "date")
 Found = tuple[int, str, dict[str, Any]]
 
@@ -57,7 +59,10 @@ def read_chats(
 ) -> Iterator[Chat]:
     """Yield the chats in `source`: one, or one for each of the channels that its head names."""
     reader = _Reader(source, reading, is_array)
-    first = next((line for line in reader.lines() if not isinstance(line, Skip)), None)
+    begun = [line for line in islice(reader.lines(), _FIRST) if not isinstance(line, Skip)]
+    first = begun[0] if begun else None
+    names = {_name_of_person(value) for *_, value in begun} - {""}
+    reading = replace(reading, cast=with_my_names(reading.cast, names, origin=source.name))
     head = first if first and HEAD in first[2] else None
     about = head[2] if head else {}
     several = [name for name in _listed(about.get("channels")) if name]
@@ -70,7 +75,9 @@ def read_chats(
             channels=(channel,) if channel else channels,
             began=reader.began(),
             head=lambda: head[1] if head else "",
-            messages=_Reader(source, reading, is_array, channel if several else "").messages,
+            messages=_Reader(
+                source, reading, is_array, channel if several else "", len(names) > 1
+            ).messages,
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
             is_apart=bool(key or channel),
         )
@@ -84,6 +91,7 @@ class _Reader:
     reading: Reading
     is_array: bool
     channel: str = ""
+    has_many_names: bool = False
 
     def lines(self) -> Iterator[Found | Skip]:
         if self.is_array:
@@ -147,10 +155,15 @@ class _Reader:
                 name = name or given
         if isinstance(given, dict):
             return _author(given)
-        known = self.reading.cast.user
-        if known:
-            return Author(known.platform, known.user_id, known.username, name or known.display_name)
-        return Author(PLATFORM, name or "user", display_name=name or None)
+        otherwise = Author(PLATFORM, name or "user", display_name=name or None)
+        cast = self.reading.cast
+        return cast.person(name, otherwise, is_one_of_many=self.has_many_names)
+
+
+def _name_of_person(value: Mapping[str, Any]) -> str:
+    """Return the name of who speaks, where that is all that is known of a person."""
+    is_person = ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
+    return str_or_empty(value.get("name")) if is_person and "author" not in value else ""
 
 
 def _author(given: Mapping[str, Any]) -> Author:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from familiar_cli.bootstrap.chats.casting import familiars_names
+from familiar_cli.bootstrap.chats.casting import familiars_names, with_my_names
 from familiar_cli.bootstrap.chats.sources import json_lines
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import SILLY_TAVERN, Chat, Message, Skip
@@ -65,7 +65,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     """Return the chat in `source`.
 
     Raises:
-        RefusedError: It is not told who in it is the familiar.
+        RefusedError: It is not told who in it is the familiar, or who is the person.
     """
     lines = list(islice(json_lines(source), _FIRST))
     found = [line for line in lines if not isinstance(line, Skip)]
@@ -74,6 +74,8 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     familiar = familiars_names(reading.cast, names, origin=source.name)
     times = [value.get("create_date") or value.get("send_date") for _, _, value in found[:2]]
     began = next((at for t in times if (at := read_time(t, reading.zone))), None)
+    people = {name for _, _, v in found if v.get("is_user") and (name := _name(v))}
+    reading = replace(reading, cast=with_my_names(reading.cast, people, origin=source.name))
     reader = _Reader(source, reading, familiar, head[0] if head else 0)
     return Chat(
         format=SILLY_TAVERN,
@@ -139,10 +141,8 @@ class _Reader:
         return "user", Author(CHARACTERS, name or "unknown", display_name=name or None)
 
     def _person(self, name: str) -> Author:
-        known = self.reading.cast.user
-        if known:
-            return Author(known.platform, known.user_id, known.username, name or known.display_name)
-        return Author(PLATFORM, name or "user", display_name=name or None)
+        otherwise = Author(PLATFORM, name or "user", display_name=name or None)
+        return self.reading.cast.person(name, otherwise)
 
 
 def _parent(head: Mapping[str, Any]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +92,10 @@ class Cast:
     Args:
         known: Names that the familiar bears anywhere.
         character: Names that are the familiar's in these chats; empty: `known`.
-        user: Who the person is; None: as the source calls them.
+        user: Who every person is; None: as `person` has it.
+        me: Whose home it is; None: people are as the source calls them.
+        mine: Names of mine in these chats; empty: whoever the source says is its user.
+        before: Slugs of those who spoke before: under these accounts they go on.
         unnamed: What the characters of a chat are when none bears a name of the familiar's: the
             chat is refused, they are the familiar under another name, or they are others.
     """
@@ -99,6 +104,26 @@ class Cast:
     character: tuple[str, ...] = ()
     user: Author | None = None
     unnamed: Literal["refuse", "familiar", "others"] = "refuse"
+    me: Author | None = None
+    mine: tuple[str, ...] = ()
+    before: frozenset[str] = frozenset()
+
+    def person(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> Author:
+        """Return who says something in a chat, other than the familiar.
+
+        Args:
+            name: What they are called there; empty: the source gives no name.
+            otherwise: Who they are where it is neither said nor known.
+            is_one_of_many: The source has several people, and does not say which one is its user.
+        """
+        known = self.user or self.me
+        if known is None or (self.user is None and otherwise.slug in self.before):
+            return otherwise
+        names = self.mine or (known.display_name or "",)
+        is_meant = self.user is not None or not is_one_of_many or not name
+        if fold(name) in map(fold, names) or (is_meant and not self.mine):
+            return replace(known, display_name=name or known.display_name)
+        return otherwise
 
 
 @dataclass(frozen=True, slots=True)
