@@ -186,6 +186,8 @@ def withdraw(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
 
     Raises:
         NotFoundError: There is no such turn; none was withdrawn.
+        RefusedError: One was replaced, and what stands in its place is not among them; none was
+            withdrawn.
     """
     return _set_withdrawn(history, turn_ids, 1)
 
@@ -266,6 +268,8 @@ def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -
         for turn_id in wanted:
             if turn_id not in known:
                 raise _no_turn(turn_id)
+        if value:
+            _check_not_replaced(connection, wanted)
         changed = tuple(turn_id for turn_id in wanted if known[turn_id] != value)
         _mark(connection, changed, "withdrawn", value)
     return changed
@@ -306,6 +310,21 @@ def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
             f"Turn {turn_id} was replaced or withdrawn by now; nothing was changed",
             hint="Run `familiar history show --all`.",
         )
+
+
+def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int]) -> None:
+    """Make sure that what stands at the place of each turn is among them, or withdrawn."""
+    for turn_id, found in standing_of(connection, turn_ids).items():
+        if not found.superseded_by:
+            continue
+        others = standing_of(connection, found.alternatives)
+        for other, became in others.items():
+            if not became.superseded_by and not became.withdrawn and other not in turn_ids:
+                raise RefusedError(
+                    f"Turn {turn_id} was replaced by turn {other}, which still stands; nothing was "
+                    "changed",
+                    hint=f"Run `familiar history withdraw {other}`.",
+                )
 
 
 def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:

@@ -73,16 +73,16 @@ class _Run:
 
 
 def count(history: HistoryStore, which: Which = ALL) -> int:
-    """Return how many turns wait."""
+    """Return how many turns wait, of those that stand."""
     with history.use(create=False) as connection:
         if connection is None:
             return 0
         before = sum(
-            _number(connection, f"SELECT count(*) FROM turns WHERE {_OF_RUN}", *_values(run))  # noqa: S608
+            _number(connection, f"SELECT count(*) FROM standing WHERE {_OF_RUN}", *_values(run))  # noqa: S608
             for run in _runs(connection, which)
         )
         if which == ALL:
-            sql = "SELECT count(*) FROM turns WHERE id > ?"
+            sql = "SELECT count(*) FROM standing WHERE id > ?"
             return before + _number(connection, sql, _mark(connection))
         rows = _after(connection, "channel_id, source = ?", (IMPORTED,))
         return before + sum(which.takes_of(unpack(row[0]), imported=bool(row[1])) for row in rows)
@@ -182,8 +182,8 @@ def _runs(connection: sqlite3.Connection, which: Which) -> list[_Run]:
 def _after(
     connection: sqlite3.Connection, columns: str, values: tuple[str, ...]
 ) -> Iterable[tuple[object, ...]]:
-    """Return some columns of the turns after the watermark."""
-    sql = f"SELECT {columns} FROM turns WHERE id > ? ORDER BY id"  # noqa: S608
+    """Return some columns of the turns after the watermark that stand."""
+    sql = f"SELECT {columns} FROM standing WHERE id > ? ORDER BY id"  # noqa: S608
     return connection.execute(sql, (*values, _mark(connection)))
 
 

@@ -10,6 +10,7 @@ import pytest
 from familiar_cli import Familiar, Said, take_turn
 from familiar_cli.actions.again import again
 from familiar_cli.history import HistoryStore
+from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.identity import Author
 from tests.support.server import CutOff, Fail
 from tests.support.world import data, home, live, run, without_block
@@ -122,9 +123,10 @@ def test_an_edited_question_is_replied_to_in_its_new_words(root, serve) -> None:
 
 async def test_of_two_at_once_the_second_replaces_what_the_first_wrote(root, serve) -> None:
     serve("One.", "Two.", "Three.")
-    run("ask", "Hello", "--no-background")
     async with Familiar.load_from_disk(home(), "ada") as familiar:
+        await take_turn(familiar, Said("Hello", None, "cli"))
         said = again(familiar, Said("", None, "cli"))
         first, second = await asyncio.gather(take_turn(familiar, said), take_turn(familiar, said))
+        turns = [kept.turn for kept in select(familiar.history, TurnFilter(everything=True))]
     assert {first.supersedes, second.supersedes} == {2, 3}
-    assert [stands for _, stands in shown("--all")] == [True, False, False, True]
+    assert [turn.stands for turn in turns] == [True, False, False, True]

@@ -110,6 +110,15 @@ def test_one_wrong_number_withdraws_nothing(store) -> None:
     assert words(store.recent("cli", 9)) == ["one"]
 
 
+def test_a_turn_that_was_replaced_is_not_withdrawn_in_place_of_its_successor(store) -> None:
+    (one,) = say(store, "one")
+    standing.supersede(store, one, other(one, "two"))
+    with pytest.raises(RefusedError, match="turn 1 was replaced by turn 2".capitalize()):
+        standing.withdraw(store, [1])
+    assert words(store.recent("cli", 9)) == ["two"]
+    assert standing.withdraw(store, [1, 2]) == (1, 2)
+
+
 def test_a_turn_that_does_not_stand_is_not_replaced_again(store) -> None:
     (one,) = say(store, "one")
     standing.supersede(store, one, other(one, "two"))
@@ -314,7 +323,10 @@ class _Model:
             self._mark(store, what, self.turns[1 + how[0] % len(self.turns)])
 
     def _mark(self, store: HistoryStore, what: str, turn: Turn) -> None:
-        if what == "withdraw":
+        if what == "withdraw" and turn.id in self.superseded - self._places_without_one():
+            with pytest.raises(RefusedError, match="was replaced by"):
+                standing.withdraw(store, [turn.id])
+        elif what == "withdraw":
             standing.withdraw(store, [turn.id])
             self.withdrawn.add(turn.id)
         elif what == "restore":
@@ -324,6 +336,13 @@ class _Model:
             self._supersede(store, turn)
         else:
             self._choose(store, turn)
+
+    def _places_without_one(self) -> set[int]:
+        """Return the turns at places where none stands."""
+        gone = {turn_id for turn_id, turn in self.turns.items() if turn.channel_id in self.gone}
+        out = self.superseded | self.withdrawn | gone
+        held = {place for turn_id, place in self.places.items() if turn_id not in out}
+        return {turn_id for turn_id, place in self.places.items() if place not in held}
 
     def _branch(self, store: HistoryStore, number: int, channel: int) -> None:
         parent = self.channels[channel % len(self.channels)]
