@@ -243,9 +243,10 @@ async def test_work_that_a_turn_made_due_is_done_beside_the_loop(ada, serve) -> 
     server = serve("Fair winds.", plan)
     write_after(ada, turns=1)
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
+        familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
+        result = await take_turn(familiar, Said("Hello", ANNA, "harbour"))
         work = begin_due_work(familiar, result)
-        assert work.written_turns == 2
+        assert work.written_turns == 1
         done = await familiar.jobs.finish(60)
 
     assert (done.failed, done.cancelled, len(server.requests)) == ((), (), 2)
@@ -262,7 +263,8 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
         familiar.embedder = Opened(WordEmbedder())
         familiar.index.refresh()
         familiar.index.embed_waiting(familiar.embedder.embedder)
-        result = await take_turn(familiar, Said("I keep bees.", ANNA, "harbour"))
+        familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
+        result = await take_turn(familiar, Said("Hello", ANNA, "harbour"))
         begin_due_work(familiar, result, stays=stays)
         assert (await familiar.jobs.finish(60)).failed == ()
 
@@ -419,7 +421,7 @@ def bot(tmp_path, *messages: str) -> subprocess.CompletedProcess[str]:
 def test_the_bot_of_the_tutorial_replies_remembers_and_ends(ada, serve, tmp_path) -> None:
     plan = answer("Anna keeps bees.", file="people/discord-42.md", turns=(1,))
     server = serve("Hello, Anna.", "A secret.", "Hello, Bo.", plan)
-    write_after(ada, turns=7)
+    write_after(ada, turns=3)
     done = bot(
         tmp_path,
         message("general", "42", "Anna", "I keep bees."),

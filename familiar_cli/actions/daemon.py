@@ -122,6 +122,7 @@ class Daemon:
     async def _watch_turns(
         self, scheduler: MemoryWriterScheduler, seen: int, poll_s: float
     ) -> None:
+        scheduler.watch()  # the newest exchange may be left by the first pass
         scheduler.catch_up()
         try:
             while True:

@@ -29,6 +29,9 @@ def write_memory(
     again: Annotated[
         bool, typer.Option("--all", help="Read all turns, even those already processed.")
     ] = False,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Read the newest exchange, too, before it is settled.")
+    ] = False,
     since: SinceTurns = None,
     channel: Annotated[
         list[str] | None,
@@ -46,7 +49,8 @@ def write_memory(
     The model is asked once per batch of turns. Exits with 0 if memory was written or there was
     nothing to write, with 6 if the model failed or its reply was unusable, and with 7 if some of it
     was written before that. Failed batches are retried on the next run; no turn is lost. Imported
-    chats are only read by this command, which then shows the estimate first.
+    chats are only read by this command, which then shows the estimate first. The newest exchange of
+    a conversation is left for later until another one follows or it has been quiet for a while.
 
     \b
     familiar write-memory
@@ -79,6 +83,7 @@ def write_memory(
                 which=which,
                 since=moment,
                 again=again,
+                newest=newest,
                 from_turns=0 if estimate or moment or again else SOME_TURNS,
             )
             if estimate:
@@ -96,6 +101,7 @@ def write_memory(
                 which=which,
                 since=moment,
                 again=again,
+                newest=newest,
                 most_steps=steps,
             )
             try:

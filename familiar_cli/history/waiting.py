@@ -8,16 +8,17 @@ one channel and kind. An older program has no such table, and passes it over.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.history.arranging import place_of
 from familiar_cli.history.imports import SOURCE as IMPORTED
-from familiar_cli.history.rows import SELECTED, from_ms, pack, to_turn, unpack
+from familiar_cli.history.rows import SELECTED, from_ms, in_ms, pack, to_turn, unpack
 from familiar_cli.history.types import WRITER
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from familiar_cli.history.store import HistoryStore
@@ -31,6 +32,7 @@ _TABLE: Final = """CREATE TABLE IF NOT EXISTS waiting (
     PRIMARY KEY (channel_id, first_id)
 )"""
 _PAGE: Final = 200
+_TAIL: Final = 20  # turns among which the newest exchange of a channel is looked for
 _OF_RUN: Final = "channel_id = ? AND id BETWEEN ? AND ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 
@@ -113,6 +115,45 @@ def turns(history: HistoryStore, which: Which = ALL) -> Iterator[Turn]:
     for turn in _pages(history, "1", (), mark):
         if which.takes(turn):
             yield turn
+
+
+def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
+    """Return the channels whose newest exchange may still change, and the place where it begins.
+
+    Its reply was made after a moment, nothing followed it, and the writer has not read it. What
+    was imported does not change.
+    """
+    with history.use(create=False) as connection:
+        if connection is None:
+            return {}
+        sql = "SELECT DISTINCT channel_id FROM turns WHERE id > ? AND at_ms > ? AND source != ?"
+        given = (_mark(connection), in_ms(after), IMPORTED)
+        found = {unpack(row[0]) for row in connection.execute(sql, given)}
+        found |= {run.channel_id for run in _runs(connection, SAID_HERE)}
+    begun = {channel: _newest_exchange(history.recent(channel, _TAIL), after) for channel in found}
+    return {channel: place for channel, place in begun.items() if place is not None}
+
+
+def settled(history: HistoryStore, after: datetime) -> int:
+    """Return how many turns wait that were said here, but for exchanges that may still change.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    begun = fresh(history, after).items()
+    still = (sum(place_of(t) >= at for t in history.recent(c, _TAIL)) for c, at in begun)
+    return max(said_here(history) - sum(still), 0)
+
+
+def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
+    """Return where the last turns begin that may still change; None: the last one is no reply."""
+    if not turns or turns[-1].role != "assistant" or turns[-1].source == IMPORTED:
+        return None
+    if turns[-1].at <= after:
+        return None
+    replies = list(takewhile(lambda turn: turn.role == "assistant", reversed(turns)))
+    question = turns[-len(replies) - 1 : -len(replies)]
+    return place_of((*question, *reversed(replies))[0])
 
 
 def has_gaps(history: HistoryStore) -> bool:

@@ -49,6 +49,11 @@ def told_after(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     if more > 0:
         told.append(f"{more} more refusals are in the record of run {report.run}.")
     told.append(_covered(report, dry_run=dry_run))
+    if report.newest_left:
+        told.append(
+            "The newest exchange is left for later, since its reply may still change; "
+            "`familiar write-memory --newest` reads it now."
+        )
     if report.spent.calls:
         told.append(_cost(report.spent, report.turns_covered))
     if report.held:

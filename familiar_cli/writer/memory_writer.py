@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER, waiting
+from familiar_cli.history.arranging import place_of
+from familiar_cli.history.branches import END
 from familiar_cli.history.waiting import ALL
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
@@ -113,6 +116,7 @@ class MemoryWriter:
         self._mode: Mode = "apply"
         self._draft = Draft(store)
         self._first_id = 0
+        self._fresh: dict[str, int] = {}
         self._which = ALL
         self._may_move = True
         self.report = WriterReport("")
@@ -125,6 +129,7 @@ class MemoryWriter:
         which: Which = ALL,
         since: datetime | None = None,
         again: bool = False,
+        newest: bool = False,
         most_steps: int | None = None,
         on_step: Callable[[WriterReport], None] = lambda _: None,
     ) -> WriterReport:
@@ -138,6 +143,8 @@ class MemoryWriter:
             which: Only these turns; the others go on waiting.
             since: Only turns from then on, also those that were read before.
             again: All turns, also those that were read before.
+            newest: Also the newest exchange of each conversation while it may still change: until
+                something follows, or for a while (`WriterSettings.quiet_gap_s`). `again` reads it.
             most_steps: End after so many steps.
             on_step: Told after each step.
 
@@ -145,7 +152,7 @@ class MemoryWriter:
             ConfigError: The model reads too little for this work.
             FamiliarError: The history, the memory or the record cannot be used.
         """
-        self._begin(mode, which)
+        self._begin(mode, which, newest=newest or again)
         if mode != "dry_run" and reconcile(self._store, self._history):
             self.report.notices.append(
                 "An earlier pass was interrupted right after writing; this was recorded."
@@ -166,6 +173,7 @@ class MemoryWriter:
         which: Which = ALL,
         since: datetime | None = None,
         again: bool = False,
+        newest: bool = False,
         from_turns: int = 0,
     ) -> dict[str, Any]:
         """Return what a pass would ask, without asking: turns, batches, and tokens of prompts.
@@ -176,9 +184,10 @@ class MemoryWriter:
             which: As `run` takes it, and so are `since` and `again`.
             since: Only turns from then on.
             again: All turns, also those that were read before.
+            newest: Also the newest exchange of each conversation.
             from_turns: Read about so many turns, and conclude from them; 0: read all.
         """
-        self._begin("dry_run", which)
+        self._begin("dry_run", which, newest=newest or again)
         batches = turns = tokens = 0
         last = 0.0
         read = self._turns(since, again=again)
@@ -208,8 +217,10 @@ class MemoryWriter:
             "most_reply_tokens": most,
         }
 
-    def _begin(self, mode: Mode, which: Which) -> None:
+    def _begin(self, mode: Mode, which: Which, *, newest: bool) -> None:
         self._mode, self._which = mode, which
+        quiet = timedelta(seconds=self._settings.quiet_gap_s)
+        self._fresh = {} if newest else waiting.fresh(self._history, now() - quiet)
         self._draft = Draft(self._store)
         self._first_id, self._may_move = 0, True
         self._public = self._called = None
@@ -267,7 +278,15 @@ class MemoryWriter:
             await asyncio.sleep(0)  # a place to be interrupted at, however fast the model is
 
     def _turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
-        """Yield what is to be read, a page at a time.
+        """Yield what is to be read, but for what may still change."""
+        for turn in self._meant(since, again=again):
+            if place_of(turn) >= self._fresh.get(turn.channel_id, END):
+                self.report.newest_left += turn.stands
+            else:
+                yield turn
+
+    def _meant(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
+        """Yield what is meant, a page at a time.
 
         What was not asked for goes on waiting. Where turns from before `since` wait, nothing is
         done with, and what was read is read again with them.
@@ -384,7 +403,7 @@ class MemoryWriter:
         return ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
 
     def _marker(self, piece: Sequence[Turn]) -> str:
-        is_part = self._which != ALL or waiting.has_gaps(self._history)
+        is_part = self._which != ALL or bool(self._fresh) or waiting.has_gaps(self._history)
         return marker_text(self.report.run, piece, is_part=is_part)
 
     def _move(self, piece: Sequence[Turn]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import now
 from familiar_cli.history import WRITER
-from familiar_cli.history.waiting import said_here
+from familiar_cli.history.waiting import settled
 from familiar_cli.passes.failures import RETRY_AFTER, as_failure
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def due_turns(
 ) -> int:
     """Return how many turns a pass after a reply should cover; 0: none is due.
 
-    Imported turns wait for a person.
+    Imported turns wait for a person, and the newest exchange until it is settled.
 
     Args:
         history: What was said.
@@ -45,7 +47,7 @@ def due_turns(
     """
     if switch == "off":
         return 0
-    waiting = said_here(history)
+    waiting = settled(history, now() - timedelta(seconds=idle_timeout))
     silence_s = 0.0 if switch == "auto" and is_local else _silence_s(history)
     due = is_due(waiting, silence_s, turn_threshold=turn_threshold, idle_timeout=idle_timeout)
     return waiting if due else 0
@@ -105,9 +107,13 @@ class MemoryWriterScheduler:
 
     def notify_turn(self) -> None:
         """Tell that something was said: the silence begins anew, and enough may be waiting."""
-        self._look_in(self._idle_timeout)
+        self.watch()
         if self._waiting() >= self._turn_threshold:
             self.catch_up()
+
+    def watch(self) -> None:
+        """Look in once it has been quiet for long enough, whatever is said until then."""
+        self._look_in(self._idle_timeout)
 
     def catch_up(self) -> None:
         """Make a pass now, or later if the last one failed a short time ago."""

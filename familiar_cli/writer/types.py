@@ -98,6 +98,7 @@ class WriterReport:
         outcome: What came of it.
         turns_covered: Turns that are done with.
         remaining: Turns that still wait, of those that the pass was asked for.
+        newest_left: Turns of exchanges that may still change; they were left for later.
         batches: Questions that were put to the model and answered.
         files: The files that changed, or would.
         refused: What was not written.
@@ -115,6 +116,7 @@ class WriterReport:
     outcome: Outcome = "nothing"
     turns_covered: int = 0
     remaining: int = 0
+    newest_left: int = 0
     batches: int = 0
     files: dict[str, FileChange] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
@@ -136,6 +138,7 @@ class WriterReport:
             "outcome": self.outcome,
             "turns_covered": self.turns_covered,
             "remaining": self.remaining,
+            "newest_left": self.newest_left,
             "batches": self.batches,
             "files": [
                 {

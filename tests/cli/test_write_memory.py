@@ -162,7 +162,7 @@ def test_after_a_reply_memory_is_written_when_the_threshold_is_reached(serve):
     done = run("ask", "hi", "--as", "discord:42")
 
     assert (done.exit_code, done.stdout.strip()) == (0, "Hello.")
-    assert "Writing memory from 4 turns" in done.stderr
+    assert "Writing memory from 2 turns" in done.stderr
     assert "Keeps bees." in memory(root, ANNAS)
 
 
@@ -335,10 +335,10 @@ def test_an_imported_backlog_waits_until_it_is_asked_for(serve):
 
     done = run("ask", "Hi there")
 
-    assert "Writing memory from 4 turns" in done.stderr
+    assert "Writing memory from 2 turns" in done.stderr
     assert "Old words" not in server.last.body.decode()
     status = data("status")
-    assert (status["unsummarised_turns"], status["imported_turns"]) == (3, 3)
+    assert (status["unsummarised_turns"], status["imported_turns"]) == (5, 3)
     assert "3 imported turns wait: `familiar write-memory`" in run("status").stdout
 
 
