@@ -1,0 +1,195 @@
+"""What `familiar serve` adds to a model's server: latency, lost turns, memory.
+
+A scripted server sends pieces of a reply that say when they were sent. Asked directly and through
+`familiar serve`, in turns, the first piece is so much older when it arrives: the difference is what
+the server adds. Then many conversations go on at once, and each must hold just its own turns; then
+one request follows another, and the server's memory is read from time to time (Linux only).
+`python -m benchmarks.serve [--at-once 50] [--requests 500] [--json]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from familiar_cli.history.store import HistoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT_MS = 20.0
+_PIECES = 5
+_PAUSE_S = 0.01
+_PAIRS = 30
+_LOOKS = 10
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+
+async def _reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one request with pieces that say when they were sent."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(
+        int(line.partition(b":")[2])
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length")
+    )
+    await reader.readexactly(length)
+    writer.write(_HEAD)
+    for number in range(_PIECES):
+        await asyncio.sleep(_PAUSE_S)
+        delta = {"content": f"{time.monotonic_ns()} "}
+        end = "stop" if number == _PIECES - 1 else None
+        choice = {"index": 0, "delta": delta, "finish_reason": end}
+        writer.write(f"data: {json.dumps({'model': 'm', 'choices': [choice]})}\n\n".encode())
+        await writer.drain()
+    writer.write(b"data: [DONE]\n\n")
+    await writer.drain()
+    writer.close()
+
+
+async def _upstream() -> None:
+    server = await asyncio.start_server(_reply, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+@contextmanager
+def _running(home: Path) -> Iterator[tuple[str, str, int]]:
+    """Run both servers; yield their addresses and the process number of ours."""
+    argv = [sys.executable, "-m", "benchmarks.serve", "--upstream"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as upstream:
+        assert upstream.stdout
+        direct = f"http://127.0.0.1:{upstream.stdout.readline().strip()}/v1"
+        env = {**os.environ, "FAMILIAR_HOME": str(home), "FAMILIAR_LLM_BASE_URL": direct}
+        env["FAMILIAR_LLM_MODEL"] = "m"
+        command = [sys.executable, "-m", "familiar_cli"]
+        init = [*command, "init", "ada", "--template", "companion", "--quiet"]
+        subprocess.run(init, env=env, check=True, capture_output=True)
+        serve = [*command, "serve", "--port", "0", "--json", "--quiet", "--no-background"]
+        with subprocess.Popen(serve, env=env, stdout=subprocess.PIPE, text=True) as ours:
+            assert ours.stdout
+            url = json.loads(ours.stdout.readline())["data"]["api"]
+            try:
+                yield direct, url, ours.pid
+            finally:
+                ours.send_signal(signal.SIGTERM)
+                ours.wait()
+                upstream.kill()
+
+
+async def _ask(client: httpx.AsyncClient, url: str, text: str, channel: str = "") -> list[float]:
+    """Return how old each piece of a reply was when it arrived, in milliseconds."""
+    body = {"model": "ada", "stream": True, "messages": [{"role": "user", "content": text}]}
+    headers = {"X-Familiar-Channel": channel} if channel else {}
+    ages = []
+    asked = client.stream("POST", f"{url}/chat/completions", json=body, headers=headers)
+    async with asked as reply:
+        reply.raise_for_status()
+        async for line in reply.aiter_lines():
+            now = time.monotonic_ns()
+            if not line.startswith("data: {"):
+                continue
+            choices = json.loads(line.removeprefix("data: "))["choices"]
+            said = choices[0]["delta"].get("content") if choices else ""
+            ages += [(now - int(word)) / 1e6 for word in (said or "").split()]
+    return ages
+
+
+async def _latency(direct: str, url: str) -> dict[str, float]:
+    firsts: dict[str, list[float]] = {"direct": [], "served": []}
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        for number in range(_PAIRS):
+            for name, where in (("direct", direct), ("served", url)):
+                ages = await _ask(client, where, f"Question {number}", f"latency-{number}")
+                firsts[name].append(ages[0])
+    middle = {name: statistics.median(ages) for name, ages in firsts.items()}
+    slow = {name: sorted(ages)[int(0.95 * len(ages))] for name, ages in firsts.items()}
+    return {
+        "first_piece_direct_ms": middle["direct"],
+        "first_piece_served_ms": middle["served"],
+        "added_p50_ms": middle["served"] - middle["direct"],
+        "added_p95_ms": slow["served"] - slow["direct"],
+    }
+
+
+async def _at_once(url: str, home: Path, conversations: int) -> dict[str, float]:
+    limits = httpx.Limits(max_connections=conversations)
+    began = time.monotonic()
+    async with httpx.AsyncClient(timeout=120, trust_env=False, limits=limits) as client:
+        asked = [_ask(client, url, f"Hello {n}", f"many-{n}") for n in range(conversations)]
+        ages = await asyncio.gather(*asked)
+    elapsed_s = time.monotonic() - began
+    history = HistoryStore(home / "ada" / "history.db")
+    whole = 0
+    for number in range(conversations):
+        turns = history.recent(f"many-{number}", 10)
+        roles = [turn.role for turn in turns]
+        whole += roles == ["user", "assistant"] and turns[0].content == f"Hello {number}"
+    history.close()
+    firsts = sorted(age[0] for age in ages)
+    return {
+        "conversations": conversations,
+        "whole": whole,
+        "elapsed_s": elapsed_s,
+        "first_piece_p50_ms": statistics.median(firsts),
+        "first_piece_p95_ms": firsts[int(0.95 * len(firsts))],
+    }
+
+
+async def _memory(url: str, pid: int, requests: int) -> dict[str, Any]:
+    sizes = []
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        for number in range(requests):
+            if number % max(1, requests // _LOOKS) == 0:
+                sizes.append(_resident_mb(pid))
+            await _ask(client, url, f"Message {number}", f"channel-{number % 20}")
+    return {"requests": requests, "resident_mb": [*sizes, _resident_mb(pid)]}
+
+
+def _resident_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+
+
+def main() -> None:
+    """Measure, and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--at-once", type=int, default=50)
+    parser.add_argument("--requests", type=int, default=500)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.upstream:
+        asyncio.run(_upstream())
+        return
+    with tempfile.TemporaryDirectory() as scratch, _running(Path(scratch)) as (direct, url, pid):
+        home = Path(scratch)
+        found = {
+            "latency": asyncio.run(_latency(direct, url)),
+            "at_once": asyncio.run(_at_once(url, home, given.at_once)),
+            "memory": asyncio.run(_memory(url, pid, given.requests)),
+        }
+    if given.json:
+        print(json.dumps(found))
+        return
+    for part, numbers in found.items():
+        print(part)
+        for name, value in numbers.items():
+            print(f"  {name:24} {value if isinstance(value, list | int) else f'{value:.1f}'}")
+
+
+if __name__ == "__main__":
+    main()
