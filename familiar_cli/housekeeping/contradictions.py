@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.attributes import HEADS, attribute
+from familiar_cli.housekeeping.attributes import HEADS, PAST, attribute
 from familiar_cli.housekeeping.lines import DAY, quotes, statements
 from familiar_cli.housekeeping.types import Check, Finding
 from familiar_cli.housekeeping.wording import Wordings, words_in
@@ -26,12 +26,9 @@ if TYPE_CHECKING:
     Subject = tuple[str, ...]
     Said = tuple[date, int, str]
 
-_PAST: Final = Wordings.of("""
-    until | formerly | previously | used to | no longer | was | former | before
-    bis | früher | ehemals | jusqu'en | jusqu'à | avant | anciennement | hasta | antes | fino
-    até | tidligere | entinen | до | раньше | бывший | бывшая
-    まで | 以前 | 之前 | 曾 | 까지 | 이전
-""")
+_PAST: Final = Wordings.of(
+    PAST, "fino | até | tidligere | entinen | до | раньше | бывший | бывшая | 까지 | 이전"
+)
 _YEAR_DAYS: Final = 365.25
 _MOST_VALUES: Final = 100
 _AGE_DIGITS: Final = 3

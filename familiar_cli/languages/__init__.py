@@ -17,7 +17,19 @@ from familiar_cli.languages.table import Language
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CODES", "ENGLISH", "LANGUAGES", "NUMERALS", "Language", "Phrases", "phrases", "tables"]
+    from familiar_cli.languages.beliefs import Beliefs
+
+__all__ = [
+    "CODES",
+    "ENGLISH",
+    "LANGUAGES",
+    "NUMERALS",
+    "Language",
+    "Phrases",
+    "beliefs",
+    "phrases",
+    "tables",
+]
 
 CODES: Final = {
     "en": "english",
@@ -44,11 +56,19 @@ def phrases(code: str) -> Phrases:
     Raises:
         KeyError: There is no such table.
     """
-    module: Any = import_module(f"familiar_cli.languages.{CODES[code]}")
-    found: Phrases = module.PHRASES
+    found: Phrases = _module(code).PHRASES
     return found
+
+
+def beliefs() -> Iterator[Beliefs]:
+    """Yield how each language states what one has one of at a time, English first."""
+    return (_module(code).BELIEFS for code in CODES)
 
 
 def tables() -> Iterator[Phrases]:
     """Yield the wordings of every language, English first."""
     return map(phrases, CODES)
+
+
+def _module(code: str) -> Any:  # noqa: ANN401
+    return import_module(f"familiar_cli.languages.{CODES[code]}")

@@ -1,5 +1,6 @@
 """Arabic, with the months of both east and west."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -125,4 +126,42 @@ PHRASES = Phrases(
     date_and_time="التاريخ والوقت",
     off_record="الوضع: خارج السجل. لا يُدوَّن شيء من هذه المحادثة ولا تُحفظ منها أي ذكرى.",
     comma="، ",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "المدينة | السكن | مكان الإقامة | الإقامة",
+        "address": "العنوان",
+        "job": "المهنة | العمل | الوظيفة",
+        "employer": "جهة العمل | مكان العمل | الشركة",
+        "age": "العمر",
+        "birthday": "عيد الميلاد | تاريخ الميلاد",
+        "status": "الحالة الاجتماعية",
+        "partner": "الزوج | الزوجة | الشريك | الشريكة",
+        "phone": "الهاتف | رقم الهاتف",
+        "mobile": "الجوال | رقم الجوال | المحمول",
+        "email": "البريد الإلكتروني",
+        "time zone": "المنطقة الزمنية",
+        "diet": "الحمية | النظام الغذائي",
+        "height": "الطول",
+    },
+    sentences=(
+        (
+            "home",
+            "يعيش | تعيش | يسكن | تسكن | يقيم | تقيم",
+            r"{who} {verb} (?:الآن |حاليا )?في {value}",
+        ),
+        (
+            "home",
+            "يعيش | تعيش | يسكن | تسكن | يقيم | تقيم",
+            r"{verb} {who} (?:الآن |حاليا )?في {value}",
+        ),
+        ("employer", "يعمل | تعمل", r"{who} {verb} (?:لدى|عند) {value}"),
+        ("employer", "يعمل | تعمل", r"{verb} {who} (?:لدى|عند) {value}"),
+        ("partner", "متزوج | متزوجة", r"{who} {verb} من {value}"),
+    ),
+    no_name=r"(?:بيت|شقة|منزل|غرفة|فندق|ال?بيت|المنزل)",
+    past="سابقا | سابقًا | حتى | كان | كانت | قبل | لم يعد | لم تعد | من قبل",
+    negations="لا | لم | لن | ليس | ليست | غير",
+    dating="منذ",
 )

@@ -1,5 +1,6 @@
 """Chinese, in both kinds of characters."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -121,4 +122,37 @@ PHRASES = Phrases(
     off_record="模式：不作记录。本次对话的内容不会被写下，也不会成为记忆。",
     comma="，",
     colon="：",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "城市 | 居住地 | 现居地 | 住处",
+        "address": "住址 | 地址",
+        "job": "工作 | 职业 | 職業",
+        "employer": "公司 | 工作单位 | 雇主",
+        "age": "年龄 | 年齡",
+        "birthday": "生日 | 出生日期",
+        "status": "婚姻状况",
+        "partner": "配偶 | 丈夫 | 妻子 | 伴侣",
+        "phone": "电话 | 电话号码",
+        "mobile": "手机 | 手机号",
+        "email": "邮箱 | 电子邮箱",
+        "pronouns": "代词",
+        "time zone": "时区",
+        "diet": "饮食",
+        "height": "身高",
+    },
+    sentences=(
+        ("home", "住在 | 居住在 | 生活在 | 定居在", r"{who}?(?:现在|目前)?{verb}{value}"),
+        ("job", "担任", r"{who}?(?:现在|目前)?{verb}{value}"),
+        ("employer", "工作 | 上班 | 任职", r"{who}?(?:现在|目前)?在{value}{verb}"),
+        ("partner", "结婚", r"{who}?(?:和|与|跟){value}{verb}"),
+    ),
+    who=r"(?:[^\s，。；、在不没]{1,12}?)",
+    value=r"[^\s，。；、]{1,30}",
+    no_name=r".*(?:家|家里|公寓|房子|宿舍|一起|附近|这里|那里)$",
+    past="之前 | 曾 | 以前 | 曾经 | 直到",
+    negations="不 | 没 | 没有 | 未",
+    favourite="最喜欢的",
+    dating="自",
 )

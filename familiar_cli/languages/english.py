@@ -1,5 +1,6 @@
 """English."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -125,4 +126,35 @@ PHRASES = Phrases(
     "and no memory will be made of it.",
     common="the and is are was were you that this with have has had not but for what they she her "
     "his your from will would can could about just been there their who how when i i'm it's don't",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "home | lives in | city | town | residence",
+        "address": "address",
+        "job": "job | works as | occupation | profession",
+        "employer": "works at | works for | employer",
+        "age": "age",
+        "birthday": "birthday | born on | date of birth",
+        "status": "relationship status | marital status",
+        "partner": "is married to | married to | partner | spouse | husband | wife",
+        "phone": "phone | phone number",
+        "mobile": "mobile | mobile number",
+        "email": "email | e-mail | mail address",
+        "pronouns": "pronouns",
+        "time zone": "time zone | timezone",
+        "diet": "diet",
+        "height": "height",
+    },
+    sentences=(
+        ("home", "lives", r"{who} {verb} in {value}"),
+        ("job", "works", r"{who} {verb} as {value}"),
+        ("employer", "works", r"{who} {verb} (?:at|for) {value}"),
+        ("partner", "married", r"{who} is {verb} to {value}"),
+    ),
+    no_name=r"(?:an?|the|his|her|their|my|our|your|one|two|three|this|that|it)\b",
+    past="until | formerly | previously | used to | no longer | was | former | before",
+    negations="not | never | neither | nowhere | doesn't | isn't",
+    favourite="favorite | favourite",
+    dating="as of | since",
 )

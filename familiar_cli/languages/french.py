@@ -1,5 +1,6 @@
 """French."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -133,4 +134,35 @@ PHRASES = Phrases(
     common="le la les et est sont était je tu il elle nous vous que de des du en un une avec pour "
     "pas mais comme quoi très plus mon ma ton ta ce se dans au aussi quand parce ai as suis j'ai "
     "c'est oui",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "ville | habite | habite à | lieu de résidence | domicile",
+        "address": "adresse",
+        "job": "métier | profession | travaille comme",
+        "employer": "travaille à | travaille chez | travaille pour | employeur",
+        "age": "âge",
+        "birthday": "anniversaire | date de naissance | né le | née le",
+        "status": "état civil | situation familiale",
+        "partner": "conjoint | conjointe | mari | épouse",
+        "phone": "téléphone",
+        "mobile": "portable",
+        "email": "courriel",
+        "pronouns": "pronoms",
+        "time zone": "fuseau horaire",
+        "diet": "régime alimentaire",
+        "height": "taille",
+    },
+    sentences=(
+        ("home", "habite | réside", r"{who} {verb} (?:maintenant )?(?:à|en|au|aux) {value}"),
+        ("home", "vit", r"{who} {verb} (?:maintenant )?(?:à|au|aux) {value}"),
+        ("job", "travaille", r"{who} {verb} (?:maintenant )?comme {value}"),
+        ("employer", "travaille", r"{who} {verb} (?:maintenant )?(?:chez|pour) {value}"),
+        ("partner", "marié | mariée", r"{who} est {verb} (?:à|avec) {value}"),
+    ),
+    no_name=r"(?:une?|le|la|les|l['’]|son|sa|mon|ma|ton|ta|leur)(?:\b|(?<=['’]))",
+    past="jusqu'en | jusqu'à | avant | anciennement | autrefois | était | ne plus",
+    negations="ne | n' | pas | jamais",
+    dating="depuis",
 )

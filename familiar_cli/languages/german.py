@@ -1,5 +1,6 @@
 """German."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -130,4 +131,36 @@ PHRASES = Phrases(
     "und keine Erinnerung wird daraus.",
     common="der die das und ist sind war ich du er sie es wir ihr nicht ein eine einen mit für auf "
     "dem den von zu im auch aber wie was habe hat haben mich dir mir dich noch schon wenn dass",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "wohnort | wohnt in | lebt in | stadt",
+        "address": "adresse | anschrift",
+        "job": "beruf | arbeitet als",
+        "employer": "arbeitet bei | arbeitet für | arbeitgeber",
+        "age": "alter",
+        "birthday": "geburtstag | geburtsdatum | geboren am",
+        "status": "familienstand | beziehungsstatus",
+        "partner": "verheiratet mit | ehemann | ehefrau | partnerin",
+        "phone": "telefon | telefonnummer",
+        "mobile": "handynummer",
+        "email": "mailadresse",
+        "pronouns": "pronomen",
+        "time zone": "zeitzone",
+        "diet": "ernährung",
+        "height": "größe | körpergröße",
+    },
+    sentences=(
+        ("home", "wohnt | lebt", r"{who} {verb} (?:jetzt |nun |derzeit )?in {value}"),
+        ("job", "arbeitet", r"{who} {verb} (?:jetzt |nun |derzeit )?als {value}"),
+        ("employer", "arbeitet", r"{who} {verb} (?:jetzt |nun |derzeit )?(?:bei|für) {value}"),
+        ("partner", "verheiratet", r"{who} ist {verb} mit {value}"),
+        ("partner", "verheiratet", r"{who} ist mit {value} {verb}"),
+    ),
+    no_name=r"(?:ein\w{0,2}|de[rmn]|die|das|seine[rmn]?|ihre[rmn]?|meine[rmn]?|unsere[rmn]?)\b",
+    past="bis | früher | ehemals | nicht mehr | war | ehemalig | vorher",
+    negations="nicht | nie | niemals | kein | keine | keinem | keiner",
+    favourite="lieblings",
+    dating="stand | seit",
 )

@@ -1,5 +1,6 @@
 """Japanese."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -117,4 +118,54 @@ PHRASES = Phrases(
     off_record="モード：オフレコ。この会話は一切書き留められず、記憶にも残りません。",
     comma="、",
     colon="：",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "居住地 | 住んでいる場所 | お住まい | 住まい",
+        "address": "住所",
+        "job": "仕事 | 職業",
+        "employer": "勤務先 | 勤め先 | 会社",
+        "age": "年齢 | 歳",
+        "birthday": "誕生日 | 生年月日",
+        "status": "婚姻状況",
+        "partner": "配偶者 | パートナー | 夫 | 妻",
+        "phone": "電話番号",
+        "mobile": "携帯番号 | 携帯電話",
+        "email": "メール | メールアドレス",
+        "pronouns": "代名詞 | 一人称",
+        "time zone": "タイムゾーン",
+        "diet": "食事制限",
+        "height": "身長",
+    },
+    sentences=(
+        (
+            "home",
+            "住んで | 暮らして",
+            r"(?:{who}[はが])?(?:今は?|現在は?)?、?{value}[にで]{verb}(?:いる|います|おり)",
+        ),
+        (
+            "job",
+            "働いて | 勤めて",
+            r"(?:{who}[はが])?(?:今は?|現在は?)?、?{value}として{verb}(?:いる|います|おり)",
+        ),
+        (
+            "employer",
+            "働いて",
+            r"(?:{who}[はが])?(?:今は?|現在は?)?、?{value}で{verb}(?:いる|います|おり)",
+        ),
+        (
+            "employer",
+            "勤めて | 勤務して",
+            r"(?:{who}[はが])?(?:今は?|現在は?)?、?{value}に{verb}(?:いる|います|おり)",
+        ),
+        ("partner", "結婚して", r"(?:{who}[はが])?{value}と{verb}(?:いる|います|おり)"),
+    ),
+    who=r"[^\s、。はが]{1,20}",
+    value=r"[^\s、。はがを]{1,30}?",
+    no_name=r".*(?:家|部屋|アパート|マンション|寮|ところ|近く|毎日|会社|一緒|一人)$",
+    past="まで | 以前 | かつて | 昔",
+    negations="ない | ません | いません",
+    favourite="好きな",
+    dating="現在 | 以来",
 )

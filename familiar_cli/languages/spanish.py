@@ -1,5 +1,6 @@
 """Spanish."""
 
+from familiar_cli.languages.beliefs import Beliefs
 from familiar_cli.languages.phrases import Phrases
 from familiar_cli.languages.table import Language
 
@@ -131,4 +132,34 @@ PHRASES = Phrases(
     "ni quedará recuerdo alguno de ella.",
     common="el la los las y es son está era yo tú que de en un una con por para no pero como qué "
     "muy más mi tu se lo le del al ya hay sí también cuando porque tengo tiene hola",
+)
+
+BELIEFS = Beliefs(
+    labels={
+        "home": "vive en | ciudad | residencia",
+        "address": "domicilio | dirección",
+        "job": "trabajo | empleo | profesión | trabaja como",
+        "employer": "trabaja en | trabaja para | empresa",
+        "age": "edad",
+        "birthday": "cumpleaños | fecha de nacimiento",
+        "status": "estado civil",
+        "partner": "cónyuge | esposo | esposa | marido | pareja",
+        "phone": "teléfono",
+        "mobile": "móvil",
+        "email": "correo | correo electrónico",
+        "pronouns": "pronombres",
+        "time zone": "zona horaria",
+        "diet": "dieta",
+        "height": "altura | estatura",
+    },
+    sentences=(
+        ("home", "vive | reside", r"{who} {verb} (?:ahora )?en {value}"),
+        ("job", "trabaja", r"{who} {verb} (?:ahora )?como {value}"),
+        ("employer", "trabaja", r"{who} {verb} (?:ahora )?(?:en|para) {value}"),
+        ("partner", "casado | casada", r"{who} está {verb} con {value}"),
+    ),
+    no_name=r"(?:una?|el|la|los|las|su|mi|tu|casa|pareja|equipo|remoto)\b",
+    past="hasta | antes | fue | era | ya no | anteriormente",
+    negations="no | nunca | jamás | tampoco",
+    dating="desde",
 )

@@ -28,6 +28,52 @@ def test_two_values_on_two_days_contradict(look, older, newer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Anna wohnt in Köln", "Anna lebt jetzt in Bonn"),
+        ("Anna arbeitet bei Siemens", "Anna arbeitet für Bosch"),
+        ("Anna ist mit Bo verheiratet", "Anna ist verheiratet mit Cem"),
+        ("春香は東京に住んでいる", "春香さんは大阪で暮らしています"),
+        ("春香は医者として働いている", "春香は教師として働いています"),
+        ("年齢：34", "年齢：52"),
+        ("تعيش سارة في أوسلو", "سارة تسكن في برلين"),
+        ("المهنة: طبيبة", "المهنة: معلمة"),
+        ("Ana vive en Madrid", "Ana reside en Sevilla"),
+        ("Profesión: médica", "Profesión: profesora"),
+        ("Anna habite à Lyon", "Anna réside à Nice"),
+        ("Anna travaille chez Renault", "Anna travaille pour Airbus"),
+        ("安娜住在北京", "安娜现在住在上海"),
+        ("安娜在华为工作", "安娜在腾讯上班"),
+    ],
+)
+def test_two_sentences_on_two_days_contradict_in_each_language(look, older, newer) -> None:
+    text = f"# A\n\n- {older} (2024-01-02)\n- {newer} (2026-01-02)\n"
+    (finding,) = look("contradictions", {"people/a-1.md": text})
+    assert len(finding.evidence) == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "- Anna wohnt nicht in Köln (2024-01-02)\n- Anna wohnt in Bonn (2026-01-02)",
+        "- Anna wohnt in einer WG (2024-01-02)\n- Anna wohnt in Bonn (2026-01-02)",
+        "- Anna wohnte früher in Köln (2024-01-02)\n- Anna wohnt in Bonn (2026-01-02)",
+        "- 春香は東京に住んでいない (2024-01-02)\n- 春香は大阪に住んでいる (2026-01-02)",
+        "- 春香は実家で暮らしている (2024-01-02)\n- 春香は大阪に住んでいる (2026-01-02)",
+        "- 春香は大阪に住んでいる (2024-01-02)\n- 健は東京に住んでいる (2026-01-02)",
+        "- لا تعيش في أوسلو (2024-01-02)\n- تعيش سارة في برلين (2026-01-02)",
+        "- Ana no vive en Madrid (2024-01-02)\n- Ana vive en Sevilla (2026-01-02)",
+        "- Anna vit en couple (2024-01-02)\n- Anna habite à Lyon (2026-01-02)",
+        "- Anna n'habite pas à Nice (2024-01-02)\n- Anna habite à Lyon (2026-01-02)",
+        "- 安娜不住在北京 (2024-01-02)\n- 安娜住在上海 (2026-01-02)",
+        "- 安娜曾住在北京 (2024-01-02)\n- 安娜住在上海 (2026-01-02)",
+    ],
+)
+def test_what_is_denied_over_or_of_somebody_else_contradicts_in_no_language(look, lines) -> None:
+    assert look("contradictions", {"people/a-1.md": f"# A\n\n{lines}\n"}) == ()
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         "- City: Oslo (2024-01-02)\n- City: Oslo, Norway (2026-01-02)",
