@@ -126,11 +126,13 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
             return Place(chat.channel or next(chat.channels()), is_new=True)
         if chat.channel and has_begun(connection, chat.channel):
             return Place(chat.channel)
+        before = [] if chat.channel else _brought_before(connection, chat)
+        if len(before) == 1:
+            return Place(before[0])
         lines = _Lines(chat.lines())
         shared = None if chat.is_apart else _deepest(connection, lines)
-        known = None if chat.channel else _brought_before(connection, chat, shared)
-        if known is not None:
-            return Place(known)
+        if before:
+            return Place(shared.channel_id if shared and shared.channel_id in before else before[0])
         if shared and _is_worth(connection, chat, shared, lines):
             return _beside(connection, chat, shared, lines)
         sample = list(islice(chat.lines(), _SAMPLE))
@@ -147,21 +149,16 @@ def has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
     return branch_of(connection, channel_id) is not None
 
 
-def _brought_before(
-    connection: sqlite3.Connection, chat: Arrival, shared: _Beginning | None
-) -> str | None:
-    """Return the channel that the chat was brought into before; None: it never was."""
+def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
+    """Return the channels that the chat may have been brought into before."""
     if chat.key:
         sql = "SELECT channel_id FROM chats WHERE key = ?"
         for (channel,) in connection.execute(sql, (pack(chat.key),)):
-            return unpack(channel)
+            return [unpack(channel)]
     sql = "SELECT DISTINCT channel_id FROM chats WHERE format = ? AND name = ?"
     rows = connection.execute(sql, (pack(chat.format), pack(chat.name))).fetchall()
-    channels = [unpack(row[0]) for row in rows]
-    if shared and shared.channel_id in channels:
-        return shared.channel_id
-    sample = list(islice(chat.lines(), _SAMPLE)) if channels else []
-    return next((c for c in channels if _has_any(connection, c, sample)), None)
+    sample = list(islice(chat.lines(), _SAMPLE)) if rows else []
+    return [channel for row in rows if _has_any(connection, channel := unpack(row[0]), sample)]
 
 
 def _is_worth(
