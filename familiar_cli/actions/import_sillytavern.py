@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.bootstrap.cards import Card, read_card
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.create_familiar import called, create_familiar, id_for
@@ -17,16 +18,24 @@ from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_boo
 from familiar_cli.bootstrap.lorebooks.shelf import place_for
 from familiar_cli.bootstrap.outside import read_foreign
 from familiar_cli.bootstrap.sillytavern.faces import face_of, original_card, recognised
-from familiar_cli.bootstrap.sillytavern.linked import BookLinks, Group, read_group, read_settings
+from familiar_cli.bootstrap.sillytavern.linked import BookLinks, Group, read_book_links, read_group
 from familiar_cli.bootstrap.sillytavern.report import (
     FamiliarInFolder,
     ImportedFolder,
     Outcome,
     Register,
 )
+from familiar_cli.bootstrap.sillytavern_personas import choose, read_personas
 from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.config.home import FamiliarPaths, list_familiars
-from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.copying import copy_to
 from familiar_cli.text import counted, fold, nearest, slugify, typed
@@ -146,6 +155,10 @@ class _Bringing:
 
     def run(self) -> ImportedFolder:
         """Bring in everything that was met."""
+        for file in self._folder.of("settings"):
+            if not self._register.knows(file):
+                outcome, reason = self._who_i_am(file)
+                self._register.note(file, outcome, reason)
         for character in self._characters:
             try:
                 self._bring(character)
@@ -159,11 +172,32 @@ class _Bringing:
     def _read_settings(self) -> None:
         for file in self._folder.of("settings"):
             try:
-                _, self._links = read_settings(file)
+                self._links = read_book_links(file)
             except FamiliarError as error:
                 self._register.note(file, "refused", str(error))
-            else:
-                self._register.note(file, "read", "tells which books are used where")
+
+    def _who_i_am(self, file: FoundFile) -> tuple[Outcome, str]:
+        """Take the persona that is chosen, unless the home says already who its owner is."""
+        command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
+        try:
+            raw, origin = read_foreign(file.path), file.rel_path
+            persona = choose(read_personas(raw, origin=origin), origin=origin)
+            place = place_of_me(self._home, None)
+            said = show_me(self._home, None)
+            wanted = {"name": persona.name, "description": persona.description}
+            if any(source != "default" for source in said.sources.values()):
+                if (said.name, said.description) == (persona.name, persona.description):
+                    return "unchanged", ""
+                return "read", f"you are {said.label!r} here; {command} takes another persona"
+            if not self._is_rehearsal:
+                change_me(None, place, wanted)
+        except (BadInputError, NotFoundError):
+            return "read", "it has no personas"
+        except UsageError:
+            return "read", f"it has several personas; {command} takes one"
+        except FamiliarError as error:
+            return "refused", str(error)
+        return "imported", ""
 
     def _read_characters(self) -> None:
         """Read every card once; one that is there twice is one character."""

@@ -337,3 +337,40 @@ def test_the_speaker_keeps_their_name(folder) -> None:
     found(folder)
     turn = data("history", "show", "--channel", "one")["turns"][1]
     assert "Ann" in json.dumps(turn)
+
+
+def personas(folder, *names, chosen=""):
+    found = {f"{name}.png": name for name in names}
+    described = {f"{name}.png": {"description": f"{name} rows."} for name in names}
+    about = {"personas": found, "persona_descriptions": described}
+    folder.put("settings.json", {"power_user": about, "user_avatar": f"{chosen}.png"})
+
+
+def test_the_persona_that_is_chosen_is_who_i_am(folder) -> None:
+    folder.character("Mira")
+    personas(folder, "Ann", "Bo", chosen="Bo")
+    told = found(folder, "--dry-run")
+    assert not home().exists()
+    done = found(folder)
+    assert outcomes(told) == outcomes(done)
+    assert outcomes(done)["settings.json"] == "imported"
+    me = data("me")
+    assert (me["name"], me["description"]) == ("Bo", "Bo rows.")
+    assert outcomes(found(folder))["settings.json"] == "unchanged"
+
+
+def test_who_i_am_here_stays(folder) -> None:
+    folder.character("Mira")
+    personas(folder, "Ann", "Bo", chosen="Bo")
+    run("me", "--name", "Cleo")
+    answer = found(folder)
+    assert outcomes(answer)["settings.json"] == "read"
+    assert "familiar me --from-sillytavern" in reason(answer, "settings.json")
+    assert data("me")["name"] == "Cleo"
+
+
+def test_of_several_personas_none_is_guessed(folder) -> None:
+    folder.character("Mira")
+    personas(folder, "Ann", "Bo")
+    assert "several personas" in reason(found(folder), "settings.json")
+    assert data("me")["name"] == ""

@@ -75,8 +75,8 @@ def read_group(file: FoundFile) -> Group:
     return Group(name, frozenset(inside), frozenset({*chats, current} - {""}))
 
 
-def read_settings(file: FoundFile) -> tuple[dict[str, Any], BookLinks]:
-    """Return the settings in a file, and what they say of books.
+def read_book_links(file: FoundFile) -> BookLinks:
+    """Return what the settings in a file say of books.
 
     Raises:
         FamiliarError: It cannot be read, or holds no object.
@@ -85,10 +85,10 @@ def read_settings(file: FoundFile) -> tuple[dict[str, Any], BookLinks]:
     outer = value.get("world_info_settings")
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
     if not isinstance(info, dict):
-        return value, BookLinks()
+        return BookLinks()
     given = info.get("charLore")
     rows = [row for row in given if isinstance(row, dict)] if isinstance(given, list) else []
-    return value, BookLinks(
+    return BookLinks(
         frozenset(_texts(info.get("globalSelect"))),
         {str_or_empty(row.get("name")): frozenset(_texts(row.get("extraBooks"))) for row in rows},
     )
