@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError
-from familiar_cli.text import harmless, one_line
+from familiar_cli.text import one_line
 from familiar_cli.ui.afterwards import Beside, begin, finish
 from familiar_cli.ui.chat_commands import completions, run_command
 from familiar_cli.ui.chat_output import ChatOutput, tell_error
@@ -119,7 +119,7 @@ class Chat:
         Raises:
             FamiliarError: As `actions.talk.take_turn`.
         """
-        self._begin_conversation()
+        said = self._begin_conversation(said)
         if self.interactive:
             self._beside.make_way()
         with self._printer(_begun(said)) as printer:
@@ -238,7 +238,6 @@ class Chat:
         if not self.interactive or self.out.as_json:
             return
         if self._opening:
-            self._label()
             self.show(self._opening)
         elif self._draws:
             from familiar_cli.ui.chat_past import TURNS, show_past
@@ -247,12 +246,14 @@ class Chat:
             show_past(turns, self._name, self._me, self.familiar.zone)
             say("")
 
-    def _begin_conversation(self) -> None:
-        """Keep the greeting that was shown."""
-        if self._opening and not self.said.off_record:
-            modality = str(self.said.modality)
-            self.familiar.history.begin(self.said.channel_id, self._opening, modality=modality)
-            self._opening, self.said = "", replace(self.said, greeting=None)
+    def _begin_conversation(self, said: Said) -> Said:
+        """Keep the greeting that was shown; return what is said now that there is one."""
+        if not self._opening or said.off_record:
+            return said
+        modality = str(said.modality)
+        self.familiar.history.begin(said.channel_id, self._opening, modality=modality)
+        self._opening, self.said = "", replace(self.said, greeting=None)
+        return replace(said, greeting=None)
 
     def _lines(self) -> Iterator[str]:
         """Yield what is said: by a person, who can call back what was said, or by a pipe."""
@@ -281,7 +282,7 @@ class Chat:
             return completions(self, typed)
         return 0, []
 
-    def _status(self) -> str:
+    def _status(self) -> list[str]:
         said = self.said
         parts = (
             self._name,
@@ -290,7 +291,7 @@ class Chat:
             f"editing turn {self.edited.id}; Ctrl-C leaves it" if self.edited else "",
             self._beside.status(),
         )
-        return " · ".join(one_line(part) for part in parts if part)
+        return [one_line(part) for part in parts if part]
 
     def _heed(self, line: str) -> int:
         try:
@@ -325,15 +326,8 @@ class Chat:
             with SpokenReply(self.out, self._name, begun) as spoken:
                 yield spoken
             return
-        self._label()
         with ReplyPrinter(silent=self.out.as_json, begun=begun) as printer:
             yield printer
-
-    def _label(self) -> None:
-        """Say who speaks, where a person looks on and the words themselves go elsewhere."""
-        if self.interactive and not self._draws and not self.out.quiet:
-            sys.stderr.write(harmless(f"{self._name}: "))
-            sys.stderr.flush()
 
     def _afterwards(self, result: TurnResult) -> None:
         """Let older turns be summarised: while a person types, or before the next line is read."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import RefusedError, UsageError
-from familiar_cli.text import nearest, one_line
+from familiar_cli.text import harmless, nearest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -204,7 +204,7 @@ def _impersonate(chat: Chat, _: str) -> int:
     result = chat.ask_quietly(as_the_person(chat.said))
     speaker = chat.said.author
     name = chat.familiar.me(chat.said.channel_id).name_of(speaker) if speaker else ""
-    chat.draft = only_words(result.text, name)
+    chat.draft = harmless(only_words(result.text, name))
     return 0
 
 

@@ -17,9 +17,8 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
-from familiar_cli.text import harmless
 from familiar_cli.ui.lines import PROMPT
 
 if TYPE_CHECKING:
@@ -41,17 +40,17 @@ class ChatPrompt:
     Args:
         past: What was said before, oldest first; the arrow keys lead back to it.
         complete: Given what was typed so far, what may stand there instead, from a place on.
-        status: Says what is going on; asked several times a second.
+        status: Says what is going on, the most important last; asked several times a second.
     """
 
     def __init__(
         self,
         past: Sequence[str],
         complete: Callable[[str], tuple[int, Iterable[str]]],
-        status: Callable[[], str],
+        status: Callable[[], Sequence[str]],
     ) -> None:
         self._status = status
-        self._shown = ""
+        self._shown: Sequence[str] = ()
         self._session: PromptSession[str] = PromptSession(
             history=InMemoryHistory(past),
             output=create_output(stdout=sys.stderr),
@@ -92,8 +91,16 @@ class ChatPrompt:
                 get_app().invalidate()
 
     def _toolbar(self) -> str:
-        columns = get_app().output.get_size().columns
-        return set_cell_size(harmless(self._shown).replace("\n", " "), columns - 1).rstrip()
+        return fitted(self._shown, get_app().output.get_size().columns - 1)
+
+
+def fitted(parts: Sequence[str], width: int) -> str:
+    """Return parts in one line of so many cells; the first ones go if there is no room for all."""
+    line = " · ".join(parts)
+    while cell_len(line) > width and len(parts) > 1:
+        parts = parts[1:]
+        line = " · ".join(parts)
+    return set_cell_size(line, min(cell_len(line), width))
 
 
 class _Offers(Completer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli.text import harmless
@@ -114,4 +114,5 @@ def keys_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(here, termios.TCSANOW, before)
+        with suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(here, termios.TCSANOW, before)

@@ -53,6 +53,12 @@ def test_the_greeting_opens_the_conversation_once(root, serve) -> None:
     assert [message["role"] for message in prompt][-2:] == ["assistant", "user"]
 
 
+def test_another_greeting_opens_the_conversation_once(root, serve) -> None:
+    serve("One.")
+    assert run("chat", "--greeting", "1", stdin="first\nsecond\n").exit_code == 0
+    assert [role for role, _, _ in said(root)].count("assistant") == 3
+
+
 def test_what_was_said_before_is_in_the_next_prompt(root, serve) -> None:
     server = serve("One.", "Two.")
     run("chat", stdin="first\nsecond\n")

@@ -213,6 +213,31 @@ def test_ctrl_c_stops_a_reply_and_keeps_what_came(root, serve) -> None:
     assert said(root) == ["Ahoy.", "hello", "Two."]
 
 
+def test_ctrl_c_before_the_first_word_keeps_the_message(root, serve) -> None:
+    serve(Stall(), "Two.")
+    with Tmux("chat") as terminal:
+        terminal.see_prompt()
+        terminal.say("hello")
+        terminal.see("Ada Quill is writing")
+        time.sleep(0.5)
+        terminal.press("C-c")
+        terminal.see("no reply had arrived")
+        assert "is writing" not in terminal.see_prompt()
+    assert said(root) == ["Ahoy.", "hello"]
+
+
+def test_replies_go_into_a_file_where_stdout_is_one(root, serve, tmp_path) -> None:
+    serve("*One* of us.")
+    kept = tmp_path / "replies.txt"
+    with Tmux("chat", stdout=kept) as terminal:
+        terminal.see_prompt()
+        terminal.say("hello")
+        terminal.see(">", times=2)
+        terminal.press("C-d")
+        terminal.see("ENDED 0")
+    assert kept.read_text() == "Ahoy.\n*One* of us.\n"
+
+
 def test_what_is_typed_during_a_reply_waits_for_its_end(root, serve) -> None:
     server = serve(Say("One two three four five six.", pause_s=0.2), "Second.")
     with Tmux("chat") as terminal:

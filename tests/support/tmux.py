@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Self
 
 import pytest
@@ -22,11 +23,14 @@ _PASSED_ON = ("FAMILIAR_", "PYTHON", "NO_COLOR", "PATH", "HOME")
 class Tmux:
     """A terminal that runs `familiar` with these arguments; see what it shows, type, resize."""
 
-    def __init__(self, *argv: str, columns: int = 80, rows: int = 40) -> None:
+    def __init__(
+        self, *argv: str, columns: int = 80, rows: int = 40, stdout: Path | None = None
+    ) -> None:
         self._socket = f"familiar-{os.getpid()}-{time.monotonic_ns()}"
         passed = {k: v for k, v in environment().items() if k.startswith(_PASSED_ON)}
         settings = [f"{name}={value}" for name, value in passed.items()]
         program = shlex.join(["env", *settings, sys.executable, "-m", "familiar_cli", *argv])
+        into = f" > {shlex.quote(str(stdout))}" if stdout else ""
         size = ("-x", str(columns), "-y", str(rows))
         self._call(
             "-f",
@@ -36,7 +40,7 @@ class Tmux:
             "-s",
             "it",
             *size,
-            f"{program}; echo ENDED $?; cat",
+            f"{program}{into}; echo ENDED $?; cat",
         )
 
     def __enter__(self) -> Self:

@@ -1,0 +1,24 @@
+"""What stands below the line of a chat, in as many cells as there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.ui.chat_prompt import fitted
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (80, "Yuzu · cli · writing memory"),
+        (26, "cli · writing memory"),
+        (16, "writing memory"),
+        (7, "writing"),
+    ],
+)
+def test_what_is_under_way_is_the_last_to_go(width, expected) -> None:
+    assert fitted(["Yuzu", "cli", "writing memory"], width) == expected
+
+
+def test_nothing_is_nothing() -> None:
+    assert fitted([], 80) == ""
