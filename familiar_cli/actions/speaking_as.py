@@ -25,8 +25,8 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
     me = familiar.me()
     if fold(me.name_of(me.author)) == fold(named):
         return me.author
-    for author in people_here(familiar):
-        if fold(author.label) == fold(named):
+    for name, author in people_here(familiar).items():
+        if fold(name) == fold(named):
             return author
     slug = slugify(named)
     if not slug:
@@ -34,7 +34,8 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
     return Author(NEUTRAL.platform, slug, display_name=named)
 
 
-def people_here(familiar: Familiar) -> list[Author]:
-    """Return who spoke in public, the latest first."""
+def people_here(familiar: Familiar) -> dict[str, Author]:
+    """Return who spoke, the latest last, by what they are called in public."""
     me = familiar.me()
-    return [me.named(s.author) for s in familiar.history.speakers(familiar.kept_private)]
+    speakers = [speaker.author for speaker in familiar.history.speakers(familiar.kept_private)]
+    return {me.name_of(author): author for author in reversed(speakers)}

@@ -73,7 +73,7 @@ class Chat:
     draft: str = ""
     edited: Turn | None = None
     is_over: bool = False
-    _me: Author | None = None
+    _named: Author | None = None
     _name: str = ""
     _opening: str = ""
     _last: Trace | None = None
@@ -81,8 +81,9 @@ class Chat:
     _beside: Beside = field(init=False)
 
     def __post_init__(self) -> None:
-        """Remember who sits here."""
-        self._me = self.said.author
+        """Remember who sits here, if the command line names somebody."""
+        if self.said.author != self.familiar.me(self.said.channel_id).author:
+            self._named = self.said.author
         if self.interactive:
             self.out = ChatOutput(self.out.command, self.out.as_json, self.out.quiet)
         self._beside = Beside(self.out, self.familiar)
@@ -159,7 +160,9 @@ class Chat:
             FamiliarError: As `_open`; the conversation goes on where it was.
         """
         before = self.said
-        self.said = replace(before, channel_id=channel_id, remembered=())
+        was_me = before.author == self._me(before.channel_id)
+        author = self._me(channel_id) if was_me else before.author
+        self.said = replace(before, channel_id=channel_id, author=author, remembered=())
         try:
             self._begin_in_channel()
         except FamiliarError:
@@ -168,11 +171,10 @@ class Chat:
 
     def speak_as(self, author: Author | None) -> None:
         """Let somebody else speak from here on; None: whoever began the chat."""
-        self.said = replace(self.said, author=author or self._me)
-        speaker = self.said.author
-        account = f" ({speaker.platform}:{speaker.user_id})" if speaker else ""
-        name = self.familiar.me(self.said.channel_id).name_of(speaker) if speaker else "nobody"
-        self.out.note(f"You speak as {one_line(name)}{account}.")
+        speaker = author or self._me(self.said.channel_id)
+        self.said = replace(self.said, author=speaker)
+        label = self.familiar.me(self.said.channel_id).name_of(speaker)
+        self.out.note(f"You speak as {label} ({speaker.platform}:{one_line(speaker.user_id)}).")
 
     def turn_record_off(self, *, off: bool) -> None:
         """Keep nothing from here on, or keep everything again."""
@@ -212,6 +214,10 @@ class Chat:
         if not (self.interactive and can_edit()):
             raise RefusedError(f"{name} needs a terminal with a line editor; nothing was changed")
 
+    def _me(self, channel_id: str) -> Author:
+        """Return who speaks in a channel, unless another name was called with `/as`."""
+        return self._named or self.familiar.me(channel_id).author
+
     @property
     def _draws(self) -> bool:
         """Whether a person sees replies drawn; else they are exact text."""
@@ -243,7 +249,8 @@ class Chat:
             from familiar_cli.ui.chat_past import TURNS, show_past
 
             turns = self.familiar.history.recent(self.said.channel_id, TURNS)
-            show_past(turns, self._name, self._me, self.familiar.zone)
+            me = self.familiar.me(self.said.channel_id)
+            show_past(turns, self._name, me, self.familiar.zone)
             say("")
 
     def _begin_conversation(self, said: Said) -> Said:

@@ -194,7 +194,7 @@ def _as(chat: Chat, argument: str) -> None:
 def _people(chat: Chat) -> Iterable[str]:
     from familiar_cli.actions.speaking_as import people_here
 
-    return dict.fromkeys(author.label for author in people_here(chat.familiar))
+    return people_here(chat.familiar)
 
 
 def _impersonate(chat: Chat, _: str) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
-    from familiar_cli.identity import Author
+    from familiar_cli.identity import Me
 
 TURNS: Final = 6
 """So many of the latest are shown."""
@@ -24,7 +24,7 @@ _LAST_CHARS: Final = 1200  # of the last exchange, each turn
 _EARLIER_CHARS: Final = 300
 
 
-def show_past(turns: Sequence[Turn], name: str, me: Author | None, zone: tzinfo | None) -> None:
+def show_past(turns: Sequence[Turn], name: str, me: Me, zone: tzinfo | None) -> None:
     """Show turns with their days and times, dimmed; long ones are cut.
 
     Args:
@@ -45,10 +45,10 @@ def show_past(turns: Sequence[Turn], name: str, me: Author | None, zone: tzinfo 
             shown(_cut(turn.content, most))
 
 
-def _who(turn: Turn, name: str, me: Author | None) -> str:
+def _who(turn: Turn, name: str, me: Me) -> str:
     if turn.author is None:
         return name if turn.role == "assistant" else turn.role
-    return "You" if me and turn.author.slug == me.slug else turn.author.label
+    return "You" if me.is_me(turn.author) else me.name_of(turn.author)
 
 
 def _cut(text: str, most: int) -> str:

@@ -114,6 +114,14 @@ def test_as_lets_somebody_else_speak_and_back(root, serve) -> None:
     assert who == ["x-me", "cli-bo", "discord-7", "x-me"]
 
 
+def test_who_i_am_in_a_channel_holds_once_i_go_there(root, serve) -> None:
+    server = serve("One.")
+    run("me", "--name", "Anna")
+    run("channel", "set", "castle", "me.name", "Galahad")
+    assert "You speak as Galahad" in chat("hello", "/channel castle", "ahoy", "/as").stderr
+    assert "Galahad" in server.last.body.decode()
+
+
 def test_as_finds_those_who_spoke_before_by_their_name(root, serve) -> None:
     serve("One.")
     chat("hello", **{"as": "discord:42", "name": "Anna"})
