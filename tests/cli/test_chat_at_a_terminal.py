@@ -214,12 +214,14 @@ def test_ctrl_c_stops_a_reply_and_keeps_what_came(root, serve) -> None:
 
 
 def test_ctrl_c_before_the_first_word_keeps_the_message(root, serve) -> None:
-    serve(Stall(), "Two.")
+    server = serve(Stall(), "Two.")
     with Tmux("chat") as terminal:
         terminal.see_prompt()
         terminal.say("hello")
         terminal.see("Ada Quill is writing")
-        time.sleep(0.5)
+        until = time.monotonic() + 30
+        while not server.requests and time.monotonic() < until:
+            time.sleep(0.05)
         terminal.press("C-c")
         terminal.see("no reply had arrived")
         assert "is writing" not in terminal.see_prompt()
