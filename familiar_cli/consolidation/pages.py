@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.markdown import comments, newline_of, split_front_matter, split_lines
+from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.machine_text import shown_between
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.text import sha256_of
@@ -106,7 +107,7 @@ def read_page(text: str) -> MadePage:
     )
     record = None if goes_on else _record(ours)
     if record is None:
-        record, rest = _rewritten(head)
+        record, rest = _rewritten(text)
         return MadePage(body, record, tuple(line.rstrip("\r") for line in rest if line.strip()))
     front = tuple(line.rstrip("\r") for line in lines if not _OURS.fullmatch(line) and line.strip())
     return MadePage(body, record, front)
@@ -123,30 +124,18 @@ def page_text(page: MadePage) -> str:
     return head + body
 
 
-def _rewritten(head: str) -> tuple[Record | None, list[str]]:
+def _rewritten(text: str) -> tuple[Record | None, list[str]]:
     """Return the record in front matter as another program wrote it, and the lines of all else."""
-    lines = head.split("\n")
-    if not all(key in head for key in ("made_by", "sources", "blocks")):
-        return None, lines
-    import yaml  # noqa: PLC0415  # hardly any file needs it
-
-    try:
-        root = yaml.compose(head, Loader=yaml.BaseLoader)  # a hash of digits is no number
-        values = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  # it makes strings alone
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None, lines
-    if not isinstance(values, dict) or not isinstance(root, yaml.MappingNode) or root.flow_style:
-        return None, lines
-    record = _record_of(values)
-    if record is None:
-        return None, lines
-    starts = [key.start_mark.line for key, _ in root.value]
-    ends = [*starts[1:], len(lines)]
-    ours: set[int] = set()
-    for (key, _), start, end in zip(root.value, starts, ends, strict=True):
-        if key.value in _KEYS:
-            ours.update(n for n in range(start, end) if not lines[n].startswith("#"))
-    return record, [line for n, line in enumerate(lines) if n not in ours]
+    front = read_front_matter(text)
+    if front is None:
+        return None, []
+    record = _record_of({entry.key: entry.value for entry in front.entries})
+    parts, at = [], front.start
+    for entry in front.entries if record else ():
+        if entry.key in _KEYS:
+            parts.append(text[at : entry.start])
+            at = entry.end
+    return record, "".join((*parts, text[at : front.end])).split("\n")
 
 
 def _record_of(values: Mapping[str, object]) -> Record | None:
