@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
+from familiar_cli.history.standing import fallen
 from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.reading import quotes_private
 from familiar_cli.housekeeping.run import look_through
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import Skipped
     from familiar_cli.review.plans import Plans
 
+T = TypeVar("T")
 SLOT: Final = "consolidation"
 _ID_CHARS: Final = 8
 
@@ -128,13 +130,14 @@ async def tidy_up(
         FamiliarError: The memory cannot be used.
     """
     set_to = familiar.config
-    days = _Days(familiar)
+    past = _Past(familiar)
     options = Options(
         today=now().astimezone(familiar.zone).date(),
         stale_days=set_to.housekeeping.stale_days,
         similarity=set_to.housekeeping.likeness,
         max_file_bytes=set_to.memory.max_file_bytes,
-        day_of_turn=days.of_turn,
+        day_of_turn=past.day_of,
+        fallen=past.fallen,
     )
     looked = await in_thread(
         lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
@@ -153,29 +156,36 @@ async def tidy_up(
         _found(finding, repair, {*plans.waiting, *new}, plans, judged.get(number))
         for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True))
     )
-    skipped = (*looked.skipped, *days.skipped)
+    skipped = (*looked.skipped, *past.skipped)
     return Tidied(found, looked.checks, looked.files, tuple(new), skipped, problem)
 
 
-class _Days:
-    """The days of turns in the familiar's timezone; a history that cannot be read is named."""
+class _Past:
+    """What is known of turns that memory names; a history that cannot be read is named."""
 
     def __init__(self, familiar: Familiar) -> None:
         self._familiar = familiar
         self.skipped: tuple[Skipped, ...] = ()
 
-    def of_turn(self, turn_id: int) -> date | None:
+    def day_of(self, turn_id: int) -> date | None:
         """Return the day on which a turn was said; None when that is not known."""
+        turn = self._read(lambda: self._familiar.history.turn(turn_id), None)
+        return to_zone(turn.at, self._familiar.zone).date() if turn else None
+
+    def fallen(self, turn_ids: Collection[int]) -> dict[int, str]:
+        """Return which of some turns no longer stand, and what became of each."""
+        return self._read(lambda: fallen(self._familiar.history, turn_ids), {})
+
+    def _read(self, read: Callable[[], T], otherwise: T) -> T:
         from familiar_cli.memory.store.types import Skipped
 
         if self.skipped:
-            return None
+            return otherwise
         try:
-            turn = self._familiar.history.turn(turn_id)
+            return read()
         except FamiliarError as error:
             self.skipped = (Skipped(self._familiar.history.path.name, str(error)),)
-            return None
-        return to_zone(turn.at, self._familiar.zone).date() if turn else None
+            return otherwise
 
 
 def plan_of(finding: Finding) -> ReviewPlan | None:

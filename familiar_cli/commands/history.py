@@ -119,10 +119,12 @@ def edit(
 
     with familiar_of(ctx) as familiar:
         new = edit_turn(familiar, turn, text_or_stdin(text).rstrip("\r\n"))
+        was_read = _was_read(familiar, [turn])
     output(ctx).answer(
         {"turn": new.id, "supersedes": turn, "content": new.content},
         f"Turn {new.id} takes the place of turn {turn}",
     )
+    _tell_read(output(ctx), was_read=was_read)
 
 
 @app.command()
@@ -136,7 +138,9 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
 
     with familiar_of(ctx) as familiar:
         changed = withdraw_turns(familiar.history, turns)
+        was_read = _was_read(familiar, changed)
     _tell_marked(output(ctx), "withdrawn", changed, "Already withdrawn; nothing was changed")
+    _tell_read(output(ctx), was_read=was_read)
 
 
 @app.command()
@@ -168,10 +172,26 @@ def choose(
 
     with familiar_of(ctx) as familiar:
         replaced = choose_turn(familiar.history, turn)
+        was_read = _was_read(familiar, replaced)
     output(ctx).answer(
         {"turn": turn, "superseded": list(replaced)},
         f"Turn {turn} counts now" if replaced else f"Turn {turn} counted already",
     )
+    _tell_read(output(ctx), was_read=was_read)
+
+
+def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
+    """Tell whether memory may have been written from some turns that no longer stand."""
+    from familiar_cli.history import WRITER
+
+    return bool(turns) and min(turns) <= familiar.history.watermark(WRITER)
+
+
+def _tell_read(out: Output, *, was_read: bool) -> None:
+    if was_read:
+        out.note(
+            "Memory may have been written from it: `familiar housekeep withdrawn` finds such lines."
+        )
 
 
 def _tell_marked(out: Output, done: str, changed: Sequence[int], nothing: str) -> None:

@@ -19,8 +19,8 @@ def housekeep(
         list[str] | None,
         typer.Argument(
             metavar="[CHECK…]",
-            help="Checks: secrets, orders, twins, contradictions, stale, duplicates, "
-            "links, orphans, topics, size; default: all.",
+            help="Checks: secrets, orders, twins, contradictions, stale, withdrawn, "
+            "duplicates, links, orphans, topics, size; default: all.",
         ),
     ] = None,
     *,

@@ -239,6 +239,25 @@ def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Stand
         return standing_of(connection, turn_ids) if connection else {}
 
 
+def marked_count(history: HistoryStore) -> int:
+    """Return how many turns or channels were ever replaced, withdrawn or hidden."""
+    sql = "SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM channels_set_aside)"
+    with history.use(create=False) as connection:
+        return connection.execute(sql).fetchone()[0] if connection else 0
+
+
+def fallen(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
+    """Return which of these turns were replaced or withdrawn, and what became of each, in words."""
+    found = standings(history, turn_ids)
+    return {
+        turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
+        if became.superseded_by
+        else f"turn {turn_id} was withdrawn"
+        for turn_id, became in found.items()
+        if became.superseded_by or became.withdrawn
+    }
+
+
 def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, Standing]:
     """Return what became of each of these turns, by number; see `standings`."""
     select = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.housekeeping.lines import bullet_indent, goes_on
 from familiar_cli.housekeeping.sketch import Sketches, words_of
 from familiar_cli.housekeeping.types import DERIVED, Check, Finding, Quote
-from familiar_cli.markdown import bullet, scan, without_marker
+from familiar_cli.markdown import scan, without_marker
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
 from familiar_cli.review.pending import PlannedFile
@@ -127,34 +128,17 @@ def _lists(text: str, lines: list[str]) -> Iterator[list[int]]:
     """
     opened: dict[int, list[int]] = {}
     for at, line in enumerate(scan(text)):
-        indent = None if line.in_code else _indent(line.text)
+        indent = None if line.in_code else bullet_indent(line.text)
         if indent is not None:
             for deeper in [known for known in opened if known > indent]:
                 yield opened.pop(deeper)
             bullets = opened.setdefault(indent, [])
-            if not _goes_on(lines, at, indent):
+            if not goes_on(lines, at, indent):
                 bullets.append(at)
         elif line.text.strip() and not (opened and line.text.startswith((" ", "\t"))):
             yield from opened.values()
             opened = {}
     yield from opened.values()
-
-
-def _indent(line: str) -> int | None:
-    """Return how far a bullet is indented; None: the line is none, or a numbered one."""
-    item = bullet(line)
-    is_one = item is not None and not item.marker[:-1] and line[item.text_at :].strip()
-    return len(item.indent.expandtabs(4)) if item and is_one else None
-
-
-def _goes_on(lines: list[str], at: int, indent: int) -> bool:
-    """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
-    following = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
-    below = _indent(following)
-    if below is not None:
-        return below > indent
-    is_below = bool(lines[at + 1 : at + 2]) and bool(lines[at + 1].strip())
-    return following.startswith((" ", "\t")) or (is_below and not following.startswith("#"))
 
 
 def _once(lines: list[str], again: dict[int, int]) -> str:

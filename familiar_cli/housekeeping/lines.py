@@ -135,3 +135,20 @@ def quotes(note: Note, numbers: Iterable[int]) -> tuple[Quote, ...]:
 def line_at(text: str, offset: int) -> int:
     """Return the number of the line that holds the character at `offset`."""
     return text.count("\n", 0, offset) + 1
+
+
+def bullet_indent(line: str) -> int | None:
+    """Return how far a bullet is indented; None: the line is none, or a numbered one."""
+    item = bullet(line)
+    is_one = item is not None and not item.marker[:-1] and line[item.text_at :].strip()
+    return len(item.indent.expandtabs(4)) if item and is_one else None
+
+
+def goes_on(lines: list[str], at: int, indent: int) -> bool:
+    """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
+    following = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
+    below = bullet_indent(following)
+    if below is not None:
+        return below > indent
+    is_below = bool(lines[at + 1 : at + 2]) and bool(lines[at + 1].strip())
+    return following.startswith((" ", "\t")) or (is_below and not following.startswith("#"))

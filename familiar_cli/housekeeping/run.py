@@ -19,6 +19,7 @@ from familiar_cli.housekeeping.stale import CHECK as STALE
 from familiar_cli.housekeeping.topics import CHECK as TOPICS
 from familiar_cli.housekeeping.twins import CHECK as TWINS
 from familiar_cli.housekeeping.types import MOST_QUOTES
+from familiar_cli.housekeeping.withdrawn import CHECK as WITHDRAWN
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ CHECKS: Final = (
     TWINS,
     CONTRADICTIONS,
     STALE,
+    WITHDRAWN,
     DUPLICATES,
     LINKS,
     ORPHANS,

@@ -21,7 +21,7 @@ from familiar_cli.memory.pages.links import SUFFIXES, places, unhidden
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from datetime import date, datetime
 
     from familiar_cli.memory.pages.links import LinkPlace
@@ -131,6 +131,7 @@ class Options:
         similarity: From which share of common word runs two files are near duplicates, 0 to 1.
         max_file_bytes: The largest file that may be written.
         day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
+        fallen: Tells which of some turns no longer stand, and for each what became of it.
     """
 
     today: date
@@ -138,6 +139,7 @@ class Options:
     similarity: float = 0.8
     max_file_bytes: int = 256 * 1024
     day_of_turn: Callable[[int], date | None] = lambda _: None
+    fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from familiar_cli.actions.doctor.types import fail, ok, warn
+from familiar_cli.clock import now
 from familiar_cli.errors import (
     BadInputError,
     FamiliarError,
@@ -166,6 +168,30 @@ def history(patient: Patient) -> Iterator[Result]:
         yield ok(f"{store.count()} turns, no damage")
     finally:
         store.close()
+
+
+def withdrawn(patient: Patient) -> Iterator[Result]:
+    """Look whether memory rests on turns that were replaced or withdrawn."""
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.standing import fallen, marked_count
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.housekeeping.run import look_through
+    from familiar_cli.housekeeping.types import Options
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None or not is_plain(patient.paths.history):
+        return
+    with closing(HistoryStore(patient.paths.history)) as store:
+        if not marked_count(store):
+            return
+        options = Options(now().date(), fallen=partial(fallen, store))
+        found = look_through(MemoryStore(patient.paths.memory), options, ["withdrawn"]).findings
+    if not found:
+        yield ok("no memory rests on a turn that was replaced or withdrawn")
+        return
+    files = _some([rel_path for finding in found for rel_path in finding.paths])
+    mend = "Run `familiar housekeep withdrawn --propose`."
+    yield warn(f"memory rests on turns that no longer stand: {files}", mend)
 
 
 def recall(patient: Patient) -> Iterator[Result]:

@@ -32,6 +32,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "people": its.people,
     "lock": its.lock,
     "history": its.history,
+    "withdrawn": its.withdrawn,
     "recall": its.recall,
     "traces": its.traces,
     "keeping": its.keeping,

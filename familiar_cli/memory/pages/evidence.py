@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _REFERENCE: Final = re.compile(r"[ \t]{0,9}<!-- turns? ([0-9]{1,19}(?:[-, ]+[0-9]{1,19})*) -->")
 _RANGE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
@@ -35,12 +35,19 @@ def spans(turn_ids: Iterable[int]) -> str:
 
 def turn_ids(line: str) -> tuple[int, ...]:
     """Return the turns that a line, or a longer text, names; sorted, each once."""
-    found: set[int] = set()
+    return tuple(sorted(set().union(*_ranges(line))))
+
+
+def turn_count(line: str) -> int:
+    """Return how many turns a line names, without counting them one by one; some count twice."""
+    return sum(map(len, _ranges(line)))
+
+
+def _ranges(line: str) -> Iterator[range]:
     for comment in _REFERENCE.finditer(line):
         for match in _RANGE.finditer(comment[1]):
             first, last = int(match[1]), int(match[2] or match[1])
-            found.update(range(first, min(last, first + _MOST_IN_RANGE) + 1))
-    return tuple(sorted(found))
+            yield range(first, min(last, first + _MOST_IN_RANGE) + 1)
 
 
 def last_turn(line: str) -> int | None:

@@ -1,0 +1,120 @@
+"""Lines that rest on turns which were replaced or withdrawn since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.housekeeping.lines import goes_on, quotes
+from familiar_cli.housekeeping.types import DERIVED, Check, Finding
+from familiar_cli.markdown import bullet, scan
+from familiar_cli.memory.pages.evidence import reference, turn_count, turn_ids, without_references
+from familiar_cli.review.pending import PlannedFile
+from familiar_cli.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from familiar_cli.housekeeping.types import Corpus, Note, Options
+    from familiar_cli.markdown import Line
+
+_MOST_REASONS: Final = 3
+_MOST_TURNS: Final = 1_000  # of one line; a slip of the pen names millions
+
+
+def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
+    """Yield the files with such lines; what is made again from others is passed over."""
+    for note in corpus.notes:
+        if note.directory in DERIVED or "<!-- turn" not in note.text:
+            continue
+        cited = {line.number: (line, turn_ids(line.text)) for line in _lines(note)}
+        fallen = options.fallen({turn for _, turns in cited.values() for turn in turns})
+        if fallen:
+            yield _finding(note, list(cited.values()), fallen)
+
+
+def _lines(note: Note) -> Iterator[Line]:
+    """Yield the lines of a file that name turns, but not more than anything rests on."""
+    for line in scan(note.text):
+        is_cited = "<!-- turn" in line.text and not line.in_code
+        if is_cited and turn_count(line.text) <= _MOST_TURNS:
+            yield line
+
+
+def _finding(
+    note: Note, cited: list[tuple[Line, tuple[int, ...]]], fallen: Mapping[int, str]
+) -> Finding:
+    lines: list[str | None] = list(note.text.split("\n"))
+    texts = note.text.split("\n")
+    whole, parts, by_hand = list[int](), list[int](), list[int]()
+    for line, turns in cited:
+        left = [turn for turn in turns if turn not in fallen]
+        if len(left) == len(turns):
+            continue
+        at = line.number - 1
+        if left:
+            parts.append(line.number)
+            lines[at] = _resting_on(texts[at], left)
+        elif line.level or _stands_over_others(texts, at):
+            by_hand.append(line.number)
+        else:
+            whole.append(line.number)
+            lines[at] = None
+    numbers = sorted([*whole, *parts, *by_hand])
+    after = "\n".join(text for text in lines if text is not None)
+    gone = {turn for _, turns in cited for turn in turns if turn in fallen}
+    return Finding(
+        CHECK.name,
+        (note.rel_path,),
+        f"{_told(whole, parts, by_hand)}: {_reasons(gone, fallen)}",
+        quotes(note, numbers),
+        repair=(PlannedFile(note.rel_path, note.text, after),) if whole or parts else (),
+        hint=_hint(whole, parts, by_hand),
+    )
+
+
+def _resting_on(text: str, turns: Collection[int]) -> str:
+    """Return a line with these turns as its only evidence."""
+    end = "\r" if text.endswith("\r") else ""
+    return f"{without_references(text).rstrip()} {reference(turns)}{end}"
+
+
+def _stands_over_others(texts: list[str], at: int) -> bool:
+    """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
+    item = bullet(texts[at])
+    return item is not None and goes_on(texts, at, len(item.indent.expandtabs(4)))
+
+
+def _told(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
+    alone, some = len(whole) + len(by_hand), len(parts)
+    if not alone:
+        return f"{counted(some, 'line')} {_rest(some)} in part on turns that no longer stand"
+    and_some = f", and {some} more in part" if some else ""
+    return f"{counted(alone, 'line')} {_rest(alone)} on turns that no longer stand{and_some}"
+
+
+def _rest(count: int) -> str:
+    return "rests" if count == 1 else "rest"
+
+
+def _reasons(gone: Collection[int], fallen: Mapping[int, str]) -> str:
+    told = [fallen[turn] for turn in sorted(gone)]
+    more = len(told) - _MOST_REASONS
+    return ", ".join([*told[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _hint(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
+    plans = [
+        *([f"takes out {counted(len(whole), 'line')}"] if whole else []),
+        *([f"keeps {counted(len(parts), 'line')} on the other turns"] if parts else []),
+    ]
+    hints = [f"`--propose` makes a plan that {' and '.join(plans)}."] if plans else []
+    if by_hand:
+        hints.append(f"Edit {'line' if len(by_hand) == 1 else 'lines'} {_list(by_hand)} by hand.")
+    return " ".join(hints)
+
+
+def _list(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+CHECK: Final = Check("withdrawn", "Rests on turns that no longer stand", check_withdrawn)
