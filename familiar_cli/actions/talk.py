@@ -97,6 +97,21 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
     )
 
 
+async def find_memory(familiar: Familiar, said: Said) -> Trace:
+    """Return what memory has to say to `said`, for a prompt that somebody else makes.
+
+    Nothing is asked, and nothing is kept.
+
+    Raises:
+        UsageError: Nothing was said.
+    """
+    familiar.load_embedder()
+    setup = _setup(familiar, said)
+    request = for_memory(_request(familiar, said, setup), setup.allowance, familiar.counter)
+    assembled = await memory_pipeline(familiar, setup).assemble(request)
+    return dry_run(assembled, model="", counter=familiar.counter.name)
+
+
 def _is_told_short(familiar: Familiar) -> bool:
     """Return whether a turn would get a shorter prompt than a dry run shows."""
     return familiar.config.context.frame == "auto" and has_short_frame(familiar)

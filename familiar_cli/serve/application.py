@@ -17,6 +17,7 @@ from familiar_cli.serve.asking import parse, unknown_model
 from familiar_cli.serve.client_jobs import is_chore
 from familiar_cli.serve.failing import ApiError, from_error
 from familiar_cli.serve.guard import Guard
+from familiar_cli.serve.recalling import has_exchange, keep, recall
 from familiar_cli.serve.replying import Replying
 from familiar_cli.serve.speakers import MESSAGE, channel_of, header, speaker_of
 from familiar_cli.serve.turns import Alone, ServedTurn, Wanted
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    from familiar_cli.serve.familiars import Familiars
+    from familiar_cli.serve.asking import Asked
+    from familiar_cli.serve.familiars import Familiars, Served
     from familiar_cli.serve.guard import Rules
 
 _JSON: Final = "application/json"
@@ -68,20 +70,16 @@ class Server:
 
     async def chat(self, request: Request) -> Replying:
         """Reply to a conversation."""
-        _check_json(request)
-        asked = parse(await request.body(), self.familiars.ids())
-        headers = dict(request.headers)
+        asked, headers = await self._asked(request)
         chore = is_chore(asked.lines, headers) or not asked.is_said
         if chore and not asked.memory_only and not asked.lines:
             raise ApiError(400, "The request holds no message of a person's", param="messages")
         served = await self.familiars.take(asked.familiar_id)
         try:
-            author = speaker_of(served.familiar, headers, asked)
+            wanted = self._wanted(served, asked, headers, chore=chore)
         except FamiliarError:
             await self.familiars.give_back(served)
             raise
-        channel_id, message_id = channel_of(headers), header(headers, MESSAGE)
-        wanted = Wanted(asked, author, channel_id, is_chore=chore, message_id=message_id)
         turn = ServedTurn(served, wanted, self.alone)
         self.turns.add(turn)
 
@@ -90,6 +88,43 @@ class Server:
             await self.familiars.give_back(served)
 
         return Replying(turn, wanted, served, ended, created_s=int(now().timestamp()))
+
+    async def context(self, request: Request) -> Response:
+        """Return what memory has to say to a conversation; nothing is asked or kept."""
+        asked, headers = await self._asked(request)
+        if is_chore(asked.lines, headers) or not asked.is_said:
+            return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
+        async with self._taken(asked) as served:
+            found = await recall(served, self._wanted(served, asked, headers))
+        return JSONResponse(found)
+
+    async def keep(self, request: Request) -> Response:
+        """Keep the newest exchange of a conversation that another model took part in."""
+        asked, headers = await self._asked(request)
+        if is_chore(asked.lines[:-1], headers) or not has_exchange(asked.lines):
+            return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
+        async with self._taken(asked) as served:
+            kept = await keep(served, self._wanted(served, asked, headers), self.alone)
+        return JSONResponse(kept)
+
+    async def _asked(self, request: Request) -> tuple[Asked, dict[str, str]]:
+        _check_json(request)
+        return parse(await request.body(), self.familiars.ids()), dict(request.headers)
+
+    @asynccontextmanager
+    async def _taken(self, asked: Asked) -> AsyncIterator[Served]:
+        served = await self.familiars.take(asked.familiar_id)
+        try:
+            yield served
+        finally:
+            await self.familiars.give_back(served)
+
+    def _wanted(
+        self, served: Served, asked: Asked, headers: dict[str, str], *, chore: bool = False
+    ) -> Wanted:
+        author = speaker_of(served.familiar, headers, asked)
+        channel_id, message_id = channel_of(headers), header(headers, MESSAGE)
+        return Wanted(asked, author, channel_id, is_chore=chore, message_id=message_id)
 
     async def embeddings(self, request: Request) -> Response:
         """Return vectors of texts, made by the model on this machine."""
@@ -126,6 +161,8 @@ def make_app(familiars: Familiars, rules: Rules) -> ASGIApp:
             Route("/v1/models", server.models),
             Route("/v1/models/{model:path}", server.model),
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
+            Route("/familiar/context", server.context, methods=["POST"]),
+            Route("/familiar/turns", server.keep, methods=["POST"]),
             Route("/v1/embeddings", server.embeddings, methods=["POST"]),
         ],
         exception_handlers={

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.edit_turn import edit_turn
 from familiar_cli.actions.served_turns import SOURCE
-from familiar_cli.clock import now
+from familiar_cli.clock import now, to_ms
 from familiar_cli.history import standing
 from familiar_cli.history.store import GREETING
 from familiar_cli.serve.aligning import KeptLine, Line, align, normal
@@ -103,6 +103,35 @@ class Conversations:
             author = said.author if line.role == "user" else None
             history.append(found.channel_id, line.role, line.text, author=author, source=SOURCE)
         return self._said(said, found)
+
+    def keep(self, found: Found, said: Said, reply: str) -> tuple[Turn, Turn]:
+        """Keep what was said and a reply that another model gave; return both turns.
+
+        What is kept already is not added again; another reply takes the place of the last one.
+
+        Raises:
+            FamiliarError: It cannot be written down.
+        """
+        said, history = self.prepare(found, said), self._familiar.history
+        question = history.turn(said.reply_to) if said.reply_to is not None else None
+        if question is None:
+            question = history.append(
+                said.channel_id, "user", said.text, author=said.author, source=SOURCE
+            )
+        old = said.instead_of
+        if old is None:
+            made = history.append(
+                said.channel_id, "assistant", reply, source=SOURCE, reply_to=question.id
+            )
+            return question, made
+        if normal(old.content) == normal(reply):
+            return question, old
+        for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
+            if normal(text) == normal(reply):
+                standing.choose(history, turn_id)
+                return question, history.turn(turn_id) or old
+        new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
+        return question, standing.supersede(history, old, replace(new, reply_to=question.id))
 
     def _said(self, said: Said, found: Found) -> Said:
         placement = found.placement

@@ -12,7 +12,6 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.actions.talk import Asking, take_turn
 from familiar_cli.context.turn_runner import TurnResult, Watcher
 from familiar_cli.context.types import Said
-from familiar_cli.jobs import in_thread
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.serve.upstream import ClientsPrompt, WithSampling, traced
 
@@ -143,12 +142,12 @@ class ServedTurn:
 
     async def _take(self) -> TurnResult:
         wanted, familiar = self._wanted, self._served.familiar
-        async with self._alone.hold(_key(wanted)):
-            said = await in_thread(self._placed)
+        async with self._alone.hold(key_of(wanted)):
+            said = await asyncio.to_thread(self._placed)
             return await take_turn(familiar, said, self._on_text, asking=self._asking())
 
     def _placed(self) -> Said:
-        """Find the conversation and prepare it; in a thread, since it reads the history."""
+        """Find the conversation and prepare it; in a thread, since it uses the history."""
         wanted, conversations = self._wanted, self._served.conversations
         found = conversations.find(wanted.asked.lines, wanted.author, wanted.channel_id)
         said = Said(
@@ -185,7 +184,7 @@ class ServedTurn:
         self._events.put_nowait(Piece(event))
 
 
-def _key(wanted: Wanted) -> str:
+def key_of(wanted: Wanted) -> str:
     """Return what requests of one conversation have in common, before it is looked for.
 
     Two that are sent at once share their channel, or their first lines.

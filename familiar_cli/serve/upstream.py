@@ -129,7 +129,7 @@ def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
     if not found.strip() or last is None:
         return list(messages)
     changed = dict(messages[last])
-    changed["content"] = _joined(_fenced(found, name), changed.get("content"))
+    changed["content"] = _joined(fenced(found, name), changed.get("content"))
     return [*messages[:last], changed, *messages[last + 1 :]]
 
 
@@ -152,7 +152,7 @@ def _traced(message: Mapping[str, Any]) -> TracedMessage:
     return TracedMessage(role, text_of(message.get("content")))
 
 
-def _fenced(found: str, name: str) -> str:
+def fenced(found: str, name: str) -> str:
     """Return notes in a fence that no line of theirs can end."""
     safe = found.strip().replace(f"</{_FENCE}", f"<\\/{_FENCE}")
     return f"<{_FENCE}>\n{_INTRO.format(name=name)}\n\n{safe}\n</{_FENCE}>"

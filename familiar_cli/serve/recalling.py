@@ -1,0 +1,76 @@
+"""Memory for a chat program that asks a model of its own: what fits, and what was said."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.served_turns import SOURCE
+from familiar_cli.actions.talk import find_memory
+from familiar_cli.context.types import Said
+from familiar_cli.jobs import in_thread
+from familiar_cli.serve.turns import key_of
+from familiar_cli.serve.upstream import fenced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from familiar_cli.context.trace import TracedContribution
+    from familiar_cli.serve.aligning import Line
+    from familiar_cli.serve.familiars import Served
+    from familiar_cli.serve.turns import Alone, Wanted
+
+_MEMORY: Final = frozenset({"content", "pinned"})
+
+
+def has_exchange(lines: Sequence[Line]) -> bool:
+    """Return whether a conversation ends with something said and a reply to it."""
+    return [line.role for line in lines[-2:]] == ["user", "assistant"]
+
+
+async def recall(served: Served, wanted: Wanted) -> dict[str, Any]:
+    """Return what memory has to say to the newest message, and where each piece is from."""
+    lines, familiar = wanted.asked.lines, served.familiar
+
+    def channel_of() -> str:
+        find = served.conversations.find
+        return find(lines, wanted.author, wanted.channel_id).channel_id
+
+    channel_id = await in_thread(channel_of)
+    said = Said(wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE)
+    trace = await find_memory(familiar, said)
+    pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
+    found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
+    return {
+        "memory": fenced(found, familiar.name) if found.strip() else "",
+        "recalled": [_piece(piece) for piece in pieces],
+        "tokens": sum(piece.tokens for piece in pieces),
+    }
+
+
+async def keep(served: Served, wanted: Wanted, alone: Alone) -> dict[str, Any]:
+    """Keep the newest exchange; what is kept already is not added again."""
+    *lines, reply = wanted.asked.lines
+    said = Said(lines[-1].text, wanted.author, greeting=0, source=SOURCE)
+
+    def write() -> dict[str, Any]:
+        found = served.conversations.find(lines, wanted.author, wanted.channel_id)
+        question, answer = served.conversations.keep(found, said, reply.text)
+        return {"kept": True, "turn": question.id, "reply_turn": answer.id}
+
+    async with alone.hold(key_of(wanted)):
+        return await asyncio.to_thread(write)
+
+
+def _piece(piece: TracedContribution) -> dict[str, Any]:
+    return {
+        "path": piece.rel_path,
+        "lines": piece.lines,
+        "turns": piece.turns,
+        "from": piece.origin,
+        "source": piece.source,
+        "score": piece.score,
+        "cause": piece.cause,
+        "tokens": piece.tokens,
+        "text": piece.text,
+    }
