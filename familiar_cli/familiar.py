@@ -549,7 +549,7 @@ class Familiar:
             character.name,
             me.name or me.stands_for_name,
             pick_seed=self.paths.id,
-            persona=me.persona,
+            persona=me.persona(self.phrases),
         )
         main = macros.expand(self.config.system_prompt)
         texts = {
@@ -705,7 +705,10 @@ class Familiar:
         """
         from familiar_cli.context.budget import MESSAGE_TOKENS
 
-        texts = [*(character or self.character()).who(channel.tier), self.me_in(channel).persona]
+        texts = [
+            *(character or self.character()).who(channel.tier),
+            self.me_in(channel).persona(self.phrases),
+        ]
         needed = sum(MESSAGE_TOKENS + self.counter.count(text) for text in texts if text)
         return self._allowance(channel.budget, channel.mode, needed)
 

@@ -84,10 +84,10 @@ class Me:
         """Who says something here."""
         return replace(self.account, display_name=self.name or None)
 
-    @property
-    def persona(self) -> str:
-        """Who I am, as a prompt says it; macros work in it."""
-        pronouns = f"{{{{user}}}}'s pronouns: {self.pronouns}." if self.pronouns else ""
+    def persona(self, phrases: Phrases = ENGLISH) -> str:
+        """Return who I am, as a prompt says it; macros work in it."""
+        told = phrases.pronouns.format("{{user}}", self.pronouns)
+        pronouns = told if self.pronouns else ""
         return "\n".join(filter(None, (self.description.strip(), pronouns)))
 
     def is_me(self, author: Author | None) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.json_text import read_json
 from familiar_cli.errors import BadInputError
+from familiar_cli.languages import ENGLISH, phrases
+from familiar_cli.languages.detect import language_of
 from familiar_cli.memory.desk.items import MAX_CHARS, Mark
 from familiar_cli.text import one_line
 
@@ -39,7 +41,8 @@ def tasks_markdown(text: str) -> str | None:
     tasks = [_task(task) for task in listed]
     if any(task is None for task in tasks):
         return None
-    return "# Tasks\n\n" + "".join(f"{task}\n" for task in tasks)
+    listed = "".join(f"{task}\n" for task in tasks)
+    return f"# {phrases(language_of(listed) or ENGLISH.code).tasks}\n\n{listed}"
 
 
 def _task(task: object) -> str | None:

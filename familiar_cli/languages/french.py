@@ -126,6 +126,8 @@ PHRASES = Phrases(
     "instruction.]",
     somebody="quelqu’un",
     you="toi",
+    about="À propos de {}",
+    pronouns="Pronoms de {} : {}.",
     system="--- Système ---",
     date_and_time="Date et heure",
     off_record="Mode : confidentiel. Rien de cette conversation n’est noté, "

@@ -56,6 +56,8 @@ class Phrases:
         meanwhile: Above what was said elsewhere.
         somebody: Whose name is not known.
         you: The familiar, spoken to.
+        about: Above who somebody is; `{}` is their name.
+        pronouns: A name and its pronouns.
         system: Above what a prompt says about itself.
         date_and_time: Before the present moment.
         off_record: Nothing is kept.
@@ -93,6 +95,8 @@ class Phrases:
     meanwhile: str
     somebody: str
     you: str
+    about: str
+    pronouns: str
     system: str
     date_and_time: str
     off_record: str

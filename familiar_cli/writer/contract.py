@@ -30,6 +30,7 @@ _MOST_TURNS: Final = 12
 _SIMPLE_TURNS: Final = 4
 _SUMMARY: Final = "set_summary"
 _TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[a-z0-9-]{{3,40}}\\.md$"
+_ANY_TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[^/.<>#]{{1,40}}\\.md$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,12 @@ def bounds_for(reply_tokens: int) -> Bounds:
 
 
 def schema(
-    bounds: Bounds, *, files: Sequence[str], turns: Sequence[int], topics: Sequence[str] | None
+    bounds: Bounds,
+    *,
+    files: Sequence[str],
+    turns: Sequence[int],
+    topics: Sequence[str] | None,
+    any_letters: bool = False,
 ) -> dict[str, Any]:
     """Return the JSON schema of a reply about one batch.
 
@@ -77,21 +83,27 @@ def schema(
         files: The session and people files that it may name.
         turns: The turns that it may rest on.
         topics: The topics that it was told of; it may name others. None: it may name none.
+        any_letters: It may name topics in letters other than English ones.
     """
     if bounds.simple and files:
         operation = _simple(bounds, files, turns)
     else:
-        operation = _full(bounds, files, turns, topics=topics)
+        pattern = _ANY_TOPIC_PATTERN if any_letters else _TOPIC_PATTERN
+        operation = _full(bounds, files, turns, topics, pattern)
     operations = {"type": "array", "items": operation, "maxItems": bounds.operations}
     return _object({"operations": operations})
 
 
 def _full(
-    bounds: Bounds, files: Sequence[str], turns: Sequence[int], *, topics: Sequence[str] | None
+    bounds: Bounds,
+    files: Sequence[str],
+    turns: Sequence[int],
+    topics: Sequence[str] | None,
+    pattern: str,
 ) -> dict[str, Any]:
     """Return a schema with every choice: a summary, which is a paragraph, or any other change."""
-    topic = {"type": "string", "pattern": _TOPIC_PATTERN}
-    others = [path for path in topics or () if not re.fullmatch(_TOPIC_PATTERN, path)]
+    topic = {"type": "string", "pattern": pattern}
+    others = [path for path in topics or () if not re.fullmatch(pattern, path)]
     listed: dict[str, Any] = {"enum": [*files, *others]}
     may_add = topics is not None
     file = {"anyOf": [*([listed] if listed["enum"] else []), *([topic] if may_add else [])]}

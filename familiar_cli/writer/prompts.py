@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
 from familiar_cli.identity import NO_LABELS, Labels
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.evidence import spans
 from familiar_cli.text import counted, framed, unfenced
 from familiar_cli.when import weekday_name
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.languages import Phrases
     from familiar_cli.writer.contract import Bounds
     from familiar_cli.writer.gather import Gathered
     from familiar_cli.writer.roster import Roster
@@ -91,18 +93,21 @@ At most {bounds.operations} operations, each with at most {lines}."""
 PRIVATE: Final = """\
 - These turns are private. Only use add_bullets, and only with the people listed."""
 
+TOPICS: Final = "- Name new topics in the language of the conversation: topics/THEIR NAME.md."
 SHAPE: Final = '{"operations": [...]}'
 ASK: Final = "Write the JSON object for these turns now."
 _CUT: Final = " [… {chars} characters left out]"
 _LINE_CHARS: Final = 700  # of a list: a path of 255 characters, and six names
 
 
-def instructions(name: str, bounds: Bounds, *, private: bool) -> str:
+def instructions(name: str, bounds: Bounds, *, private: bool, phrases: Phrases = ENGLISH) -> str:
     """Return the system message; a small model is told less."""
     text = (SIMPLE if bounds.simple else INSTRUCTIONS).format(
         name=framed(name), bounds=bounds, lines=counted(bounds.lines, "line")
     )
-    return f"{text}\n{PRIVATE}" if private else text
+    names_topics = not (private or bounds.simple or phrases == ENGLISH)
+    more = [TOPICS] if names_topics else [PRIVATE] if private else []
+    return "\n".join([text, *more])
 
 
 def question(

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError
+from familiar_cli.languages import ENGLISH
 from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.memory.people.same_person import main_slug
 from familiar_cli.writer.batches import Caps
@@ -169,6 +170,7 @@ class Questions:
             files=files,
             turns=[turn.id for turn in turns],
             topics=None if private is not None else named,
+            any_letters=self.who.phrases != ENGLISH,
         )
         return Question(self._system(private=private is not None), user, form, grounds, cut_turns)
 
@@ -177,7 +179,7 @@ class Questions:
         return bounds_for(self.settings.reply_tokens)
 
     def _system(self, *, private: bool) -> str:
-        return instructions(self.who.name, self._bounds, private=private)
+        return instructions(self.who.name, self._bounds, private=private, phrases=self.who.phrases)
 
     @cached_property
     def _room(self) -> int:

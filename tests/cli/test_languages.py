@@ -178,6 +178,16 @@ def test_a_prompt_speaks_the_language(code, block, quoted, serve) -> None:
         assert english not in sent or (code == "de" and english == "System")
 
 
+def test_topics_are_named_in_the_language(serve) -> None:
+    root = talked("ja")
+    server = serve(Say(plan("ja").replace("garden.md", "庭.md")))
+    assert run("write-memory").exit_code == 0
+    assert headings(root, "topics/庭.md") == ["# 庭", "## 会話", "## 人物"]
+    asked = json.dumps(server.requests[0].json(), ensure_ascii=False)
+    assert "Name new topics in the language of the conversation" in asked
+    assert "a-z0-9" not in asked
+
+
 def test_the_setting_goes_before_what_is_spoken() -> None:
     talked("ja", 'language = "fr"')
     assert run("remind", "add", "Thé", "--at", "2099-01-01").exit_code == 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.character import Character
     from familiar_cli.context.types import ContextRequest, Subject
+    from familiar_cli.languages import Phrases
 
 # The card's own place among the priorities; see docs/reference/placement-and-budgets.md.
 MAIN: Final = 100
@@ -68,7 +69,7 @@ class CharacterProvider:
         offered = [
             *_problems(character),
             self._main(character, macros, request.tier),
-            *self._persona(macros),
+            *self._persona(macros, request.phrases),
             *_fields(character, macros),
             *_examples(character, macros, request.budget_tokens),
             *_depth_prompt(character, macros),
@@ -113,10 +114,10 @@ class CharacterProvider:
             user=request.labels.of(author) if author and has_name else self._user_name,
             seed=request.seed,
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
-            persona=me.persona if me.is_me(author) else "",
+            persona=me.persona(request.phrases) if me.is_me(author) else "",
         )
 
-    def _persona(self, macros: Macros) -> list[Contribution]:
+    def _persona(self, macros: Macros, phrases: Phrases) -> list[Contribution]:
         """Return who speaks, unless a text of the character has a place for that."""
         texts = [self._system_prompt, *self.character.texts.values()]
         depth_prompt = self.character.depth_prompt
@@ -124,10 +125,11 @@ class CharacterProvider:
             texts.append(depth_prompt.prompt)
         if not macros.persona or any(map(PERSONA_MACRO.search, texts)):
             return []
+        about = phrases.about.format("{{user}}")
         piece = Contribution(
             layer=Layer.character,
             priority=PERSONA,
-            text=macros.expand("[About {{user}}]\n{{persona}}"),
+            text=macros.expand(f"[{about}]\n{{{{persona}}}}"),
             source="me",
             place=Place.persona,
             cause="speaks",
