@@ -252,3 +252,46 @@ async def test_what_takes_too_long_is_broken_off_in_a_running_loop_too() -> None
     jobs.add("slow", lambda: asyncio.sleep(30))
 
     assert await jobs.finish(0.1) == Drained(cancelled=("slow",))
+
+
+def ended(jobs: Jobs) -> Drained:
+    """Wait until something has ended, and return what."""
+    until = time.monotonic() + 10
+    while (told := jobs.ended()) == Drained() and time.monotonic() < until:
+        time.sleep(0.01)
+    return told
+
+
+def test_jobs_that_are_told_to_stop_hold_nobody_up_and_tell_later() -> None:
+    async def deaf() -> None:
+        time.sleep(0.5)  # noqa: ASYNC251
+
+    jobs = Jobs()
+    jobs.add("deaf", deaf)
+    jobs.add("slow", lambda: asyncio.sleep(30))
+    jobs.start()
+    start = time.perf_counter()
+    jobs.stop()
+    assert time.perf_counter() - start < 0.3
+    told = ended(jobs)
+    assert "slow" in told.cancelled
+    assert jobs.ended() == Drained()
+    assert jobs.add("slow", nothing)
+
+
+def test_what_waits_is_forgotten_when_all_is_told_to_stop() -> None:
+    jobs = Jobs()
+    jobs.add("a", nothing)
+    jobs.stop()
+    assert jobs.names == ()
+    assert jobs.ended() == Drained(cancelled=("a",))
+
+
+def test_what_has_ended_is_told_once_and_what_waits_begins() -> None:
+    jobs = Jobs()
+    jobs.add("a", nothing)
+    jobs.start()
+    jobs.add("b", nothing)
+    seen = [*ended(jobs).done, *ended(jobs).done]
+    assert sorted(seen) == ["a", "b"]
+    assert jobs.ended() == Drained()

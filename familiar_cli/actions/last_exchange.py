@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError, RefusedError
@@ -10,6 +10,7 @@ from familiar_cli.history.arranging import in_pairs
 from familiar_cli.history.standing import choose, standings, withdraw
 
 if TYPE_CHECKING:
+    from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
 
@@ -68,6 +69,18 @@ def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
             hint="Change it there, or say something here first.",
         )
     return Exchange(turns[at], tuple(turns[at + 1 :]))
+
+
+def unanswered(familiar: Familiar, said: Said) -> Said | None:
+    """Return what asks for a first reply to the last turn of a channel; None if that is a reply.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+    """
+    last = last_turn(familiar, said.channel_id)
+    if last.role != "user":
+        return None
+    return replace(said, text=last.content, author=last.author, reply_to=last.id)
 
 
 def take_back(familiar: Familiar, channel_id: str) -> Exchange:

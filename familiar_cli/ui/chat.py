@@ -316,9 +316,11 @@ class Chat:
     def _do(self, line: str) -> int:
         edited, self.edited = self.edited, None
         if not line.strip():
+            if edited:
+                self.out.note(f"Turn {edited.id} is unchanged.")
             return 0
         self._has_heard = True
-        if line.startswith("/") and not line.startswith("//") and not edited:
+        if _is_command(line) and not (edited and _is_command(edited.content)):
             return run_command(self, line)
         said = replace(self.said, text=_as_sent(line))
         if edited:
@@ -368,6 +370,10 @@ class Chat:
 def _begun(said: Said) -> str:
     """Return the beginning of a reply that goes on."""
     return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
+
+
+def _is_command(line: str) -> bool:
+    return line.startswith("/") and not line.startswith("//")
 
 
 def _as_sent(line: str) -> str:

@@ -90,10 +90,12 @@ def _off_record(chat: Chat, _: str) -> None:
 
 def _again(chat: Chat, _: str) -> int:
     from familiar_cli.actions.again import again
+    from familiar_cli.actions.last_exchange import unanswered
 
     if chat.said.off_record:
         return chat.take(chat.forget_last())
-    return chat.take(again(chat.familiar, chat.said))
+    first = unanswered(chat.familiar, chat.said)  # as after a failure
+    return chat.take(first or again(chat.familiar, chat.said))
 
 
 def _continue(chat: Chat, _: str) -> int:

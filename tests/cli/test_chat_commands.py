@@ -34,6 +34,18 @@ def test_again_asks_once_more_and_one_reply_stands(root, serve) -> None:
     assert standing(root) == ["hello", "Two."]
 
 
+def test_again_asks_for_a_first_reply_where_the_model_failed(root, serve) -> None:
+    serve(bad_key(), "Two.")
+    chat("hello", code=6)
+    assert chat("/again").stdout == "Two.\n"
+    assert standing(root) == ["hello", "Two."]
+
+
+def test_again_where_nothing_was_said_says_so(root, serve) -> None:
+    serve("One.")
+    assert "Nothing was said" in chat("/again", code=4).stderr
+
+
 def test_continue_lets_the_reply_go_on_and_one_stands(root, serve) -> None:
     serve("Once upon a time", "there was a lamp.")
     assert chat("hello", "/continue").stdout.endswith("Once upon a time there was a lamp.\n")
