@@ -279,6 +279,28 @@ def test_a_new_line_never_waits_for_a_summary(long_past, serve) -> None:
     assert len(server.requests) >= 4  # the summary that was stopped was made after the next turn
 
 
+def test_a_new_line_never_waits_for_memory_and_no_turn_is_lost(long_past, serve) -> None:
+    run("config", "set", "history.summary_every", "0")
+    run("config", "set", "memory_writer.turn_threshold", "2")
+    run("config", "set", "memory_writer.auto", "on")
+    server = serve("One.", Stall(seconds=60), "Two.", '{"operations": []}')
+    with Tmux("chat", columns=100) as terminal:
+        terminal.see_prompt()
+        terminal.say("hello")
+        terminal.see("One.")
+        terminal.see_prompt()
+        terminal.see("writing memory from")
+        began = time.monotonic()
+        terminal.say("quickly")
+        terminal.see("Two.")
+        assert time.monotonic() - began < 10
+        terminal.see_prompt()
+        terminal.press("C-d")
+        terminal.see("ENDED 0")
+    assert "turn 29" in server.last.body.decode()
+    assert len(server.requests) >= 4
+
+
 def test_a_summary_that_fails_is_one_line_and_the_chat_goes_on(long_past, serve) -> None:
     serve("One.", Fail(400, "no summaries here"), "Two.")
     with Tmux("chat", columns=200) as terminal:
