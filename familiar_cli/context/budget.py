@@ -2,7 +2,8 @@
 
 Pieces are served by priority, equals in the order given. A piece that finds too little room is cut
 or left out, and then nothing less important takes the room that it did not get. A layer's share is
-what it is guaranteed: what the whole prompt leaves free goes to the layers that lack room.
+what it is guaranteed: what the whole prompt leaves free goes to the layers that lack room. Where
+the shares of all that is offered are more than the prompt holds, they become smaller.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 _VOLATILE: Final = (Layer.content, Layer.author_note, Layer.depth_inject)
 _EARLY: Final = (Layer.core, Layer.character, Layer.pinned, Layer.digest)
 _STEPS: Final = 16  # of the whole prompt, in which room is given to what lacks more than there is
+LEAST_CHAT: Final = 10  # a tenth of the prompt is for the newest turns, whatever else there is
 EARLY_STEPS: Final = 4  # where all that follows would change
 START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
@@ -80,7 +82,8 @@ class Budgeter:
             LimitError: A required piece does not fit.
         """
         costs = [self.cost(offered) for offered in contributions]
-        limits = dict(layer_tokens)
+        shares = self._guaranteed(contributions, costs, layer_tokens, total_tokens)
+        limits = dict(shares)
         made = self._filled(contributions, costs, limits, total_tokens)
         widened: set[Layer] = set()
         if Layer.digest in limits:  # it has left room to the chat, and stays as it is
@@ -89,7 +92,44 @@ class Budgeter:
             layer, limits[layer] = grant
             widened.add(layer)
             made = self._filled(contributions, costs, limits, total_tokens, widened)
-        return Filled(made.fragments, _shares(made.layers, layer_tokens), made.taken)
+        return Filled(made.fragments, _shares(made.layers, shares), made.taken)
+
+    def _guaranteed(
+        self,
+        contributions: Sequence[Contribution],
+        costs: Sequence[int],
+        shares: Mapping[Layer, int],
+        total: int,
+    ) -> dict[Layer, int]:
+        """Return shares that can all be kept: of what is offered, they hold no more than there is.
+
+        The chat gives way first, down to a tenth of the prompt, then all others alike. A digest
+        gets what they leave, with what the chat may still grow by.
+        """
+        wanted = dict.fromkeys(shares, 0)
+        room = total - self._frame(contributions)
+        for offered, cost in zip(contributions, costs, strict=True):
+            if offered.fit is Fit.required:
+                room -= cost
+            elif offered.layer in wanted and not (offered.problem or offered.remark):
+                wanted[offered.layer] += cost
+        wanted.pop(Layer.digest, None)
+        kept = {layer: min(tokens, shares[layer]) for layer, tokens in wanted.items()}
+        chat = kept.pop(Layer.recent_history, 0)
+        given = dict(shares)
+        if sum(kept.values()) + chat > room:
+            least = min(chat, total // LEAST_CHAT)
+            if Layer.recent_history in given:
+                given[Layer.recent_history] = max(room - sum(kept.values()), least)
+            others = max(room - least, 0)
+            if sum(kept.values()) > others:
+                for layer, tokens in kept.items():
+                    given[layer] = tokens * others // sum(kept.values())
+        if Layer.digest in given:
+            held = sum(min(kept[layer], given[layer]) for layer in kept)
+            left = room - held - given.get(Layer.recent_history, 0)
+            given[Layer.digest] = max(min(given[Layer.digest], left), 0)
+        return given
 
     def _filled(
         self,

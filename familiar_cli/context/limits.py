@@ -28,8 +28,9 @@ PERCENT: Final = {
     Layer.desk: 5,
     Layer.pinned: 10,
 }
-"""Most of a prompt that each layer may take. Together they are more than the whole, so that what
-one leaves is there for another; with all others full, a tenth is left for the newest turns."""
+"""What each layer is guaranteed of a prompt. Together they are more than the whole, for hardly a
+prompt uses all of them; the budgeter makes them smaller where one does. A tenth is always left for
+the newest turns."""
 
 
 @dataclass(frozen=True, slots=True)

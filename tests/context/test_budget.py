@@ -60,7 +60,7 @@ def test_no_budget_is_ever_exceeded(offered, total, layer) -> None:
     filled = fill(offered, total, content=layer, character=layer)
 
     assert all(use.used_tokens <= use.budget_tokens for use in filled.layers)
-    assert all(u.share_tokens == layer for u in filled.layers if u.name in {"content", "character"})
+    assert all(u.share_tokens <= layer for u in filled.layers if u.name in {"content", "character"})
     messages = render(filled.fragments)
     cost = sum(COUNTER.count(m["content"]) + MESSAGE_TOKENS for m in messages) + PROMPT_TOKENS
     assert cost <= total
@@ -86,7 +86,7 @@ def test_no_mode_s_budget_is_ever_exceeded(mode, preset, sizes) -> None:
     assert sum(use.used_tokens for use in filled.layers) <= given_tokens.total
     for use in filled.layers:
         assert use.used_tokens <= use.budget_tokens
-        assert use.share_tokens == given_tokens.layers[Layer(use.name)]
+        assert use.share_tokens <= given_tokens.layers[Layer(use.name)]
 
 
 cuttable = st.lists(
@@ -117,11 +117,16 @@ def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None
     assert all(not lost or lost > spare for lost in missing.values())
 
 
-@settings(max_examples=150)
-@given(cuttable, st.integers(60, 2000), st.integers(1, 11))
+@settings(max_examples=150, deadline=None)
+@given(cuttable, st.integers(60, 2000), st.integers(1, 100))
 def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
-    shares = dict.fromkeys(Layer, total * percent // 100)  # together no more than there is
+    given_shares = dict.fromkeys(Layer, total * percent // 100)  # together more than there may be
     offered = [piece("word " * n, layer=layer, priority=p) for layer, n, p in sizes]
+    told = BUDGETER.fill(offered, given_shares, total).layers
+    shares = {Layer(use.name): use.share_tokens for use in told}
+    wanted = {layer: sum(BUDGETER.cost(o) for o in offered if o.layer is layer) for layer in Layer}
+    held = sum(min(shares[layer], wanted[layer]) for layer in Layer if layer is not Layer.digest)
+    assert held <= total
     alone = {
         layer: BUDGETER.fill(
             [o for o in offered if o.layer is layer],
@@ -131,7 +136,7 @@ def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
         for layer in Layer
     }
 
-    filled = BUDGETER.fill(offered, shares, total)
+    filled = BUDGETER.fill(offered, given_shares, total)
 
     for use in filled.layers:
         if use.name == "digest":  # it leaves room to the chat

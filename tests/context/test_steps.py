@@ -72,7 +72,7 @@ def example(number: int) -> Contribution:
 def test_a_full_window_neither_slides_every_turn_nor_lets_examples_come_and_go() -> None:
     budgeter = Budgeter(tokens.heuristic())
     examples = [example(n) for n in range(6)]
-    limits = {Layer.recent_history: 600, Layer.character: 400}
+    limits = {Layer.recent_history: 600, Layer.character: 250}
     shown = []
     for newest in range(100, 140):
         offered = [*examples, *(turn(n) for n in range(newest - 60, newest))]
