@@ -153,8 +153,12 @@ class Chat:
             shown(reply)
         say("")
 
-    def go_to(self, channel_id: str) -> None:
+    def go_to(self, channel_id: str, *, show: bool = True) -> None:
         """Go on in another channel.
+
+        Args:
+            channel_id: Which.
+            show: Show what was said last there.
 
         Raises:
             FamiliarError: As `_open`; the conversation goes on where it was.
@@ -164,7 +168,7 @@ class Chat:
         author = self._me(channel_id) if was_me else before.author
         self.said = replace(before, channel_id=channel_id, author=author, remembered=())
         try:
-            self._begin_in_channel()
+            self._begin_in_channel(show=show)
         except FamiliarError:
             self.said = before
             raise
@@ -236,12 +240,12 @@ class Chat:
         if self.said.off_record:
             self.out.note(_OFF)
 
-    def _begin_in_channel(self) -> None:
+    def _begin_in_channel(self, *, show: bool = True) -> None:
         """Show what was said last, or greet where nothing was said; that is kept with a turn."""
         from familiar_cli.actions.talk import opening_of
 
         self._opening = opening_of(self.familiar, self.said)
-        if not self.interactive or self.out.as_json:
+        if not self.interactive or self.out.as_json or not show:
             return
         if self._opening:
             self.show(self._opening)

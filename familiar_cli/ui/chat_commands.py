@@ -167,8 +167,11 @@ def _branch(chat: Chat, argument: str) -> None:
     parent = chat.said.channel_id
     turn_id = _number(turn.strip()) if turn else last_turn(chat.familiar, parent).id
     made = branch_channel(chat.familiar, name, turn_id, parent)
-    chat.go_to(made.branch.channel_id)
-    chat.out.note(f"/channel {parent} goes back; neither learns what follows in the other.")
+    chat.go_to(made.branch.channel_id, show=bool(turn))
+    chat.out.note(
+        f"You are in {one_line(name)}, a branch of {one_line(parent)}; neither learns what follows "
+        f"in the other. /channel {one_line(parent)} goes back."
+    )
 
 
 def _channel(chat: Chat, argument: str) -> None:
