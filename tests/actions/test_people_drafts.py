@@ -113,7 +113,7 @@ def test_merging_twice_or_with_oneself_is_refused(two):
 
 
 def test_nobody_can_be_split_who_was_not_merged(two):
-    with pytest.raises(UsageError, match="a separate file"):
+    with pytest.raises(UsageError, match="was not merged"):
         people.split(two.store, "discord-7", said_by(two))
     with pytest.raises(NotFoundError):
         people.merged(two.store, "discord-42", "discord-99")

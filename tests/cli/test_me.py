@@ -144,8 +144,9 @@ def test_a_card_places_it_with_a_macro(serve, about) -> None:
 def test_who_names_himself_later_is_the_same_person(serve) -> None:
     root = live("ada")
     fact = {**FACT, "file": "people/cli-user.md", "turns": [1]}
-    server = serve("Hi.", json.dumps({"operations": [fact]}), "Hi.", "Hi.", NOTHING)
+    server = serve("Hi.", "Hi.", json.dumps({"operations": [fact]}), "Hi.", "Hi.", NOTHING)
     run("ask", "I like tea.")
+    run("ask", "Well?")
     assert run("write-memory").exit_code == 0
     run("me", "--name", "Anna")
     run("ask", "And you?")

@@ -102,13 +102,14 @@ def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -
     """Put all that is known of `other` into the file of `kept`.
 
     Raises:
-        NotFoundError: Nobody is called so, or `other` has no file.
+        NotFoundError: Nobody is called so; `other` has neither a file nor turns.
         UsageError: Several people are called so, or they are the same already.
         RefusedError: A file may not be written; nothing was changed.
     """
     with _meant(familiar, kept) as (names, slug):
         gone = find_person(familiar, names, other)
-        draft = drafts.merged(familiar.memory, slug, gone, familiar.phrases)
+        titles = _titles(familiar)
+        draft = drafts.merged(familiar.memory, slug, gone, familiar.phrases, titles)
         done = PeopleChange(slug, gone, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
         return _made(familiar, names, done, draft, f"merge {gone} into {slug}")
 
@@ -117,7 +118,7 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
     """Give a person who was merged into another a file of their own again.
 
     Raises:
-        NotFoundError: Nobody is called so, or has no file.
+        NotFoundError: Nobody is called so.
         UsageError: Several people are, or that one was never merged.
         RefusedError: A file may not be written; nothing was changed.
     """
@@ -127,7 +128,8 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
         return turn.author.slug if turn and turn.author else None
 
     with _meant(familiar, other) as (names, slug):
-        draft = drafts.split(familiar.memory, slug, said_by, familiar.phrases)
+        titles = _titles(familiar)
+        draft = drafts.split(familiar.memory, slug, said_by, familiar.phrases, titles)
         done = PeopleChange(slug, "", (), draft.moved, draft.draft.diff(), dry_run=dry_run)
         return _made(familiar, names, done, draft, f"split {slug}")
 
@@ -194,5 +196,12 @@ def published(names: Aliases) -> tuple[str, ...]:
 
 def _new_page(familiar: Familiar, slug: str) -> str:
     """Return the beginning of a file about somebody who is known by what was said only."""
-    speaker = speakers_of(familiar).get(slug)
-    return f"# {one_line(speaker.author.label)}\n" if speaker else ""
+    title = _titles(familiar).get(slug)
+    return f"# {title}\n" if title else ""
+
+
+def _titles(familiar: Familiar) -> dict[str, str]:
+    """Return the titles of files about those who spoke, by slug: a name, else the account."""
+    handle = familiar.me().handle
+    authors = [speaker.author for speaker in speakers_of(familiar).values()]
+    return {a.slug: one_line(a.display_name or a.username or handle(a.slug)) for a in authors}

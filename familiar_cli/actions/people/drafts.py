@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from familiar_cli import markdown
@@ -77,14 +78,28 @@ def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
     return PeopleDraft(draft, 0)
 
 
-def merged(store: MemoryStore, kept: str, other: str, phrases: Phrases = ENGLISH) -> PeopleDraft:
+def merged(
+    store: MemoryStore,
+    kept: str,
+    other: str,
+    phrases: Phrases = ENGLISH,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> PeopleDraft:
     """Return the change that puts all that is known of `other` into the file of `kept`.
 
-    The file of `other` stays, and says whose it is. Links to it lead to `kept`.
+    The file of `other` stays, and says whose it is. Links to it lead to `kept`. A file that is not
+    there yet is made.
+
+    Args:
+        store: The memory.
+        kept: The slug of the person whose file is kept.
+        other: The slug of the account that is theirs, too.
+        phrases: The language of the files.
+        titles: The titles of those who are known by what they said, by slug.
 
     Raises:
         UsageError: They are the same already.
-        NotFoundError: `other` has no file.
+        NotFoundError: One of them has no file, and never said anything.
     """
     draft, pages = Draft(store), LinkedPages(store)
     if kept == other:
@@ -92,8 +107,8 @@ def merged(store: MemoryStore, kept: str, other: str, phrases: Phrases = ENGLISH
             f"{kept!r} is already one person; nothing was changed",
             hint="Give two people: `familiar people ls` lists them.",
         )
-    theirs = _text(draft, other)
-    ours = draft.text(people_path(kept)) or sections.new_file(title_of(theirs) or kept)
+    theirs = _text(draft, other, titles.get(other, ""))
+    ours = _text(draft, kept, titles.get(kept, ""))
     for slug, text in ((kept, ours), (other, theirs)):
         if same_as(text):
             raise UsageError(
@@ -110,7 +125,11 @@ def merged(store: MemoryStore, kept: str, other: str, phrases: Phrases = ENGLISH
 
 
 def split(
-    store: MemoryStore, other: str, said_by: Callable[[int], str | None], phrases: Phrases = ENGLISH
+    store: MemoryStore,
+    other: str,
+    said_by: Callable[[int], str | None],
+    phrases: Phrases = ENGLISH,
+    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> PeopleDraft:
     """Return the change that gives `other` a file of their own again.
 
@@ -121,23 +140,25 @@ def split(
         other: The slug that was merged into somebody else.
         said_by: Gives the slug of who said a turn.
         phrases: In which language a new list of names is headed.
+        titles: The titles of those who are known by what they said, by slug.
 
     Raises:
         UsageError: They were not merged.
-        NotFoundError: `other` has no file.
+        NotFoundError: `other` has no file, and never said anything.
     """
     draft = Draft(store)
-    theirs = _text(draft, other)
+    theirs = _text(draft, other, titles.get(other, ""))
     kept = same_as(theirs)
     if kept is None:
         raise UsageError(
-            f"{other!r} has a separate file; nothing was changed",
+            f"{other!r} was not merged into anybody; nothing was changed",
             hint="`familiar people merge` merges two people.",
         )
     ours = _text(draft, kept)
     own = sections.new_file(title_of(theirs) or other)
-    for name in aliases_of(theirs):
-        own = with_alias(own, name, phrases.heading("aliases"))
+    for name in names_of(theirs):
+        if name in aliases_of(theirs):
+            own = with_alias(own, name, phrases.heading("aliases"))
         if key_of(name) != key_of(title_of(ours)):
             ours = _without(ours, name)
     moved = 0
@@ -153,7 +174,9 @@ def split(
     return PeopleDraft(draft, moved)
 
 
-def renamed(store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases) -> PeopleDraft:
+def renamed(
+    store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases = ENGLISH
+) -> PeopleDraft:
     """Return the change that calls somebody `new` instead of `old`, in their file and in links.
 
     Raises:
@@ -244,8 +267,11 @@ def _relink(
             draft.put(file.rel_path, file.after)
 
 
-def _text(draft: Draft, slug: str) -> str:
+def _text(draft: Draft, slug: str, title: str = "") -> str:
+    """Return somebody's file; one that is not there begins with `title`, if there is one."""
     text = draft.text(people_path(slug))
+    if text is None and title:
+        return sections.new_file(title)
     if text is None:
         raise NotFoundError(
             f"No file about {slug!r}; nothing was changed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
@@ -195,7 +195,8 @@ def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
 
 def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     """Return everyone who ever spoke, by slug; who spoke last comes first."""
-    return {s.author.slug: s for s in familiar.history.speakers(familiar.kept_private)}
+    me, said = familiar.me(), familiar.history.speakers(familiar.kept_private)
+    return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
 
 
 def _sizes(familiar: Familiar) -> dict[str, int]:
