@@ -14,6 +14,7 @@ from familiar_cli.bootstrap.chats.bringing import Bringing, ChatImportOptions, I
 from familiar_cli.bootstrap.chats.detect import SUFFIXES, read_chats
 from familiar_cli.bootstrap.chats.sources import as_source
 from familiar_cli.bootstrap.chats.types import Chat
+from familiar_cli.bootstrap.what_is_it import instead, is_data_folder, taken_for
 from familiar_cli.errors import (
     BadInputError,
     FamiliarError,
@@ -100,6 +101,8 @@ def import_chats(
         UsageError: All chats of a directory were to go into one channel.
         FamiliarError: The history cannot be used.
     """
+    if path is not None and path.is_dir() and is_data_folder(path):
+        raise instead("chat", path) or BadInputError(f"{str(path)!r} holds no chats")
     files, closed = _files(path)
     if wish.channel and path is not None and path.is_dir():
         raise UsageError(
@@ -186,12 +189,13 @@ def _find(
     for file, reading in files:
         name = "stdin" if file is None else str(file)
         try:
-            source = stack.enter_context(as_source(file))
-            for found in read_chats(source, reading):
-                if isinstance(found, Chat):
-                    chats.append((source, found))
-                else:
-                    failed.append(NotImported(name, _bad_part(name, found)))
+            with taken_for("chat", file):
+                source = stack.enter_context(as_source(file))
+                for found in read_chats(source, reading):
+                    if isinstance(found, Chat):
+                        chats.append((source, found))
+                    else:
+                        failed.append(NotImported(name, _bad_part(name, found)))
         except FamiliarError as error:
             failed.append(NotImported(name, error))
     return chats, failed

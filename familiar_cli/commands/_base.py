@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
     from pathlib import Path
 
+    from familiar_cli.bootstrap.cards import Card
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
@@ -279,6 +280,20 @@ def text_or_stdin(text: str, *, exact: bool = False) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"Standard input is not UTF-8 text: {error}") from error
     return given if exact else given.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def read_card_at(file: str) -> Card:
+    """Return the card in `file`, or in standard input when it is `-`.
+
+    Raises:
+        FamiliarError: There is none; the message says what the file is, and which command takes it.
+    """
+    from familiar_cli.bootstrap.cards import read_card
+    from familiar_cli.bootstrap.what_is_it import taken_for
+
+    with taken_for("card", file):
+        raw, origin = file_or_stdin(file)
+        return read_card(raw, origin=origin)
 
 
 def file_or_stdin(file: str) -> tuple[bytes, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, file_or_stdin, group, output
+from familiar_cli.commands._base import familiar_of, group, output, read_card_at
 from familiar_cli.commands._options import OutFile, Overwrite
 
 if TYPE_CHECKING:
@@ -32,12 +32,10 @@ def show(ctx: typer.Context, file: _File) -> None:
     import sys
 
     from familiar_cli.bootstrap.card_summary import summarise
-    from familiar_cli.bootstrap.cards import read_card
     from familiar_cli.ui.card_page import card_page
     from familiar_cli.ui.terminal import print_page
 
-    raw, origin = file_or_stdin(file)
-    summary, out = summarise(read_card(raw, origin=origin), _counter()), output(ctx)
+    summary, out = summarise(read_card_at(file), _counter()), output(ctx)
     framed = sys.stdout.isatty()
     out.answer(summary, lambda: print_page(card_page(summary, framed=framed)))
     for warning in summary.warnings:
@@ -52,20 +50,18 @@ def check(ctx: typer.Context, file: _File) -> None:
     familiar card check mira.png
     """
     from familiar_cli.bootstrap.card_findings import check_card
-    from familiar_cli.bootstrap.cards import read_card
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.card_page import findings_page
     from familiar_cli.ui.terminal import print_page
 
-    raw, origin = file_or_stdin(file)
-    card, out = read_card(raw, origin=origin), output(ctx)
+    card, out = read_card_at(file), output(ctx)
     findings = check_card(card, _counter())
     data = {"name": card.name, "spec": card.spec, "findings": findings}
     if not findings:
         out.answer(data, f"{card.name}: no problems found")
         return
     error = PartialError(
-        f"{origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
+        f"{card.origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
         hint="It can still be imported; `familiar card show` shows all of it.",
     )
     out.partial(data, [error], lambda: print_page(findings_page(findings)))

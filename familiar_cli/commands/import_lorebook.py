@@ -49,12 +49,14 @@ def import_lorebook(
     from dataclasses import asdict
 
     from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+    from familiar_cli.bootstrap.what_is_it import taken_for
     from familiar_cli.ui.lorebook_page import imported_page
     from familiar_cli.ui.terminal import print_page
 
     familiar, out = familiar_of(ctx), output(ctx)
-    raw, origin = file_or_stdin(file)
-    book = load_book(raw, origin=origin)
+    with taken_for("lorebook", file):
+        raw, origin = file_or_stdin(file)
+        book = load_book(raw, origin=origin)
     if len(book.entries) > _MANY:
         out.note(f"Importing {len(book.entries)} entries, one file each; this takes a while …")
     done = import_lorebook(

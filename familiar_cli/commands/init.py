@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, file_or_stdin, globals_of, home_of, output
+from familiar_cli.commands._base import App, globals_of, home_of, output, read_card_at
 from familiar_cli.commands._indexing import index_words, warn_of_pins
 from familiar_cli.commands._options import DryRun
 
@@ -173,11 +173,13 @@ def _personas(
 
     from familiar_cli.bootstrap.create_from_persona import read_personas, template_persona
     from familiar_cli.bootstrap.personas import find_personas
+    from familiar_cli.bootstrap.what_is_it import taken_for
     from familiar_cli.config.machine import who_speaks
 
     about = who_speaks(user)
     if directory:
-        found = find_personas(Path(directory).expanduser())
+        with taken_for("persona", directory):
+            found = find_personas(Path(directory).expanduser())
         return read_personas(found, about, familiar_id=wanted)
     return [template_persona(template or "", about, familiar_id=wanted)]
 
@@ -189,12 +191,10 @@ def _persona_templates() -> Collection[str]:
 
 
 def _card(from_card: str | None, template: str | None, familiar_id: str | None) -> Card:
-    from familiar_cli.bootstrap.cards import read_card
     from familiar_cli.bootstrap.templates import template_card
 
     if from_card:
-        raw, origin = file_or_stdin(from_card)
-        return read_card(raw, origin=origin)
+        return read_card_at(from_card)
     name = (familiar_id or "").replace("-", " ").title()
     return template_card(template or "", name=name, also=tuple(_persona_templates()))
 

@@ -48,12 +48,13 @@ class ChatMessage(TypedDict):
 
 
 HEAD_KEYS: Final = frozenset(ChatHead.__annotations__)
+_SURE: Final = HEAD_KEYS - {"create_date"}  # which cards have, too
 _FIRST: Final = 500  # lines in which names are looked for
 
 
 def is_head(value: Mapping[str, Any]) -> bool:
     """Tell whether a line says what the chat is."""
-    return "mes" not in value and not HEAD_KEYS.isdisjoint(value)
+    return "mes" not in value and not _SURE.isdisjoint(value)
 
 
 def is_message(value: Mapping[str, Any]) -> bool:

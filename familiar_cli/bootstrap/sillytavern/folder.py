@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.bootstrap.containers import SUFFIXES
+from familiar_cli.bootstrap.what_is_it import INSIDE, instead
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.text import typed
 
@@ -25,9 +26,6 @@ CARD_SUFFIXES: Final = frozenset((*SUFFIXES.values(), ".yml"))
 _PLACES: Final = ("characters", "chats", "worlds", "groups", "group chats")
 _SURE: Final = frozenset(("characters", "chats", "group chats"))
 """Directories of which one at least makes a folder SillyTavern's."""
-
-_INSIDE: Final = ("default-user", "data/default-user", "public")
-"""Where the usual user's data lies: below `data/`, below the program, in versions before 1.12."""
 
 _NOISE: Final = frozenset((".ds_store", ".gitkeep", "desktop.ini", "thumbs.db"))
 
@@ -89,13 +87,13 @@ def find_folder(path: Path) -> Folder:
         UsageError: It is a file, or there are the folders of several users.
     """
     if path.is_file():
-        raise UsageError(
+        raise instead("folder", path) or UsageError(
             f"{str(path)!r} is a file, not SillyTavern's data folder; nothing was imported",
             hint="Give the folder that holds `characters` and `chats`.",
         )
     if is_folder(path):
         return _look(path)
-    usual = [path / inside for inside in _INSIDE if is_folder(path / inside)]
+    usual = [path / inside for inside in INSIDE if is_folder(path / inside)]
     others = _users(path) if not usual else []
     if len(others) > 1:
         listed = ", ".join(repr(user.name) for user in others)

@@ -96,7 +96,7 @@ def test_blank_lines_are_passed_over_and_counted_as_lines(store, tmp_path) -> No
         (b'[{"mapping": {}', "is incomplete"),
         (b"[1, 2]", "damaged, or not a chat"),
         (b'{"spec": "chara_card_v2"}', "not a chat in a known format, but JSON with 'spec'"),
-        (b'{"entries": {}}', "not a chat in a known format"),
+        (b'{"entries": {}}', "is a lorebook, not a chat"),
         (b'[{"a": 1}]', "not a chat in a known format"),
         (b'{"user_name": "a", "character_name": "b"}\nx\n', "has no readable message"),
         (b"\xff\xfe\x00", "looks like UTF-16, but is not valid"),
