@@ -362,21 +362,25 @@ class _Bringing:
         before = original_card(familiar.memory)
         if before and face_of(before).meaning == character.face.meaning:
             return "unchanged", "", ()
-        if before is None or _is_edited(before, familiar.memory):
+        try:
+            if before is None or not plan_unpack(before, familiar.memory).is_noop:
+                raise ConflictError("files of the character were edited")
+            made = create_familiar(
+                home,
+                card,
+                lambda _: familiar.memory,
+                familiar_id=character.id,
+                overwrite=True,
+                keep_edits=True,
+                dry_run=self._is_rehearsal,
+            )
+        except RefusedError:
             reason = (
                 "the card has changed, and so have the familiar's own files, which are kept; "
                 f"`familiar init {character.id} --from-card {typed(str(character.file.path))} "
                 "--overwrite` replaces them"
             )
             return "skipped", reason, ()
-        made = create_familiar(
-            home,
-            card,
-            lambda _: familiar.memory,
-            familiar_id=character.id,
-            overwrite=True,
-            dry_run=self._is_rehearsal,
-        )
         return ("updated" if made.written or made.removed else "unchanged"), "", made.warnings
 
     def _books(
@@ -481,14 +485,6 @@ def _free(wanted: str, taken: Collection[str]) -> str:
 
 def _read(file: FoundFile) -> Card:
     return read_card(read_foreign(file.path), origin=file.path.name)
-
-
-def _is_edited(card: Card, store: MemoryStore) -> bool:
-    """Tell whether a person changed anything of what was made of a card."""
-    try:
-        return not plan_unpack(card, store).is_noop
-    except RefusedError:
-        return True
 
 
 def _memory(paths: FamiliarPaths) -> MemoryStore:

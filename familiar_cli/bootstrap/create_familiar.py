@@ -30,6 +30,7 @@ def create_familiar(
     *,
     familiar_id: str | None = None,
     overwrite: bool = False,
+    keep_edits: bool = False,
     dry_run: bool = False,
 ) -> FamiliarReport:
     """Make a familiar out of `card`, or bring an existing one up to it.
@@ -40,6 +41,7 @@ def create_familiar(
         open_store: Opens the memory of a familiar.
         familiar_id: Its id; else the card's name, else the name of the card's file.
         overwrite: Text that differs from the card's may be overwritten.
+        keep_edits: But not what a person has edited of the card's book.
         dry_run: Check everything, and leave nothing on disk.
 
     Raises:
@@ -51,7 +53,7 @@ def create_familiar(
     return build(
         paths,
         open_store,
-        lambda store: plan_unpack(card, store, overwrite=overwrite),
+        lambda store: plan_unpack(card, store, overwrite=overwrite, keep_edits=keep_edits),
         name=called(card),
         message=f"unpack {one_line(card.name, 60)}",
         dry_run=dry_run,

@@ -86,25 +86,29 @@ class UnpackPlan:
             self.book.stage(tx)
 
 
-def plan_unpack(card: Card, store: MemoryStore, *, overwrite: bool = False) -> UnpackPlan:
+def plan_unpack(
+    card: Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
+) -> UnpackPlan:
     """Return what unpacking `card` into `store` would change. Nothing is written.
 
     Args:
         card: The card.
         store: The memory it would go to.
         overwrite: Files that differ may be overwritten, and files of another card removed.
+        keep_edits: But not what a person has edited of the card's book.
 
     Raises:
-        RefusedError: Files differ and `overwrite` is not set; they are named.
+        RefusedError: Files differ and may not be overwritten; they are named.
     """
-    book = _plan_book(card, store, overwrite=overwrite)
+    book = _plan_book(card, store, overwrite=overwrite, force=overwrite and not keep_edits)
     files = _files(card, book_dir=book.directory)
     there = {path: store.read_bytes(path) for path in files if store.exists(path)}
     same = {path for path, content in there.items() if _equal(path, content, files[path])}
     same_card = (_original(card) if card.content else CARD_JSON) in same
     removed = () if same_card else _stale(store, files)
     overwritten = tuple(sorted(there.keys() - same))
-    if (overwritten or removed or book.refusal) and not overwrite:
+    is_refused = (overwritten or removed or book.refusal) and not overwrite
+    if is_refused or (book.refusal and keep_edits):
         raise _refused(card, (*overwritten, *removed), book.refusal)
     return UnpackPlan(
         files={path: content for path, content in files.items() if path not in same},
@@ -186,7 +190,7 @@ def _effects(card: Card, book: _BookPlan) -> Effects:
     )
 
 
-def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:
+def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) -> _BookPlan:
     given = card.data.get("character_book")
     if given is None:
         return _BookPlan()
@@ -196,11 +200,13 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool) -> _BookPlan:
     except BadInputError as error:
         warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))
+    directory = None
     try:
         place = place_for(book, store)
-        plan = plan_import(book, store, into=place.directory, update=overwrite, force=overwrite)
+        directory = place.directory
+        plan = plan_import(book, store, into=directory, update=overwrite, force=force)
     except RefusedError as error:
-        return _BookPlan(directory=place.directory, refusal=str(error))
+        return _BookPlan(directory=directory, refusal=str(error))
     warnings = tuple(f"character_book: {note}" for note in (*place.notes, *plan.warnings))
     return _BookPlan(plan, place.directory, warnings=warnings)
 

@@ -12,6 +12,7 @@ import pytest
 from familiar_cli.history.store import HistoryStore
 from tests.support.cards import png_card
 from tests.support.chats import said as words
+from tests.support.lorebooks import book_entry
 from tests.support.sillytavern import DataFolder, card, lived_in, said, talk
 from tests.support.world import data, home, run
 
@@ -205,6 +206,19 @@ def test_edits_by_hand_stay_when_a_card_changes(folder) -> None:
     assert outcomes(answer) == {"characters/Mira.png": "skipped"}
     assert "familiar init mira --from-card" in reason(answer, "characters/Mira.png")
     assert "Mine." in run("memory", "cat", "self/description.md").stdout
+
+
+def test_edits_of_a_cards_book_stay_when_the_card_changes(folder) -> None:
+    def book(text):
+        return {"name": "Pier", "entries": [book_entry("Pier", text), book_entry("Buoy")]}
+
+    folder.character("Mira", character_book=book("It is long."))
+    found(folder)
+    (path,) = (home() / "mira" / "memory" / "lore").rglob("pier.md")
+    path.write_text(path.read_text("utf-8").replace("It is long.", "Mine."), "utf-8")
+    folder.character("Mira", character_book=book("It is short."))
+    assert outcomes(found(folder)) == {"characters/Mira.png": "skipped"}
+    assert "Mine." in path.read_text("utf-8")
 
 
 def test_only_some_characters(full) -> None:
