@@ -16,6 +16,7 @@ from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages.as_line import as_line
 from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
+from familiar_cli.memory.people.honorifics import without_honorific
 from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
 from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, is_of_names, one_line, slugify
@@ -325,7 +326,8 @@ def _names(text: str, names: Sequence[str]) -> bool:
 
 def _mentions(text: str, names: Sequence[str]) -> bool:
     """Tell whether a name stands in `text`, also where other letters cling to it: `Saraさん`."""
-    keys = {key for name in names if (key := key_of(name))}
+    said = (*names, *map(without_honorific, names))
+    keys = {key for name in said if (key := key_of(name))}
     heads = dict(map(head_of, keys))
     return bool(find_mentions(text, lambda _: heads, keys.intersection))
 
