@@ -106,6 +106,8 @@ class FamiliarStatus:
         desk: What lies on the desk.
         imported_turns: How many of the unsummarised turns were imported, and wait for a person.
         rewritten: Weeks, months and years that a person rewrote, so that they are not made again.
+        language: The code of its language; empty: it cannot be told.
+        language_is_set: It is set, and not found by what was said.
     """
 
     familiar: str
@@ -126,6 +128,8 @@ class FamiliarStatus:
     desk: DeskStatus = DeskStatus()
     imported_turns: int = 0
     rewritten: tuple[Rewritten, ...] = ()
+    language: str = ""
+    language_is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,8 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         desk=_desk_of(familiar),
         imported_turns=past.imported,
         rewritten=_rewritten(familiar),
+        language=_language_of(familiar),
+        language_is_set=familiar.config.language != "auto",
     )
 
 
@@ -179,6 +185,13 @@ def _rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:
         return rewritten(familiar.memory, familiar.paths.journal)
     except FamiliarError:
         return ()  # `familiar doctor` says what is wrong with the journal
+
+
+def _language_of(familiar: Familiar) -> str:
+    try:
+        return familiar.language
+    except FamiliarError:
+        return ""  # its history cannot be read, which is told elsewhere
 
 
 def _desk_of(familiar: Familiar) -> DeskStatus:

@@ -49,6 +49,9 @@ def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, s
     yield "directory", status.root
     model = status.model or "none chosen: `familiar config set llm.model NAME`"
     yield "model", f"{model}, preset {status.preset}"
+    if status.language:
+        how = "as set" if status.language_is_set else "by its turns and character"
+        yield "language", f"{status.language}, {how}"
     yield "memory", _memory(status)
     yield "turns", _turns(status, zone)
     if status.turns:

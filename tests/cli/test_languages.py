@@ -194,6 +194,13 @@ def test_the_setting_goes_before_what_is_spoken() -> None:
     assert data("memory", "cat", "reminders.md")["text"].startswith("# Rappels\n")
 
 
+def test_the_status_names_the_language_and_whether_it_was_set() -> None:
+    talked("ja")
+    assert "language   ja, by its turns and character\n" in run("status").stdout
+    run("config", "set", "language", "de")
+    assert "language   de, as set\n" in run("status").stdout
+
+
 def test_a_language_without_a_table_is_refused_and_the_others_are_listed() -> None:
     live("ada")
     result = run("config", "set", "language", "tlh")

@@ -136,6 +136,8 @@ def test_status(root) -> None:
         "written",
         "failures",
         "summary",
+        "language",
+        "language_is_set",
     }
     assert set(found) >= wanted
     assert set(found["written"]) == {"last_turn", "at"}
