@@ -42,6 +42,7 @@ class Listening:
         origins: Web pages that may use the server.
         background: Memory is written, and days fold, while it runs.
         head_s: For so long a connection may say nothing, or not the whole head of a request.
+        body_s: How long a body may take to come.
     """
 
     host: str
@@ -51,6 +52,7 @@ class Listening:
     origins: tuple[str, ...] = ()
     background: bool = True
     head_s: float = 10.0
+    body_s: float = 30.0
 
 
 async def serve(
@@ -99,6 +101,7 @@ async def serve_until(
             host_names(listening.host, port, listening.hosts),
             frozenset(listening.origins),
             listening.tokens,
+            body_s=listening.body_s,
         )
         shown = f"[{host}]" if ":" in host else host
         app = make_app(familiars, rules)

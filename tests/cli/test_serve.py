@@ -52,6 +52,25 @@ def test_one_line_says_where_it_listens_and_a_signal_ends_it(serve) -> None:
     assert [line.split(": ", 1)[1] for line in log] == ["Hi", "Hello."]
 
 
+def test_the_log_follows_turns_as_they_come(serve) -> None:
+    live("ada")
+    serve("Hello.")
+    argv = [sys.executable, "-m", "familiar_cli", "serve", "log", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with process() as (_, ready):
+        log = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env, encoding="utf-8")
+        try:
+            url = f"{ready['data']['url']}/v1/chat/completions"
+            for text in ("One", "Two"):
+                body = {"model": "ada", "messages": [{"role": "user", "content": text}]}
+                httpx.post(url, json=body, timeout=30)
+            lines = [json.loads(log.stdout.readline()) for _ in range(4)]
+        finally:
+            log.kill()
+            log.communicate(timeout=20)
+    assert [line["text"] for line in lines] == ["One", "Hello.", "Two", "Hello."]
+
+
 def test_the_log_is_exact_in_json(serve) -> None:
     live("ada")
     assert data("serve", "log", "--no-follow") == {"turns": []}

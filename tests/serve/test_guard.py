@@ -134,6 +134,17 @@ def test_a_head_that_does_not_come_is_not_waited_for() -> None:
         assert raw(server.url, b"GET /v1/models HTTP/1.1\r\nHost: x") == b""
 
 
+def test_a_body_that_comes_too_slowly_is_not_waited_for() -> None:
+    live("ada")
+    with serving(body_s=0.3) as server:
+        port = urlsplit(server.url).port
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        )
+        assert b" 408 " in raw(server.url, head.encode())
+
+
 def test_too_many_headers_are_refused(server) -> None:
     port = urlsplit(server.url).port
     many = [f"X-{n}: 1" for n in range(200)]
