@@ -656,7 +656,12 @@ class Familiar:
 
     def _summariser(self) -> Summariser:
         from familiar_cli.config.machine import zone_of
-        from familiar_cli.context.summarising import LOCAL_STEPS, MOST_STEPS, Limits, Summariser
+        from familiar_cli.context.summarising import (
+            LOCAL_STEPS,
+            MOST_STEPS,
+            Summariser,
+            SummaryLimits,
+        )
         from familiar_cli.context.summary_keeper import SLOT
         from familiar_cli.llm.slots import check_usable
 
@@ -667,7 +672,7 @@ class Familiar:
             self.summaries,
             self.model(SLOT),
             self.counter,
-            Limits(self._summary_tokens(), self.config.history.summary_batch_tokens, steps),
+            SummaryLimits(self._summary_tokens(), self.config.history.summary_batch_tokens, steps),
             name=self.name,
             label=self.channel_label,
             zone=zone_of(self.config.timezone),

@@ -36,7 +36,7 @@ _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CardFinding:
     """One thing that is wrong or unusual.
 
     Args:
@@ -51,9 +51,9 @@ class Finding:
     message: str
 
 
-def check_card(card: Card, counter: TokenCounter) -> list[Finding]:
+def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
     """Return what is wrong or unusual in `card`, the worst first."""
-    found = [Finding("warning", "format", warning) for warning in card.warnings]
+    found = [CardFinding("warning", "format", warning) for warning in card.warnings]
     for look in (_speech, _texts, _macros, _greetings, _depth_prompt, _assets, _dates, _book):
         found.extend(look(card))
     found.extend(_size(card, counter))
@@ -66,107 +66,115 @@ def sent_tokens(card: Card, counter: TokenCounter) -> int:
     return sum(counter.count(card.text(field)) for field in _ALWAYS_SENT)
 
 
-def _speech(card: Card) -> Iterator[Finding]:
+def _speech(card: Card) -> Iterator[CardFinding]:
     if not (card.text("description").strip() or card.text("personality").strip()):
-        yield Finding(
+        yield CardFinding(
             "error", "description", "empty, and so is personality: the model knows only the name"
         )
     if not card.text("first_mes").strip():
-        yield Finding("warning", "first_mes", "empty: the character will not open the conversation")
+        yield CardFinding(
+            "warning", "first_mes", "empty: the character will not open the conversation"
+        )
     examples = card.text("mes_example")
     if examples.strip() and not _START.search(examples):
-        yield Finding(
+        yield CardFinding(
             "warning", "mes_example", "has no <START>: it counts as one block and is cut as a whole"
         )
 
 
-def _texts(card: Card) -> Iterator[Finding]:
+def _texts(card: Card) -> Iterator[CardFinding]:
     for field in KNOWN_FIELDS:
         for text in (card.text(field), *card.texts(field)):
             if _SURROGATE.search(text):
-                yield Finding(
+                yield CardFinding(
                     "warning", field, "holds half a character; it is kept, and shown as \ufffd"
                 )
             elif harmless(text) != text.replace("\r\n", "\n"):
-                yield Finding(
+                yield CardFinding(
                     "warning",
                     field,
                     "holds control characters or marks that reorder text; never printed raw",
                 )
 
 
-def _macros(card: Card) -> Iterator[Finding]:
+def _macros(card: Card) -> Iterator[CardFinding]:
     for field in (*FILE_FIELDS, "alternate_greetings"):
         for text in (card.text(field), *card.texts(field)):
             if text.count("{{") != text.count("}}"):
-                yield Finding("warning", field, "has a {{ without a matching }}: it is sent as is")
+                yield CardFinding(
+                    "warning", field, "has a {{ without a matching }}: it is sent as is"
+                )
     for field in ("description", "personality", "scenario"):
         if "{{original}}" in card.text(field).lower():
-            yield Finding("warning", field, "{{original}} has a meaning only in system_prompt")
+            yield CardFinding("warning", field, "{{original}} has a meaning only in system_prompt")
 
 
-def _greetings(card: Card) -> Iterator[Finding]:
+def _greetings(card: Card) -> Iterator[CardFinding]:
     others = card.texts("alternate_greetings")
     if any(not greeting.strip() for greeting in others):
-        yield Finding("note", "alternate_greetings", "contains an empty greeting")
+        yield CardFinding("note", "alternate_greetings", "contains an empty greeting")
     spoken = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
     if len(set(spoken)) < len(spoken):
-        yield Finding("note", "alternate_greetings", "contains the same greeting twice")
+        yield CardFinding("note", "alternate_greetings", "contains the same greeting twice")
 
 
-def _depth_prompt(card: Card) -> Iterator[Finding]:
+def _depth_prompt(card: Card) -> Iterator[CardFinding]:
     extensions = card.data.get("extensions")
     given = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
     if given is None:
         return
     where = "extensions.depth_prompt"
     if not isinstance(given, dict) or not isinstance(given.get("prompt", ""), str):
-        yield Finding("error", where, "is not an object with a text 'prompt': it is not sent")
+        yield CardFinding("error", where, "is not an object with a text 'prompt': it is not sent")
         return
     depth = given.get("depth", 4)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        yield Finding(
+        yield CardFinding(
             "warning", where, f"has the depth {depth!r:.40}, which is not a number of messages"
         )
     if given.get("role", "system") not in _ROLES:
-        yield Finding("warning", where, f"has the role {given.get('role')!r:.40}, which is unknown")
+        yield CardFinding(
+            "warning", where, f"has the role {given.get('role')!r:.40}, which is unknown"
+        )
 
 
-def _assets(card: Card) -> Iterator[Finding]:
+def _assets(card: Card) -> Iterator[CardFinding]:
     assets = card.data.get("assets")
     there = {path for path, _ in card.members}
     for asset in assets if isinstance(assets, list) else []:
         uri = asset.get("uri") if isinstance(asset, dict) else None
         if not isinstance(uri, str):
-            yield Finding("error", "assets", f"contains an asset without an address: {asset!r:.60}")
+            yield CardFinding(
+                "error", "assets", f"contains an asset without an address: {asset!r:.60}"
+            )
             continue
         for scheme in (*charx.SCHEMES, ASSET_SCHEME):
             if uri.startswith(scheme) and uri.removeprefix(scheme) not in there:
-                yield Finding("error", "assets", f"names {uri!r:.80}, which is not in the file")
+                yield CardFinding("error", "assets", f"names {uri!r:.80}, which is not in the file")
 
 
-def _dates(card: Card) -> Iterator[Finding]:
+def _dates(card: Card) -> Iterator[CardFinding]:
     for field in ("creation_date", "modification_date"):
         value = card.data.get(field)
         if isinstance(value, int | float) and value > _MS_SINCE:
-            yield Finding("warning", field, "is in milliseconds; readers take it for seconds")
+            yield CardFinding("warning", field, "is in milliseconds; readers take it for seconds")
 
 
-def _book(card: Card) -> Iterator[Finding]:
+def _book(card: Card) -> Iterator[CardFinding]:
     for number, entry in enumerate(book_entries(card), start=1):
         where = f"character_book entry {number}"
         if not isinstance(entry, dict):
-            yield Finding("error", where, "is not an object: it is not read")
+            yield CardFinding("error", where, "is not an object: it is not read")
             continue
         missing = [
             key for key in ("keys", "content", "enabled", "insertion_order") if key not in entry
         ]
         if missing:
-            yield Finding("note", where, f"has no {', '.join(missing)}: the default is used")
+            yield CardFinding("note", where, f"has no {', '.join(missing)}: the default is used")
         if not entry.get("keys") and not entry.get("constant") and "key" not in entry:
-            yield Finding("warning", where, "has no keys and is not constant: it is never used")
+            yield CardFinding("warning", where, "has no keys and is not constant: it is never used")
         if not str(entry.get("content") or "").strip():
-            yield Finding("note", where, "is empty")
+            yield CardFinding("note", where, "is empty")
 
 
 def book_entries(card: Card) -> list[Any]:
@@ -178,10 +186,10 @@ def book_entries(card: Card) -> list[Any]:
     return entries if isinstance(entries, list) else []
 
 
-def _size(card: Card, counter: TokenCounter) -> Iterator[Finding]:
+def _size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
     tokens = sent_tokens(card, counter)
     if tokens > MANY_TOKENS:
-        yield Finding(
+        yield CardFinding(
             "warning",
             "size",
             f"{tokens} tokens are in every prompt: a small model has little room left to talk",

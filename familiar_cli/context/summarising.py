@@ -46,7 +46,7 @@ _LEAST_ROOM: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SummaryLimits:
     """How much a step may read and write.
 
     Args:
@@ -79,7 +79,7 @@ class Summariser:
         summaries: Summaries,
         model: ChatModel,
         counter: TokenCounter,
-        limits: Limits,
+        limits: SummaryLimits,
         *,
         name: str,
         label: Callable[[str], str],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.card_findings import Finding
+    from familiar_cli.bootstrap.card_findings import CardFinding
     from familiar_cli.bootstrap.card_summary import CardSummary, EntrySummary
 
 _PANEL_CHARS: Final = 420
@@ -50,7 +50,7 @@ def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
     return Group(*parts)
 
 
-def findings_page(findings: Sequence[Finding]) -> RenderableType:
+def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
     """Return what is wrong or unusual in a card, one line each."""
     return columns(
         [

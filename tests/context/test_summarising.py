@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli import tokens
-from familiar_cli.context.summarising import MOST_STEPS, Limits, Summariser
+from familiar_cli.context.summarising import MOST_STEPS, Summariser, SummaryLimits
 from familiar_cli.errors import BadReplyError, ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries
@@ -40,7 +40,7 @@ def refresh(store, model, through=999, *, scope=PUBLIC, private=(), **limits) ->
         Summaries(store),
         model,
         COUNTER,
-        Limits(**{"summary_tokens": 500, "batch_tokens": 1000, **limits}),
+        SummaryLimits(**{"summary_tokens": 500, "batch_tokens": 1000, **limits}),
         name="Aria",
         label="#{}".format,
         zone=UTC,

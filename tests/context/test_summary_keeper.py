@@ -11,7 +11,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.summarising import Limits, Summariser
+from familiar_cli.context.summarising import Summariser, SummaryLimits
 from familiar_cli.context.summary_keeper import SummaryKeeper
 from familiar_cli.context.trace import make_trace
 from familiar_cli.errors import ModelError
@@ -48,7 +48,7 @@ def past(store, *replies, every=10, private=()) -> tuple[SummaryKeeper, Jobs]:
         summaries,
         ScriptedModel(replies),
         tokens.heuristic(),
-        Limits(500, 3000),
+        SummaryLimits(500, 3000),
         name="Aria",
         label=str,
     )
@@ -203,7 +203,7 @@ def test_work_that_is_broken_off_lets_go_of_its_lock(store) -> None:
             await asyncio.sleep(30)
 
     look._summariser = lambda: Summariser(
-        Summaries(store), Slow([]), tokens.heuristic(), Limits(9, 900), name="A", label=str
+        Summaries(store), Slow([]), tokens.heuristic(), SummaryLimits(9, 900), name="A", label=str
     )
     assert jobs.drain(0.3).cancelled == (due.name,)
     with held(background(store).summary(PUBLIC).lock_path, 0):

@@ -18,7 +18,7 @@ MOST_NAMED: Final = 50  # files a commit names itself; beyond that, its trees ar
 _MOST_HELD_BYTES = 32 * 1024 * 1024
 
 
-class Draft:
+class UnseenCommits:
     """Commits on top of `head` that nobody sees before `save` and `Repository.set_head`."""
 
     def __init__(self, repository: Repository, head: str | None) -> None:

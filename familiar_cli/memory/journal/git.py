@@ -110,7 +110,7 @@ class GitJournal:
         Raises:
             FamiliarError: It could not be written; nothing is decided.
         """
-        from familiar_cli.memory.journal.draft import Draft
+        from familiar_cli.memory.journal.draft import UnseenCommits
         from familiar_cli.memory.journal.edits import recordable
 
         repository = self.repository
@@ -122,7 +122,7 @@ class GitJournal:
             changes = [c for c in changes if all(map(recordable, c.rel_path.split("/")))]
             self._note_touched(changes)
             base = repository.head()
-            draft = Draft(repository, base)
+            draft = UnseenCommits(repository, base)
             try:
                 if not draft.commit(
                     source,
@@ -241,9 +241,9 @@ class GitJournal:
         self, contents: Iterable[tuple[str, bytes | None]], message: str = ""
     ) -> None:
         from familiar_cli.memory.journal.commits import HUMAN
-        from familiar_cli.memory.journal.draft import Draft
+        from familiar_cli.memory.journal.draft import UnseenCommits
 
-        draft = Draft(self.repository, self.repository.head())
+        draft = UnseenCommits(self.repository, self.repository.head())
         if draft.commit(HUMAN, message, contents, _now()):
             draft.save()
             self.repository.set_head(draft.head)

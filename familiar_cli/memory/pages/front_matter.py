@@ -27,7 +27,7 @@ _QUOTES: Final = "\"'"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FrontKey:
     """One key at the top, with its value.
 
     Args:
@@ -56,7 +56,7 @@ class FrontMatter:
 
     start: int
     end: int
-    entries: tuple[Entry, ...]
+    entries: tuple[FrontKey, ...]
     indent: str = ""
 
     def get(self, key: str) -> Value | None:
@@ -87,7 +87,7 @@ def value_of(text: str, key: str) -> Value | None:
     return front.get(key) if front else None
 
 
-def _entries(text: str, start: int, end: int) -> Iterator[Entry]:
+def _entries(text: str, start: int, end: int) -> Iterator[FrontKey]:
     """Yield the entries of YAML.
 
     Raises:
@@ -109,7 +109,7 @@ def _entries(text: str, start: int, end: int) -> Iterator[Entry]:
             last = max(value.end_mark.index, key.end_mark.index + 1)
             below = last if head[last - 1 : last] == "\n" else head.find("\n", last) + 1
             until = start + below if below else end
-            yield Entry(key.value, _plain(value, known), start + first, until)
+            yield FrontKey(key.value, _plain(value, known), start + first, until)
 
 
 def _plain(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  # PyYAML has no types
@@ -128,7 +128,7 @@ def _plain(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  # PyYA
     return known[id(node)]
 
 
-def _by_line(text: str, start: int, end: int) -> Iterator[Entry]:
+def _by_line(text: str, start: int, end: int) -> Iterator[FrontKey]:
     """Yield the entries of what is nearly YAML: keys, and the lines that go on with each."""
     at, indent = start, None
     found: list[tuple[str, str, int]] = []
@@ -148,7 +148,7 @@ def _by_line(text: str, start: int, end: int) -> Iterator[Entry]:
         said = [_unquoted(item.removeprefix("- ")) for item in below or ()]
         single = text.find("\n", place) + 1 or end
         told: Value = [*filter(None, [_unquoted(value)]), *said] if below else _unquoted(value)
-        yield Entry(name, told, place, until if below else single)
+        yield FrontKey(name, told, place, until if below else single)
 
 
 def _unquoted(value: str) -> str:

@@ -33,7 +33,7 @@ _TABLES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class NamedPerson:
     """Someone with a file in `people/`.
 
     Args:
@@ -90,11 +90,13 @@ class AliasIndex:
         """Return those of `slugs` who have a file."""
         return {slug for (slug,) in self._among("SELECT slug FROM people WHERE slug IN", slugs)}
 
-    def people(self) -> list[Person]:
+    def people(self) -> list[NamedPerson]:
         """Return everyone who has a file, sorted by slug."""
         rows = self._rows("SELECT slug, names, problem, signature FROM people ORDER BY slug")
         with self._translated():
-            return [Person(slug, tuple(json.loads(names)), *more) for slug, names, *more in rows]
+            return [
+                NamedPerson(slug, tuple(json.loads(names)), *more) for slug, names, *more in rows
+            ]
 
     def shared(self) -> dict[str, tuple[str, ...]]:
         """Return every name that several people share, sorted."""
@@ -115,7 +117,7 @@ class AliasIndex:
         with self._writing() as database:
             database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
 
-    def replace(self, slugs: Iterable[str], people: Iterable[Person]) -> None:
+    def replace(self, slugs: Iterable[str], people: Iterable[NamedPerson]) -> None:
         """Forget all that is known of `slugs`, and take `people` in; all or nothing."""
         listed = [(slug,) for slug in slugs]
         with self._writing() as database:
@@ -213,7 +215,7 @@ def _prepare(database: sqlite3.Connection) -> None:
             database.execute(statement)
 
 
-def _insert(database: sqlite3.Connection, person: Person) -> None:
+def _insert(database: sqlite3.Connection, person: NamedPerson) -> None:
     names = json.dumps(person.names, ensure_ascii=True)
     database.execute(
         "INSERT INTO people VALUES (?, ?, ?, ?)",

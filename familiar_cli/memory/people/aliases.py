@@ -31,7 +31,7 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.memory.people.alias_index import AliasIndex, Person
+    from familiar_cli.memory.people.alias_index import AliasIndex, NamedPerson
     from familiar_cli.memory.store.store import MemoryStore
 
 SOURCE: Final = "aliases"
@@ -90,7 +90,7 @@ class Aliases:
         key = key_of(name)
         return self._index.slugs([key]).get(key, ())
 
-    def people(self) -> list[Person]:
+    def people(self) -> list[NamedPerson]:
         """Return everyone who has a file, sorted by slug."""
         return self._index.people()
 
@@ -222,16 +222,16 @@ class Aliases:
             raise _unreadable(error) from error
         return found
 
-    def _person(self, slug: str, signature: str) -> Person:
-        from familiar_cli.memory.people.alias_index import Person
+    def _person(self, slug: str, signature: str) -> NamedPerson:
+        from familiar_cli.memory.people.alias_index import NamedPerson
 
         try:
             head = self._store.read_head(people_path(slug), self._store.limits.max_file_bytes)
         except FamiliarError as error:
-            return Person(slug, (), str(error), signature)
+            return NamedPerson(slug, (), str(error), signature)
         # Another account of somebody goes by no name of its own: names mean the one file.
         names = () if same_as(head.text) else names_of(head.text)
-        return Person(slug, names, "", signature)
+        return NamedPerson(slug, names, "", signature)
 
 
 def _is_fresh(state: Mapping[str, str], signature: str | None) -> bool:
