@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.bringing import Bringing, ChatImportOptions, ImportedChat
-from familiar_cli.bootstrap.chats.detect import SUFFIXES, read_chats
+from familiar_cli.bootstrap.chats.detect import SUFFIXES, TEXT_SUFFIXES, read_chats
 from familiar_cli.bootstrap.chats.sources import as_source
 from familiar_cli.bootstrap.chats.types import Chat
 from familiar_cli.bootstrap.what_is_it import instead, is_data_folder, taken_for
@@ -55,10 +55,12 @@ class ImportedChats:
     Args:
         chats: What became of each chat, the one that began first at the start.
         failed: What was not imported.
+        passed_over: Texts in a directory that are no chats.
     """
 
     chats: tuple[ImportedChat, ...]
     failed: tuple[NotImported, ...]
+    passed_over: tuple[NotImported, ...] = ()
 
     @property
     def problem(self) -> FamiliarError | None:
@@ -104,6 +106,7 @@ def import_chats(
     if path is not None and path.is_dir() and is_data_folder(path):
         raise instead("chat", path) or BadInputError(f"{str(path)!r} holds no chats")
     files, closed = _files(path)
+    over: list[NotImported] = []
     if wish.channel and path is not None and path.is_dir():
         raise UsageError(
             "`--channel` cannot be used with a directory: each chat gets its own channel",
@@ -112,13 +115,21 @@ def import_chats(
     with ExitStack() as stack:
         chats, failed = _find(((file, wish.reading) for file in files), stack)
         failed.extend(closed)
+        if path is not None and path.is_dir():
+            over = [one for one in failed if _is_other_text(one)]
+            failed = [one for one in failed if one not in over]
+        if over and not chats and not failed:
+            raise NotFoundError(
+                f"No chats below {str(path)!r}: {over[0].error}", hint=over[0].error.hint
+            )
         if wish.channel and len(chats) > 1:
             raise UsageError(
                 f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
         with _on_trial(history, dry_run=wish.dry_run) as where:
-            return _bring_in(where, chats, failed, wish, on_progress)
+            done = _bring_in(where, chats, failed, wish, on_progress)
+            return replace(done, passed_over=tuple(over))
 
 
 def import_chat_files(
@@ -172,10 +183,11 @@ def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
         closed.append(NotImported(str(error.filename), reason))
 
     found = [Path(here, name) for here, _, names in os.walk(path, onerror=note) for name in names]
-    chats = sorted(file for file in found if file.suffix.lower() in SUFFIXES)
+    suffixes = SUFFIXES | TEXT_SUFFIXES
+    chats = sorted(file for file in found if file.suffix.lower() in suffixes)
     if not chats and not closed:
         raise NotFoundError(
-            f"No chats below {str(path)!r}: no file ends in {', '.join(sorted(SUFFIXES))}"
+            f"No chats below {str(path)!r}: no file ends in {', '.join(sorted(suffixes))}"
         )
     return [*chats], closed
 
@@ -236,6 +248,12 @@ def _left(
     """Return the chat that another one left, if it is among those that are brought in."""
     source, chat = found
     return by_name.get((Path(source.name).parent, chat.parent)) if chat.parent else None
+
+
+def _is_other_text(one: NotImported) -> bool:
+    """Tell whether a file of a directory is a text that nobody said was a chat."""
+    is_text = Path(one.file).suffix.lower() in TEXT_SUFFIXES
+    return is_text and isinstance(one.error, BadInputError)
 
 
 def _lines(count: int, kind: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -44,19 +44,35 @@ def import_chat(
             help="Your name in the chat, if it has several people; may be repeated.",
         ),
     ] = None,
+    format_: Annotated[
+        Literal["sillytavern", "plain", "chatgpt", "claude", "discord", "transcript"] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format of the files: sillytavern, plain, chatgpt, claude, discord or transcript; "
+            "default: told from their content.",
+        ),
+    ] = None,
+    dates: Annotated[
+        Literal["dmy", "mdy", "ymd"] | None,
+        typer.Option(help="Order of day, month and year in dates such as 01/02/2024."),
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Import chats from other programs into the history, with times and authors.
 
-    Reads SillyTavern chats, ChatGPT and Claude exports, and plain JSON Lines. Turns already
-    imported are skipped, so running the same command again adds only the new ones.
+    Reads SillyTavern chats, ChatGPT, Claude and Discord exports, transcripts with `Name: text`, and
+    plain JSON Lines. Turns already imported are skipped, so running the same command again adds
+    only the new ones. With --dry-run you see what a file is taken for, and how it begins.
 
     \b
     familiar import-chat yuzu.jsonl --me Robin
     familiar import-chat yuzu.jsonl --as discord:1234
     familiar import-chat chats/ --dry-run
+    familiar import-chat whatsapp.txt --me Robin --dates dmy
     familiar import-chat conversations.json --json
     """
+    from dataclasses import replace
     from pathlib import Path
 
     from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
@@ -66,7 +82,11 @@ def import_chat(
     from familiar_cli.ui.terminal import print_page
 
     familiar, out = familiar_of(ctx), output(ctx)
-    reading = familiar.chat_reading(as_, tuple(character or ()), tuple(me or ()))
+    reading = replace(
+        familiar.chat_reading(as_, tuple(character or ()), tuple(me or ())),
+        format=format_ or "",
+        dates=dates,
+    )
     path = None if file == "-" else Path(file).expanduser()
     try:
         with familiar:

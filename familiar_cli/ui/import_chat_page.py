@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group
 
 from familiar_cli.bootstrap.chats.types import TITLES
+from familiar_cli.clock import iso
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.terminal import columns, plain
 
@@ -16,10 +19,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.chats.bringing import ImportedChat
+    from familiar_cli.bootstrap.chats.bringing import ImportedChat, SpeakerCount
+    from familiar_cli.bootstrap.chats.types import Message
     from familiar_cli.bootstrap.import_chat import ImportedChats
 
 _CHATS: Final = 20  # chats that are shown one by one
+_SPEAKERS: Final = 8
+_TEXT_CHARS: Final = 80
+_NOTE_CHARS: Final = 400
 _LINES: Final = 5  # lines that are named for each reason
 
 
@@ -28,8 +35,11 @@ def imported_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_headline(chat, dry_run=dry_run), "bold"))
-        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in _rows(chat)]
+        found = [*_about(chat), *_rows(chat)] if dry_run else _rows(chat)
+        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in found]
         parts.extend([columns(rows)] if rows else [])
+    if done.passed_over:
+        parts.append(plain(_passed_over(done)))
     if len(done.chats) > 1:
         parts.append(plain(_sum(done, dry_run=dry_run), "bold"))
     return Group(*parts)
@@ -65,6 +75,19 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
         "other_branches": chat.aside,
         "branch_of": chat.branch_of or None,
         "copy": chat.is_copy,
+        "taken_for": chat.taken_for,
+        "speakers": [asdict(speaker) for speaker in chat.speakers],
+        "first": [_message_data(message) for message in chat.first],
+        "notes": list(chat.notes),
+    }
+
+
+def _message_data(message: Message) -> dict[str, Any]:
+    return {
+        "at": iso(message.at) if message.at else None,
+        "speaker": message.speaker,
+        "role": message.role,
+        "text": message.text,
     }
 
 
@@ -73,7 +96,7 @@ def _files(done: ImportedChats) -> list[dict[str, Any]]:
     imported: Counter[str] = Counter()
     for chat in done.chats:
         imported[chat.file] += chat.imported
-    errors = {failed.file: str(failed.error) for failed in done.failed}
+    errors = {one.file: str(one.error) for one in (*done.passed_over, *done.failed)}
     return [
         {"file": file, "imported": imported[file], "error": errors.get(file)}
         for file in sorted(imported.keys() | errors.keys())
@@ -96,6 +119,31 @@ def _headline(chat: ImportedChat, *, dry_run: bool) -> str:
     return f"{deed} {turns} of {name} ({kind}) as channel {one_line(chat.channel)}"
 
 
+def _about(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+    """Yield what a file was taken for, who speaks in it, and how it begins."""
+    yield "taken for", chat.taken_for
+    speakers = [f"{_speaker(one)} {one.turns:,}" for one in chat.speakers[:_SPEAKERS]]
+    more = len(chat.speakers) - len(speakers)
+    yield "speakers", ", ".join(speakers) + (f" and {more} more" if more else "")
+    for number, message in enumerate(chat.first, start=1):
+        when = f"{message.at:%Y-%m-%d %H:%M} " if message.at and not message.estimated else ""
+        said = one_line(message.text, _TEXT_CHARS)
+        yield f"turn {number}", f"{when}{one_line(message.speaker or message.role)}: {said}"
+
+
+def _speaker(one: SpeakerCount) -> str:
+    is_told = {"familiar": " (the familiar)", "me": " (me)"}
+    if one.role == "note":
+        return "notes of the program"
+    return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
+
+
+def _passed_over(done: ImportedChats) -> str:
+    names = [Path(one.file).name for one in done.passed_over]
+    more = f" and {len(names) - _LINES} more" if len(names) > _LINES else ""
+    return f"Passed over, as no chats: {', '.join(map(one_line, names[:_LINES]))}{more}"
+
+
 def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     if chat.already_there:
         yield "shared" if chat.branch_of else "already there", counted(chat.already_there, "turn")
@@ -113,6 +161,8 @@ def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         by_reason.setdefault(skip.reason, []).append(skip.line)
     for reason, lines in by_reason.items():
         yield "left out", f"{_named(lines)}: {reason}"
+    for note in chat.notes:
+        yield "note", one_line(note, _NOTE_CHARS)
     if chat.skipped_count > len(chat.skipped):
         yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
 

@@ -8,7 +8,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.times import dated
-from familiar_cli.bootstrap.chats.types import Message, Reading, Skip
+from familiar_cli.bootstrap.chats.types import TITLES, Message, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
@@ -18,12 +18,17 @@ from familiar_cli.history.types import Turn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.bootstrap.chats.casting import SpeakerRole
     from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Chat
     from familiar_cli.history.store import HistoryStore
 
     OnProgress = Callable[[str, int], None]
 
+MAX_SPEAKERS: Final = 100
+"""Speakers of one chat that are named."""
+
+_FIRST_SHOWN: Final = 3
 MAX_NAMED: Final = 10_000
 """Lines of one chat that are named when they are left out; the others are counted."""
 
@@ -59,6 +64,10 @@ class ImportedChat:
         branch_of: The channel that its channel branched off now; empty: none.
         is_new: Its channel is new.
         is_copy: The channel holds all of it, under another name.
+        taken_for: What the file was taken for.
+        speakers: Who speaks in it, the most talkative first.
+        first: Its first messages.
+        notes: What a person should know of how it was read.
     """
 
     file: str
@@ -75,9 +84,28 @@ class ImportedChat:
     estimated_times: int
     hidden: int
     aside: int
+    taken_for: str
+    speakers: tuple[SpeakerCount, ...]
+    first: tuple[Message, ...]
+    notes: tuple[str, ...]
     branch_of: str = ""
     is_new: bool = False
     is_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCount:
+    """Somebody who speaks in a chat.
+
+    Args:
+        name: What the chat calls them; empty: nobody speaks, the program tells something.
+        role: Who that is.
+        turns: How many messages are theirs.
+    """
+
+    name: str
+    role: SpeakerRole
+    turns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +157,8 @@ class Bringing:
         self._waiting_chars = 0
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skip] = []
+        self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
+        self._first: list[Message] = []
 
     def run(self) -> None:
         """Write down what is new, batch by batch."""
@@ -143,6 +173,9 @@ class Bringing:
                 self._skip(found)
                 continue
             number += 1
+            self._speakers[found.speaker, self._role(found)] += 1
+            if len(self._first) < _FIRST_SHOWN:
+                self._first.append(found)
             verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
             self._take(found, LineMatch(verdict))
             if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
@@ -175,7 +208,19 @@ class Bringing:
             branch_of=self._place.parent,
             is_new=self._place.is_new,
             is_copy=self._place.is_copy,
+            taken_for=self._chat.kind or TITLES[self._chat.format],
+            speakers=tuple(
+                SpeakerCount(name, role, turns)
+                for (name, role), turns in self._speakers.most_common(MAX_SPEAKERS)
+            ),
+            first=tuple(self._first),
+            notes=self._chat.notes,
         )
+
+    def _role(self, message: Message) -> SpeakerRole:
+        if message.role != "user":
+            return "familiar" if message.role == "assistant" else "note"
+        return self._chat.roles.get(message.speaker, "person")
 
     def _arrival(self) -> Arrival:
         names = self._chat.channels

@@ -7,12 +7,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chats import exports, plain, sillytavern
+from familiar_cli.bootstrap.chats import discord, exports, plain, sillytavern, transcript
 from familiar_cli.bootstrap.chats.chatgpt import ChatGPT
 from familiar_cli.bootstrap.chats.claude import Claude
 from familiar_cli.bootstrap.chats.elements import MAX_ELEMENT_BYTES, spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
-from familiar_cli.bootstrap.chats.types import Chat, Skip
+from familiar_cli.bootstrap.chats.types import TITLES, TRANSCRIPT, Chat, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.text import slugify
 
@@ -26,27 +26,50 @@ if TYPE_CHECKING:
 SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 """What is looked for in a directory."""
 
+TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
+"""What is looked into in a directory, and passed over where it is no chat."""
+
 _SERVICES: Final[dict[str, Service]] = {"mapping": ChatGPT(), "chat_messages": Claude()}
 _FIRST: Final = 20  # lines or elements that tell the format
 _START_BYTES: Final = 4096
-_HINT: Final = "SillyTavern, ChatGPT and Claude chats can be imported, and plain JSON Lines."
+_CONTROLS: Final = re.compile(rb"[\x00-\x08]")
+_JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
+_HINT: Final = (
+    "SillyTavern, ChatGPT, Claude and Discord chats can be imported, plain JSON Lines, and texts "
+    "in which each message begins with `Name:`."
+)
 
 
 def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
     """Yield the chats in `source`. What stands among several and is none is a `Skip`.
 
     Raises:
-        BadInputError: It holds no chat of a known format.
+        BadInputError: It holds no chat of a known format, or of the one that is asked for.
         RefusedError: It is not told who in it is the familiar.
     """
+    for found in _chats(source, reading):
+        if isinstance(found, Chat) and reading.format not in ("", found.format):
+            raise BadInputError(
+                f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
+                f"{found.kind or TITLES[found.format]}",
+                hint=f"Omit `--format`, or add `--format {found.format}`.",
+            )
+        yield found
+
+
+def _chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
+    names = reading.channels or channel_names(source)
     with source.open() as stream:
         start = stream.read(_START_BYTES).lstrip()
-    if not start.startswith((b"{", b"[")):
-        raise BadInputError(f"{source.name!r} is {_what(start)}, not a chat", hint=_HINT)
+    if reading.format == TRANSCRIPT or not _JSON.match(start):
+        yield _of_text(source, reading, start, names)
+        return
+    if discord.is_export(source):
+        yield discord.read_chat(source, reading, channels=names)
+        return
     is_array = start.startswith(b"[")
     value = _first_object(source, is_array=is_array)
     service = next((s for key, s in _SERVICES.items() if key in value), None)
-    names = reading.channels or channel_names(source)
     if service:
         yield from exports.read_chats(source, reading, service, is_array=is_array)
     elif plain.is_message(value):
@@ -59,6 +82,21 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
             f"{source.name!r} is not a chat in a known format, but JSON with {keys or 'nothing'}",
             hint=_HINT,
         )
+
+
+def _of_text(source: ChatFile, reading: Reading, start: bytes, channels: tuple[str, ...]) -> Chat:
+    """Return the chat in a file that is no JSON.
+
+    Raises:
+        BadInputError: There is none.
+    """
+    if start and not _is_binary(start):
+        if discord.is_table(start):
+            return discord.read_table(source, reading, channels=channels)
+        found = transcript.read_chat(source, reading, channels=channels)
+        if found:
+            return found
+    raise BadInputError(f"{source.name!r} is {_what(start)}, not a chat", hint=_HINT)
 
 
 def channel_names(source: ChatFile) -> tuple[str, ...]:
@@ -108,4 +146,13 @@ def _what(start: bytes) -> str:
         return "empty"
     if start.startswith(b"PK\x03\x04"):
         return "a zip archive (unpack it, and import its `conversations.json`)"
-    return "text" if re.fullmatch(rb"[^\x00-\x08]*", start) else "a binary file"
+    if _is_binary(start):
+        return "a binary file"
+    if re.match(rb"<(?:!doctype|html)", start, re.IGNORECASE):
+        return "a page (export the chat as JSON or as plain text instead)"
+    return "text"
+
+
+def _is_binary(start: bytes) -> bool:
+    """Tell whether bytes are no text; a stray control character does not count."""
+    return start.startswith(b"PK\x03\x04") or len(_CONTROLS.findall(start)) * 50 > len(start)

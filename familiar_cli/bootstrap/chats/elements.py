@@ -35,24 +35,32 @@ class ByteSpan:
         return stream.read(self.end - self.start)
 
 
-def spans(source: ChatFile) -> Iterator[ByteSpan]:
+def spans(source: ChatFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
     """Yield where each object of the array in `source` stands.
+
+    Args:
+        source: The file.
+        inside: Where the array begins, in bytes, that is a member of the one object in the file;
+            None: the file is the array.
 
     Raises:
         BadInputError: The array does not end, or an element is too large.
     """
     with source.open() as stream:
-        yield from _Scan(stream, source.name).elements()
+        if inside is not None:
+            stream.seek(inside)
+        yield from _Scan(stream, source.name, outside=inside is not None).elements()
 
 
 class _Scan:
     """Finds brackets outside of strings, block by block."""
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
+    def __init__(self, stream: BinaryIO, name: str, *, outside: int) -> None:
         self._stream = stream
         self._name = name
-        self._depth = 0
-        self._start = 0
+        self._depth = outside
+        self._wanted = outside + 2
+        self._start = stream.tell()
 
     def elements(self) -> Iterator[ByteSpan]:
         offset = self._stream.tell()
@@ -79,9 +87,9 @@ class _Scan:
 
     def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
         self._depth += change
-        if change > 0 and self._depth == 2:  # noqa: PLR2004  # inside the array
+        if change > 0 and self._depth == self._wanted:
             self._start = place
-        elif change < 0 and self._depth == 1:
+        elif change < 0 and self._depth == self._wanted - 1:
             yield ByteSpan(self._start, place + 1)
             self._start = place + 1
 

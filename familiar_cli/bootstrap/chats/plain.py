@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chats.casting import with_my_names
+from familiar_cli.bootstrap.chats.casting import PLATFORM, with_my_names
 from familiar_cli.bootstrap.chats.elements import spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.history.types import Role
-
-PLATFORM: Final = "chat"
-"""The platform of people of whom only the name is known."""
 
 HEAD: Final = "familiar_chat"
 """The key by which the line before the messages is known; its value is the format's version."""

@@ -33,6 +33,7 @@ _WIDE: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _BLOCK_BYTES: Final = MIB
+_START_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,23 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
             else ChatFile(stack.enter_context(_spooled()), "stdin")
         )
         with plain.open() as stream:
-            start = stream.read(4)
+            start = stream.read(_START_BYTES)
         wide = next((name for mark, name in _WIDE if start.startswith(mark)), None)
+        wide = wide or _unmarked(start)
         if wide:
             narrow = stack.enter_context(_scratch()) / "utf-8"
             _transcode(plain, narrow, wide)
             plain = ChatFile(narrow, plain.name)
         yield plain
+
+
+def _unmarked(start: bytes) -> str | None:
+    """Return which UTF-16 a text without a byte order mark is in, by where its zeros are."""
+    zeros = [start[place::2].count(0) for place in (0, 1)]
+    most = len(start) // 4
+    if zeros[0] > most and not zeros[1]:
+        return "utf-16-be"
+    return "utf-16-le" if zeros[1] > most and not zeros[0] else None
 
 
 @contextmanager

@@ -153,7 +153,7 @@ def _counted(number: float) -> datetime | None:
 def _written(text: str, zone: tzinfo | None) -> datetime | None:
     found = text.strip()
     try:
-        return _in_utc(datetime.fromisoformat(found), zone)
+        return in_utc(datetime.fromisoformat(found), zone)
     except (ValueError, OverflowError, OSError):
         pass
     if _NUMBER.fullmatch(found):
@@ -162,7 +162,7 @@ def _written(text: str, zone: tzinfo | None) -> datetime | None:
         filter(None, (p.fullmatch(found) for p in _WORDED)), None
     )
     try:
-        return _in_utc(_built(match), zone) if match else None
+        return in_utc(_built(match), zone) if match else None
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -175,7 +175,7 @@ def _built(match: re.Match[str]) -> datetime:
         if not 1 <= hour <= 12:  # noqa: PLR2004
             raise ValueError("no such hour")
         hour = hour % 12 + (12 if half == "pm" else 0)
-    return datetime(  # noqa: DTZ001  # `_in_utc` gives it its zone
+    return datetime(  # noqa: DTZ001  # `in_utc` gives it its zone
         int(parts["year"]),
         _month(parts["month"]),
         int(parts["day"]),
@@ -190,7 +190,8 @@ def _month(text: str) -> int:
     return int(text) if text.isdigit() else _MONTHS.index(text[:3].lower()) + 1
 
 
-def _in_utc(moment: datetime, zone: tzinfo | None) -> datetime:
+def in_utc(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return `moment` in UTC; one without a zone is in `zone`, None being the system's."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone) if zone else in_zone(moment, None)
     return to_ms(moment)

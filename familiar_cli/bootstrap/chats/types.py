@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime, tzinfo
 
+    from familiar_cli.bootstrap.chats.casting import SpeakerRole
+    from familiar_cli.bootstrap.chats.stamps import DateOrder
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
 
@@ -19,11 +21,15 @@ PLAIN: Final = "plain"
 SILLY_TAVERN: Final = "sillytavern"
 CHATGPT: Final = "chatgpt"
 CLAUDE: Final = "claude"
+DISCORD: Final = "discord"
+TRANSCRIPT: Final = "transcript"
 TITLES: Final = {
     PLAIN: "plain lines",
     SILLY_TAVERN: "SillyTavern",
     CHATGPT: "ChatGPT export",
     CLAUDE: "Claude export",
+    DISCORD: "Discord export",
+    TRANSCRIPT: "transcript",
 }
 
 
@@ -125,6 +131,11 @@ class Cast:
             return replace(known, display_name=name or known.display_name)
         return otherwise
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the familiar is called in these chats."""
+        return self.character or self.known
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -134,11 +145,20 @@ class Reading:
         cast: Who is who.
         zone: The timezone of times that have none; None: the system's.
         channels: Names for the channel of a chat, the best first; empty: made from its file's.
+        format: The format of the files; empty: it is told from them.
+        dates: The order of dates in numbers; None: it is told from all that a file has.
     """
 
     cast: Cast = Cast()
     zone: tzinfo | None = None
     channels: tuple[str, ...] = ()
+    format: str = ""
+    dates: DateOrder | None = None
+
+    @property
+    def insists(self) -> bool:
+        """Whether a text is a transcript because a person says so."""
+        return self.format == TRANSCRIPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +176,9 @@ class Chat:
         aside: How many messages of other branches stand in its head.
         parent: What the source calls the chat that it left; empty: it says nothing of one.
         is_apart: The source says which chat it is, so it is never taken for a part of another one.
+        kind: What the file was taken for, in words; empty: what its format says.
+        notes: What a person should know of how it was read.
+        roles: What each speaker is, where a person could doubt it.
     """
 
     format: str
@@ -168,3 +191,6 @@ class Chat:
     aside: int = 0
     parent: str = ""
     is_apart: bool = False
+    kind: str = ""
+    notes: tuple[str, ...] = ()
+    roles: Mapping[str, SpeakerRole] = field(default_factory=dict)

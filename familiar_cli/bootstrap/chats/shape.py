@@ -1,0 +1,273 @@
+"""What a transcript looks like: told by all of its lines before any of them is a message."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.chats.casting import is_role
+from familiar_cli.bootstrap.chats.heads import Head, harmonised, heads_of, is_label
+from familiar_cli.bootstrap.chats.lines import text_lines
+from familiar_cli.bootstrap.chats.stamps import DateReading, day_alone, day_of, read_day
+from familiar_cli.clock import now
+from familiar_cli.errors import RefusedError
+from familiar_cli.text import counted, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from familiar_cli.bootstrap.chats.sources import ChatFile
+    from familiar_cli.bootstrap.chats.stamps import DateOrder
+    from familiar_cli.bootstrap.chats.types import Reading
+
+_MOST_NAMES: Final = 20_000  # of one style that are told apart
+_RARE: Final = 0.05  # of the heads in the style that prevails: one that is rarer is chance
+_OFTEN: Final = 0.02  # as often as the most talkative one is who is a speaker, at least
+_SHORT: Final = 12  # heads of a conversation in which nobody need speak twice
+_LINES_A_HEAD: Final = 5  # at most, in a conversation of people who are not known
+_SHOWN_NAMES: Final = 4
+_HEADER_LINES: Final = 12
+_ORDER_NAMES: Final = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}
+
+
+@dataclass(slots=True)
+class _Style:
+    """What was seen of one way in which messages begin."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    spellings: dict[str, str] = field(default_factory=dict)
+    first_line: dict[str, int] = field(default_factory=dict)
+    told: int = 0
+    heads: int = 0
+    is_block: bool = False
+    is_timed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a transcript is written.
+
+    Args:
+        styles: In which ways its messages begin.
+        speakers: Who speaks, and how often.
+        is_timed: A message says when; else only those in `speakers` begin one.
+        with_notes: Lines with a time and without a speaker are notes of the program.
+        has_days: A date alone on a line is that of the messages below it.
+        is_export: It is a text export of DiscordChatExporter.
+        order: The order of dates in numbers.
+        notes: What a person should know of how it was read.
+        numbered_dates: Its dates are read by `order`.
+    """
+
+    styles: frozenset[str]
+    speakers: Mapping[str, int]
+    is_timed: bool
+    with_notes: bool
+    has_days: bool
+    is_export: bool
+    order: DateOrder
+    notes: tuple[str, ...]
+    numbered_dates: bool
+
+    def head(self, line: str) -> Head | None:
+        """Return the beginning of a message that a line is; None: it goes on with the one above."""
+        told: Head | None = None
+        for head in heads_of(line, self.styles):
+            if head.style not in self.styles:
+                continue
+            if not head.name:
+                told = head if self.with_notes else None
+            elif head.name in self.speakers:
+                return head
+            elif self.is_timed and self.with_notes:
+                return Head(head.style, "", head.stamp, f"{head.name}: {head.text}")
+        return told
+
+    @property
+    def described(self) -> str:
+        """What it was taken for."""
+        styles = " and ".join(f"`{style.replace('**', '', 1)}`" for style in sorted(self.styles))
+        what = "a text export of Discord" if self.is_export else f"a transcript with {styles}"
+        return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
+
+
+def survey(source: ChatFile, reading: Reading) -> Shape | None:
+    """Return how the transcript in a file is written; None: it does not look like one.
+
+    Raises:
+        RefusedError: Its dates can be read in two ways.
+    """
+    return _Survey(source, reading).shape()
+
+
+class _Survey:
+    """One way through a file, counting."""
+
+    def __init__(self, source: ChatFile, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        self._styles: dict[str, _Style] = {}
+        self._dates: dict[str, DateReading] = {}
+        self._filled = 0  # lines with anything in them
+        self._header: list[str] = []
+        self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
+        self._known = {fold(name) for name in (*reading.cast.names, *reading.cast.mine) if name}
+
+    def shape(self) -> Shape | None:
+        for number, raw in text_lines(self._source):
+            if raw and raw.strip():
+                self._filled += 1
+                self._look(number, harmonised(raw))
+        styles = self._prevailing()
+        if not styles:
+            return None
+        is_timed = any(self._styles[style].is_timed for style in styles)
+        speakers, doubtful = self._speakers(styles, is_timed=is_timed)
+        if not speakers or not self._is_enough(styles, speakers):
+            return None
+        has_days = not (is_timed and self._have_dates(styles))
+        order, numbered = self._order(styles, has_days=has_days)
+        return Shape(
+            styles=frozenset(styles),
+            speakers=speakers,
+            is_timed=is_timed,
+            with_notes=is_timed and not any(self._styles[style].is_block for style in styles),
+            has_days=has_days,
+            is_export=self._is_export(),
+            order=order,
+            notes=self._notes(styles, doubtful),
+            numbered_dates=numbered,
+        )
+
+    def _look(self, number: int, line: str) -> None:
+        if len(self._header) < _HEADER_LINES:
+            self._header.append(line)
+        heads = heads_of(line)
+        if not heads and (day := day_alone(line)):
+            self._date("day", day)
+        for head in heads:
+            style = self._styles.setdefault(head.style, _Style())
+            style.is_block, style.is_timed = head.is_block, bool(head.stamp)
+            if head.stamp:
+                self._date(head.style, day_of(head.stamp))
+            if not head.name:
+                style.told += 1
+            elif head.name in style.names or len(style.names) < _MOST_NAMES:
+                style.heads += 1
+                style.names[head.name] += 1
+                style.first_line.setdefault(head.name, number)
+
+    def _date(self, where: str, day: str) -> None:
+        if day:
+            self._dates.setdefault(where, DateReading(self._latest)).take(day)
+
+    def _is_export(self) -> bool:
+        start = [line for line in self._header if line.strip()]
+        return (
+            bool(start)
+            and set(start[0].strip()) == {"="}
+            and any(line.startswith(("Guild:", "Channel:")) for line in start)
+        )
+
+    def _prevailing(self) -> list[str]:
+        """Return the styles in which messages begin; the most frequent one decides."""
+        timed = {n: s.heads for n, s in self._styles.items() if s.is_timed and not s.is_block}
+        blocks = {n: s.heads for n, s in self._styles.items() if s.is_block}
+        bare = {n: self._weight(s) for n, s in self._styles.items() if not s.is_timed}
+        most_bare = max(bare.values(), default=0)
+        most = max((*timed.values(), *blocks.values()), default=0)
+        if most and (3 * sum((*timed.values(), *blocks.values())) >= most_bare):
+            best = max(blocks, key=lambda n: blocks[n], default="")
+            if best and blocks[best] > max(timed.values(), default=0):
+                return [best] if blocks[best] > 1 or self._reading.insists else []
+            return [n for n, heads in timed.items() if heads >= max(_RARE * most, 1)]
+        return [n for n, heads in bare.items() if heads == most_bare][:1] if most_bare else []
+
+    def _weight(self, style: _Style) -> int:
+        """Return how many heads of a style are of people who speak more than once."""
+        often = sum(n for name, n in style.names.items() if self._is_known(name) or n > 1)
+        return often or (style.heads if style.heads <= _SHORT or self._reading.insists else 0)
+
+    def _is_known(self, name: str) -> bool:
+        return fold(name) in self._known or is_role(name)
+
+    def _speakers(
+        self, styles: list[str], *, is_timed: bool
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Return who speaks and how often, and whose names are rather a part of the text."""
+        names: Counter[str] = Counter()
+        for style in styles:
+            names.update(self._styles[style].names)
+        if is_timed:
+            told = {name for name in names if self._is_told_of(name, names)}
+            return {n: c for n, c in names.items() if n not in told}, {}
+        top = max(names.values(), default=0)
+        likely = {
+            name: count
+            for name, count in names.items()
+            if self._is_known(name)
+            or (not is_label(name) and (count >= max(2, _OFTEN * top) or self._reading.insists))
+        }
+        if names.total() <= _SHORT and len(likely) < 2:  # noqa: PLR2004  # nobody speaks twice
+            likely |= {name: count for name, count in names.items() if not is_label(name)}
+        return likely, {name: count for name, count in names.items() if name not in likely}
+
+    @staticmethod
+    def _is_told_of(name: str, names: Counter[str]) -> bool:
+        """Tell whether a line says something of somebody: `Robin changed the subject to A: B`."""
+        words = name.split(" ")
+        if names[name] > 1 or len(words) < 3:  # noqa: PLR2004
+            return False
+        starts = (" ".join(words[:n]) for n in range(1, len(words)))
+        return any(names.get(start, 0) for start in starts)
+
+    def _is_enough(self, styles: list[str], speakers: Mapping[str, int]) -> bool:
+        """Tell whether it is a conversation rather than a text with a colon in it."""
+        if self._reading.insists or any(self._is_known(name) for name in speakers):
+            return True
+        if any(self._styles[style].is_timed for style in styles):
+            return sum(speakers.values()) > 1
+        return len(speakers) > 1 and _LINES_A_HEAD * sum(speakers.values()) >= self._filled
+
+    def _have_dates(self, styles: list[str]) -> bool:
+        return any(style in self._dates for style in styles)
+
+    def _order(self, styles: list[str], *, has_days: bool) -> tuple[DateOrder, bool]:
+        """Return the order of the dates, and whether it matters."""
+        where = ["day"] if has_days and "day" in self._dates else []
+        where += [style for style in styles if style in self._dates]
+        readings = [self._dates[name] for name in where]
+        numbered = any(reading.is_needed for reading in readings)
+        if self._reading.dates:
+            return self._reading.dates, numbered
+        orders = [reading.decide() for reading in readings if reading.is_needed]
+        known = next((order for order in orders if order), None)
+        if known is None and orders:
+            self._ask(next(reading.doubtful for reading in readings if reading.is_needed))
+        return known or "ymd", numbered
+
+    def _ask(self, text: str) -> None:
+        raise RefusedError(
+            f"The dates in {self._source.name!r} can be read in two ways, for example {text!r} as "
+            f"{read_day(text, 'dmy')} or {read_day(text, 'mdy')}; nothing was imported",
+            hint="Add `--dates dmy` if the day comes first, or `--dates mdy` if the month does.",
+        )
+
+    def _notes(self, styles: list[str], doubtful: Mapping[str, int]) -> tuple[str, ...]:
+        """Return which lines begin like a message and were taken for text."""
+        lines: dict[str, int] = {}
+        for style in styles:
+            lines |= self._styles[style].first_line
+        if not doubtful:
+            return ()
+        some = sorted(doubtful, key=lambda name: (-doubtful[name], lines[name]))[:_SHOWN_NAMES]
+        shown = ", ".join(f"{name!r} (line {lines[name]})" for name in some)
+        more = f" and {len(doubtful) - len(some)} more" if len(doubtful) > len(some) else ""
+        what = counted(sum(doubtful.values()), "line")
+        note = (
+            f"{what} with a colon taken as text, not as a speaker's: {shown}{more}; "
+            "`--format transcript` takes them as speakers"
+        )
+        return (note,)

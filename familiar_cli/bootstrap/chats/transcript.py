@@ -1,0 +1,245 @@
+"""Transcripts as people keep them: `Name: text`, with or without dates and times, in any text file.
+
+See docs/reference/chat-formats.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.chats import shape
+from familiar_cli.bootstrap.chats.casting import parts_of
+from familiar_cli.bootstrap.chats.exports import raw_json
+from familiar_cli.bootstrap.chats.heads import Head, harmonised
+from familiar_cli.bootstrap.chats.lines import MAX_LINE_CHARS, is_utf8, text_lines
+from familiar_cli.bootstrap.chats.stamps import day_alone, day_in, read_day, read_stamp, with_offset
+from familiar_cli.bootstrap.chats.times import in_utc
+from familiar_cli.bootstrap.chats.types import TRANSCRIPT, Chat, Message, Skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from familiar_cli.bootstrap.chats.casting import Parts
+    from familiar_cli.bootstrap.chats.shape import Shape
+    from familiar_cli.bootstrap.chats.sources import ChatFile
+    from familiar_cli.bootstrap.chats.types import Reading
+
+_RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
+_LONG_RULE: Final = re.compile(r"={20,}\s*")
+_EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
+_FRONT_MATTER_LINES: Final = 60
+_MIDNIGHT_PASSED: Final = timedelta(hours=12)
+_NOON: Final = time(12)
+_NOBODY: Final = "it stands before the first message, so that nobody says it"
+_DAY: Final = "it is the date of the messages below it"
+_PARTS_THEM: Final = "it only parts messages"
+_OF_EXPORT: Final = "it is about the export, not of the conversation"
+_TOO_LONG: Final = f"it is longer than {MAX_LINE_CHARS:,} characters"
+_TOO_MUCH: Final = f"the message that it is part of is longer than {MAX_LINE_CHARS:,} characters"
+_EVENTS: Final = re.compile(
+    r"(?:Joined the (?:server|group)|Left the group|Pinned a message|Started a (?:call|thread)"
+    r"|Changed the (?:channel|group) (?:icon|name)|Added .{1,60} to the group"
+    r"|Removed .{1,60} from the group)\b.{0,200}"
+)
+"""What Discord says of a member in that member's name."""
+
+
+def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> Chat | None:
+    """Return the chat in a text file; None: no speakers can be told in it.
+
+    Raises:
+        RefusedError: It is not told who is the familiar, or how the dates are meant.
+    """
+    found = shape.survey(source, reading)
+    if found is None:
+        return None
+    parts = parts_of(reading.cast, tuple(found.speakers), origin=source.name)
+    notes = found.notes
+    if not is_utf8(source):
+        notes = (*notes, "letters that are not UTF-8 were read as Windows-1252")
+    reader = _Reader(source, reading, found, parts)
+    first = next((m for m in islice(reader.messages(), 5) if isinstance(m, Message)), None)
+    return Chat(
+        format=TRANSCRIPT,
+        name=source.stem,
+        channels=channels,
+        began=first.at if first else None,
+        head=lambda: "",
+        messages=reader.messages,
+        kind=found.described,
+        notes=notes,
+        roles=parts.roles,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the messages of one file."""
+
+    source: ChatFile
+    reading: Reading
+    shape: Shape
+    parts: Parts
+
+    def messages(self) -> Iterator[Message | Skip]:
+        return _Pass(self).run()
+
+
+class _Pass:
+    """One way through a file."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._source = reader.source
+        self._zone = reader.reading.zone
+        self._shape = reader.shape
+        self._parts = reader.parts
+        self._head: Head | None = None
+        self._start = 0
+        self._lines: list[tuple[int, str]] = []
+        self._chars = 0
+        self._front_matter = 0  # lines that are left of it
+        self._header = False  # inside of an export's own header
+        self._day = self._date(day_in(reader.source.stem))
+        self._clock: time | None = None
+        self._in_day = 0
+
+    def run(self) -> Iterator[Message | Skip]:
+        """Yield every message, and every line that is in none."""
+        for number, raw in text_lines(self._source):
+            if raw is None:
+                yield Skip(number, _TOO_LONG)
+                continue
+            line = harmonised(raw)
+            head = self._shape.head(line)
+            if head is not None:
+                yield from self._finished()
+                self._begin(head, number)
+            elif not line.strip():
+                if self._head:
+                    self._lines.append((number, ""))
+            else:
+                yield from self._take(number, line)
+        yield from self._finished()
+
+    def _take(self, number: int, line: str) -> Iterator[Message | Skip]:
+        """Look at a line that begins no message."""
+        day = day_alone(line) if self._shape.has_days else ""
+        if day and self._date(day):
+            yield from self._finished()
+            self._day, self._clock, self._in_day = self._date(day), None, 0
+            yield Skip(number, _DAY, damaged=False)
+        elif self._shape.is_export and (_LONG_RULE.fullmatch(line) or _EXPORTED.fullmatch(line)):
+            yield from self._finished()
+            self._header = not self._header
+            yield Skip(number, _OF_EXPORT, damaged=False)
+        elif self._head is None:
+            yield self._of_nobody(number, line)
+        elif self._chars > MAX_LINE_CHARS:
+            yield Skip(number, _TOO_MUCH)
+        else:
+            self._chars += len(line)
+            self._lines.append((number, line))
+
+    def _of_nobody(self, number: int, line: str) -> Skip:
+        if self._header and self._shape.is_export:
+            return Skip(number, _OF_EXPORT, damaged=False)
+        if number == 1 and line.rstrip() == "---":
+            self._front_matter = _FRONT_MATTER_LINES
+        elif self._front_matter:
+            self._front_matter = 0 if line.rstrip() == "---" else self._front_matter - 1
+        elif not (line.lstrip().startswith("#") or _RULE.fullmatch(line)):
+            return Skip(number, _NOBODY)
+        return Skip(number, _NOBODY, damaged=False)
+
+    def _begin(self, head: Head, number: int) -> None:
+        self._head, self._start = head, number
+        self._lines = [(number, head.text)]
+        self._chars = len(head.text)
+
+    def _finished(self) -> Iterator[Message | Skip]:
+        """Yield the message that is complete, then the lines that only part it from the next."""
+        head, self._head = self._head, None
+        if head is None:
+            return
+        lines, apart = self._lines, []
+        while len(lines) > 1 and (not lines[-1][1] or _RULE.fullmatch(lines[-1][1])):
+            number, line = lines.pop()
+            if line:
+                apart.append(Skip(number, _PARTS_THEM, damaged=False))
+        text = "\n".join(line for _, line in lines).strip("\n")
+        if head.is_block or not head.text.strip():
+            text = text.lstrip("\n")
+        yield self._message(head, text.rstrip())
+        yield from reversed(apart)
+
+    def _message(self, head: Head, text: str) -> Message:
+        at, stated, estimated = self._time(head.stamp)
+        role, author = self._parts.who(head.name)
+        told = head.is_block and self._shape.is_export and bool(_EVENTS.fullmatch(text))
+        if told:
+            role, author, text = "system", None, f"{head.name}: {text}"
+        return Message(
+            line=self._start,
+            role=role,
+            author=author,
+            speaker=head.name,
+            text=text,
+            stated=stated,
+            at=at,
+            raw=raw_json({"name": head.name, "time": head.stamp, "text": text}),
+            hidden=role == "system",
+            estimated=estimated,
+        )
+
+    def _time(self, text: str) -> tuple[datetime | None, str, bool]:
+        """Return when, in the words of the source, and whether that is a guess."""
+        stamp = read_stamp(text) if text else None
+        if stamp and stamp.day:
+            day, stated = self._date(stamp.day), text
+        elif text.lower().startswith(("today", "yesterday")):
+            return None, text, False  # of the day on which somebody copied it
+        else:
+            self._pass_midnight(stamp.clock if stamp else None)
+            day = self._day
+            stated = f"{day} {text}".strip() if day else text
+        if day is None:
+            return None, stated, False
+        if stamp is None or stamp.clock is None:
+            self._in_day += 1
+            noon = datetime.combine(day, _NOON) + timedelta(seconds=self._in_day)
+            return self._utc(noon), stated, True
+        moment = datetime.combine(day, stamp.clock)
+        if stamp.offset is not None:
+            moment = with_offset(moment, stamp.offset)
+        return self._utc(moment), stated, False
+
+    def _pass_midnight(self, clock: time | None) -> None:
+        """Go on to the next day where a time is long before the one above it."""
+        if clock is None or self._day is None:
+            return
+        if self._clock:
+            now, before = (datetime.combine(self._day, t) for t in (clock, self._clock))
+            if before - now > _MIDNIGHT_PASSED:
+                self._day = _next(self._day)
+        self._clock = clock
+
+    def _utc(self, moment: datetime) -> datetime | None:
+        try:
+            return in_utc(moment, self._zone)
+        except (OverflowError, OSError, ValueError):
+            return None
+
+    def _date(self, text: str) -> date | None:
+        return read_day(text, self._shape.order) if text else None
+
+
+def _next(day: date) -> date:
+    try:
+        return day + timedelta(days=1)
+    except OverflowError:
+        return day
