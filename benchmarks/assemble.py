@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 LIMIT = 1.5
 LONG_AGO_S = 1e9
+# However busy the machine is, nothing is left out.
+SETTINGS = '[llm]\npreset = "custom"\n\n[context]\nprovider_deadline_s = 600.0\n'
 Row = dict[str, float]
 PEOPLE = (10, 1_000, 10_000)
 TURNS = (100, 10_000, 1_000_000)
@@ -71,7 +73,7 @@ def make(home: Path, size: tuple[int, int]) -> str:
         own = memory / "self" / f"{field}.md"
         own.parent.mkdir(exist_ok=True)
         own.write_text(field_markdown(field, text(chance, 150)), encoding="utf-8")
-    (home / name / "character.toml").write_text('[llm]\npreset = "custom"\n', encoding="utf-8")
+    (home / name / "character.toml").write_text(SETTINGS, encoding="utf-8")
     fill(home / name / "history.db", chance, turns)
     time.sleep(SETTLED_NS / 1e9)  # what was written just now is looked at twice
     with Familiar.load_from_disk(home, name) as familiar, closing(familiar.names()) as names:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 LIMIT = 1.5
 SIZES = (10, 1_000, 10_000)
 LONG_AGO_S = 1e9
+# However busy the machine is, nothing is left out.
+SETTINGS = '[llm]\npreset = "custom"\n\n[context]\nprovider_deadline_s = 600.0\n'
 files.SETTLED_NS = -1  # what was written just now would be looked at twice
 ANNA = Author("discord", "1", display_name="Anna")
 SAID = "Has Zoë3 Bell seen nick5 or 山田2号? The rest of you will have to wait until the morning."
@@ -49,7 +51,7 @@ def make(home: Path, size: int) -> None:
         path.write_text(text, encoding="utf-8")
         os.utime(path, (LONG_AGO_S, LONG_AGO_S))
     os.utime(people, (LONG_AGO_S, LONG_AGO_S))
-    (home / f"f{size}" / "character.toml").write_text('[llm]\npreset = "custom"\n', "utf-8")
+    (home / f"f{size}" / "character.toml").write_text(SETTINGS, "utf-8")
     with Familiar.load_from_disk(home, f"f{size}") as familiar:
         for _ in range(2):  # the second time finds all in step
             familiar.index_words()

@@ -116,6 +116,15 @@ def listed(root: str) -> tuple[Listing, str]:
         return listing, digest
 
 
+def forget() -> None:
+    """Watch nothing any more; the next look at each memory is as a process's first one."""
+    with _roots_lock:
+        for known in _roots.values():
+            with known.lock:
+                known.close()
+        _roots.clear()
+
+
 def _known(root: str) -> _Root:
     with _roots_lock:
         known = _roots.pop(root, None) or _Root()
