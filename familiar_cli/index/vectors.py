@@ -156,10 +156,9 @@ def _rows(connection: sqlite3.Connection, dimension: int, since: int) -> tuple[I
     import numpy as np  # noqa: PLC0415
 
     size = 4 * dimension
-    found = connection.execute(
-        "SELECT id, vector FROM chunks WHERE vector_seq > ? ORDER BY id", (since,)
-    ).fetchall()
-    whole = [(i, v) for i, v in found if len(v) == size]
+    # Sorted here: SQLite would run through all chunks to find a few in the order of their ids.
+    found = connection.execute("SELECT id, vector FROM chunks WHERE vector_seq > ?", (since,))
+    whole = sorted((i, v) for i, v in found if len(v) == size)
     ids = np.array([i for i, _ in whole], np.int64)
     rows = np.frombuffer(b"".join(v for _, v in whole), "<f4").reshape(len(whole), dimension)
     return ids, rows
