@@ -9,7 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import Author, check_familiar_id, parse_author
+from familiar_cli.identity import (
+    NEUTRAL,
+    Author,
+    Labels,
+    Me,
+    check_familiar_id,
+    parse_author,
+)
 from familiar_cli.text import slugify
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -68,3 +75,16 @@ def test_a_familiars_id_is_always_its_own_slug(name) -> None:
 def test_what_could_be_a_path_or_a_device_is_no_id(name) -> None:
     with pytest.raises(UsageError, match="not a valid familiar id"):
         check_familiar_id(name)
+
+
+@given(ids, st.sampled_from(["", "Anna"]), st.booleans())
+def test_my_login_name_is_no_name_of_mine(login, name, has_namesake) -> None:
+    mine = Author("cli", f"zqx{login}")
+    me = Me(mine, name, slugs=frozenset({NEUTRAL.slug, mine.slug}))
+    namesake = [Author("discord", "7", display_name=name or "User")] if has_namesake else []
+    labels = Labels(frozenset({mine, NEUTRAL, *namesake}), me=me)
+
+    assert labels.of(mine) == labels.of(NEUTRAL)
+    assert labels.of(mine).startswith(name or "User")
+    assert ("(cli user)" in labels.of(mine)) == has_namesake
+    assert "zqx" not in labels.of(mine) + labels.me.handle(mine.slug)

@@ -41,6 +41,9 @@ Greeting = Annotated[
 NoGreeting = Annotated[
     bool, typer.Option("--no-greeting", help="Open a new conversation without a greeting.")
 ]
+NoStream = Annotated[
+    bool, typer.Option("--no-stream", help="Print a reply only when it is complete.")
+]
 MessageId = Annotated[
     str,
     typer.Option(

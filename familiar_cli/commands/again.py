@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, with_models
 from familiar_cli.commands._options import DryRunUnasked
-from familiar_cli.commands._saying import Channel, Tier
+from familiar_cli.commands._saying import Channel, NoStream, Tier
 
 app = App()
 
@@ -20,9 +18,7 @@ def again(
     channel: Channel = "cli",
     tier: Tier = None,
     dry_run: DryRunUnasked = False,
-    no_stream: Annotated[
-        bool, typer.Option("--no-stream", help="Print the reply only when it is complete.")
-    ] = False,
+    no_stream: NoStream = False,
 ) -> None:
     """Ask for another reply in place of a channel's last one, which is kept.
 

@@ -24,6 +24,7 @@ from familiar_cli.commands._saying import (
     MessageId,
     Name,
     NoGreeting,
+    NoStream,
     Tier,
     hint_of_me,
     reply_to,
@@ -70,9 +71,7 @@ def ask(
             "--off-record", help="Keep nothing: neither the turn nor a record of the prompt."
         ),
     ] = False,
-    no_stream: Annotated[
-        bool, typer.Option("--no-stream", help="Print the reply only when it is complete.")
-    ] = False,
+    no_stream: NoStream = False,
     no_background: Annotated[
         bool, typer.Option("--no-background", help="Exit after the reply, without background work.")
     ] = False,

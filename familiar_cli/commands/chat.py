@@ -15,6 +15,7 @@ from familiar_cli.commands._saying import (
     How,
     Name,
     NoGreeting,
+    NoStream,
     Tier,
     hint_of_me,
     reply_to,
@@ -39,9 +40,7 @@ def chat(
         bool,
         typer.Option("--off-record", help="Start off the record; /offrecord toggles it."),
     ] = False,
-    no_stream: Annotated[
-        bool, typer.Option("--no-stream", help="Print each reply only when it is complete.")
-    ] = False,
+    no_stream: NoStream = False,
 ) -> None:
     """Chat interactively: each message you type is sent, and the reply is printed.
 

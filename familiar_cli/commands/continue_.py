@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, with_models
 from familiar_cli.commands._options import DryRunUnasked
-from familiar_cli.commands._saying import Channel, Tier
+from familiar_cli.commands._saying import Channel, NoStream, Tier
 
 app = App()
 
@@ -20,9 +18,7 @@ def continue_(
     channel: Channel = "cli",
     tier: Tier = None,
     dry_run: DryRunUnasked = False,
-    no_stream: Annotated[
-        bool, typer.Option("--no-stream", help="Print the reply only when it is complete.")
-    ] = False,
+    no_stream: NoStream = False,
 ) -> None:
     """Let a channel's last reply go on, for example where it broke off.
 

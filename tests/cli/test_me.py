@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import tomllib
 from contextlib import closing
 
@@ -10,6 +12,7 @@ import pytest
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.terminals import call
 from tests.support.world import data, home, live, run
 from tests.support.writing import NOTHING
 
@@ -224,3 +227,41 @@ def test_a_description_that_cannot_be_used_changes_nothing(tmp_path, content, co
 
     assert run("me", "--description", str(path)).exit_code == code
     assert not (home() / "me.toml").exists()
+
+
+def at_terminal(*argv: str) -> str:
+    """Run a command of a person at a terminal, and return what it told on stderr."""
+    import pty  # not on Windows
+
+    main, other = pty.openpty()
+    with (
+        os.fdopen(other, "w", encoding="utf-8") as told,
+        open(os.ttyname(other), encoding="utf-8") as typed,  # noqa: PTH123
+    ):
+        call(argv, stdout=io.TextIOWrapper(io.BytesIO()), stderr=told, stdin=typed)
+        told.write("end")
+        told.flush()
+        got = os.read(main, 65536).decode()
+    os.close(main)
+    return got
+
+
+@pytest.mark.posix
+def test_the_first_message_at_a_terminal_tells_once_how_to_say_who_one_is(serve) -> None:
+    live("ada")
+    serve("Hi.")
+    piped = run("ask", "Hello", "--off-record")
+    first, second = (at_terminal("ask", text, "--no-background") for text in ("One", "Two"))
+
+    assert "familiar me" not in piped.stderr
+    assert "You are called 'User'; `familiar me --name NAME` says who you are." in first
+    assert "familiar me" not in second
+
+
+@pytest.mark.posix
+def test_who_has_a_name_is_told_nothing(serve) -> None:
+    live("ada")
+    serve("Hi.")
+    run("me", "--name", "Anna")
+
+    assert "familiar me" not in at_terminal("ask", "One", "--no-background")
