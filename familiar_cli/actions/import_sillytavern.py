@@ -428,7 +428,10 @@ class _Bringing:
                 self._step()
 
         done = import_chat_files(
-            history, [(file.path, how) for file, how in files], ChatImportOptions(), report
+            history,
+            [(file.path, how) for file, how in files],
+            ChatImportOptions(aside=True),
+            report,
         )
         self._note_chats(character, [file for file, _ in files], done)
         self._steps += len(files) - begun

@@ -21,6 +21,7 @@ from familiar_cli.errors import (
     LockedError,
     NotFoundError,
     PartialError,
+    RefusedError,
     UsageError,
 )
 from familiar_cli.history.copying import copy_to
@@ -160,7 +161,14 @@ def _bring_in(
     for source, chat in _in_order(chats):
         bringing = Bringing(history, source, chat, wish, on_progress)
         try:
-            bringing.run()
+            try:
+                bringing.run()
+            except RefusedError as error:
+                # Any other refusal than that the channel goes on has a class of its own.
+                if not wish.aside or type(error) is not RefusedError:
+                    raise
+                bringing = Bringing(history, source, chat, wish, on_progress)
+                bringing.run(aside=True)
         except FamiliarError as error:
             failed.append(NotImported(source.name, error))
             if bringing.imported:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.errors import NotFoundError
 from familiar_cli.history.branches import Part, all_branches, branch_of, parts_of
 from familiar_cli.history.matching import identity_of
 from familiar_cli.history.rows import pack, unpack
@@ -139,6 +140,20 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
         names = iter([chat.channel]) if chat.channel else chat.channels()
         name = next(n for n in names if chat.channel or _may_be(connection, n, sample))
         return Place(name, is_new=not has_begun(connection, name))
+
+
+def branching(history: HistoryStore, chat: Arrival) -> Place:
+    """Return a new branch for a chat, after the last of its lines that is known.
+
+    Raises:
+        NotFoundError: None is.
+    """
+    with history.use(create=False) as connection:
+        shared = _deepest(connection, _Lines(chat.lines())) if connection else None
+        if connection is None or shared is None:
+            raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
+        free = (name for name in chat.channels() if not has_begun(connection, name))
+        return Place(next(free), shared.channel_id, shared.turn_ids[-1], is_new=True)
 
 
 def has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:

@@ -345,6 +345,22 @@ def test_json_is_one_envelope(full) -> None:
     assert set(printed["data"]) >= {"folder", "familiars", "files", "dry_run"}
 
 
+def test_a_chat_that_went_on_here_and_there_becomes_a_branch(folder) -> None:
+    folder.character("Mira")
+    folder.chat("Mira", "one", *talk("Mira", 4))
+    found(folder)
+    with closing(HistoryStore(home() / "mira" / "history.db")) as store:
+        store.append("one", "user", "said here")
+    folder.chat("Mira", "one", *talk("Mira", 6))
+    assert outcomes(found(folder))["chats/Mira/one.jsonl"] == "imported"
+    assert channels("mira") == {"one": 5, "mira-one": 2}
+    folder.chat("Mira", "one", *talk("Mira", 8))
+    assert outcomes(found(folder))["chats/Mira/one.jsonl"] == "updated"
+    with closing(HistoryStore(home() / "mira" / "history.db")) as store:
+        assert words(store, "mira-one") == [f"line {n}" for n in range(8)]
+    assert outcomes(found(folder))["chats/Mira/one.jsonl"] == "unchanged"
+
+
 def test_the_speaker_keeps_their_name(folder) -> None:
     folder.character("Mira")
     folder.chat("Mira", "one", said("Mira", "who?", 1), said("Ann", "me", 2, user=True))

@@ -12,7 +12,7 @@ from familiar_cli.bootstrap.chats.types import TITLES, Message, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
-from familiar_cli.history.placing import Arrival, Place, placed
+from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
@@ -117,12 +117,14 @@ class ChatImportOptions:
         channel: The channel; empty: each chat's own.
         dry_run: Write nothing.
         names: What all chats are called that are brought in together.
+        aside: A chat that grew, though its channel went on here, goes on in a branch.
     """
 
     reading: Reading = field(default_factory=Reading)
     channel: str = ""
     dry_run: bool = False
     names: frozenset[str] = frozenset()
+    aside: bool = False
 
 
 class Bringing:
@@ -160,9 +162,18 @@ class Bringing:
         self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
         self._first: list[Message] = []
 
-    def run(self) -> None:
-        """Write down what is new, batch by batch."""
-        self._place = placed(self._history, self._arrival())
+    def run(self, *, aside: bool = False) -> None:
+        """Write down what is new, batch by batch.
+
+        Args:
+            aside: In a new branch, after the last line that is known.
+
+        Raises:
+            RefusedError: The channel goes on after the first new line was said.
+            FamiliarError: The history cannot be used.
+        """
+        find = branching if aside else placed
+        self._place = find(self._history, self._arrival())
         self._channel = self._place.channel_id
         self._verdicts = survey(self._history, self._place, self._lines())
         origin = Origin(self._key(), self._chat.format, self._chat.name, self._chat.head())
