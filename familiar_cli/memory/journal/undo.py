@@ -12,6 +12,7 @@ from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.journal.merge import merge
 from familiar_cli.memory.layout import DERIVED
+from familiar_cli.memory.store.paths import is_private
 from familiar_cli.memory.store.types import MISSING, Change
 from familiar_cli.text import sha256_of, typed
 
@@ -66,7 +67,8 @@ def undo(
 ) -> Undone:
     """Take changes back by a new one; what was changed later elsewhere stays.
 
-    What the program makes again by itself (`layout.DERIVED`) is left as it is.
+    What the program makes again by itself (`layout.DERIVED`), and what an editor keeps for itself,
+    is left as it is.
 
     Args:
         store: The memory.
@@ -166,7 +168,7 @@ def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commi
     for commit in commits:
         old = repository.tree_of(commit.parent)
         for rel_path, was, became in sorted(trees.changed(repository.tree, old, commit.tree)):
-            if rel_path in DERIVED:
+            if rel_path in DERIVED or any(map(is_private, rel_path.split("/"))):
                 continue
             if rel_path not in found:
                 found[rel_path] = left[rel_path] = _now(store, rel_path)

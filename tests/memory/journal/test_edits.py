@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
 from familiar_cli import files
+from familiar_cli.clock import now
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import edits
+from familiar_cli.memory.journal.draft import UnseenCommits
+from familiar_cli.memory.journal.repository import Repository
 
 as_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -152,3 +156,22 @@ def test_a_memory_that_was_deleted_by_hand_comes_back(world) -> None:
     assert world.messages()[0] == "edited by hand: 3 files"
     world.past.undo(world.past.log()[0].commit.id)
     assert world.store.read_file("d/b.md") == "2"
+
+
+def test_what_obsidian_keeps_is_neither_recorded_nor_taken_for_deleted(world) -> None:
+    world.commit("first", a="1")
+    world.by_hand(".obsidian/app.json", "{}")
+    world.by_hand(".trash/b.md", "2")
+    assert world.messages() == ["first"]
+    repository = Repository(world.root / "journal.git")
+    with closing(repository):  # as an earlier version recorded it
+        made = UnseenCommits(repository, repository.head())
+        made.commit("human", "old", [(".obsidian/app.json", b"{}"), ("c.md", b"4")], now())
+        made.save()
+        repository.set_head(made.head)
+    (world.store.root / ".obsidian" / "app.json").write_text("{1}", encoding="utf-8")
+    world.by_hand("a.md", "3")
+    world.by_hand("c.md", "4")
+    assert world.messages() == ["edited by hand: a.md", "old", "first"]
+    assert world.past.undo("HEAD~1").result.deleted == ("c.md",)
+    assert world.messages()[0].startswith("undo ")
