@@ -38,6 +38,8 @@ ENDS = {
     "export-lorebook": 4,
     "memory restore PATH --at COMMIT": 2,
     "memory undo --run ID": 4,
+    "people merge KEPT OTHER": 4,
+    "people split OTHER": 4,
     "review apply": 4,
     "review reject": 4,
 }
