@@ -12,6 +12,7 @@ from familiar_cli.bootstrap.chats.plain import HEAD
 from familiar_cli.bootstrap.chats.sillytavern import CHARACTERS
 from familiar_cli.bootstrap.chats.types import PLAIN, SILLY_TAVERN
 from familiar_cli.bootstrap.json_text import dump_json
+from familiar_cli.bootstrap.swipes import as_message, with_others
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.history.selection import TurnFilter, imported_from, select
@@ -74,11 +75,12 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> 
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
         yield heads[0] if heads else dump_json(_head(history, channel_id, name, me), indent=None)
-    for kept in select(history, TurnFilter(channel_id)):
-        if kept.format == SILLY_TAVERN:
+    for kept, group in with_others(history, select(history, TurnFilter(channel_id))):
+        if kept.format == SILLY_TAVERN and len(group) == 1:
             yield kept.raw
-        else:
-            yield dump_json(_message(kept.turn, name, me), indent=None)
+            continue
+        message = as_message(kept, group, _message(kept.turn, name, me))
+        yield kept.raw if message is None else dump_json(message, indent=None)
 
 
 def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> ChatHead:

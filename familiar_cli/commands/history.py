@@ -77,6 +77,7 @@ def show(
     familiar history show 1204
     familiar history show --all
     """
+    from familiar_cli.actions.choose_swipe import swipes_in
     from familiar_cli.history.standing import standings
     from familiar_cli.ui.history_page import transcript_data, transcript_page
     from familiar_cli.ui.terminal import print_page
@@ -88,9 +89,10 @@ def show(
         else:
             shown = _around(familiar, turn, everything=everything)
         became = standings(familiar.history, [kept.turn.id for kept in shown])
+        swipes = {kept.turn.id: swipes_in(kept) for kept in shown if everything}
         labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
-        {"turns": transcript_data(shown, became)},
+        {"turns": transcript_data(shown, became, swipes)},
         lambda: print_page(transcript_page(shown, became, labels, zone, chosen=turn)),
     )
 
@@ -161,17 +163,27 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
 def choose(
     ctx: typer.Context,
     turn: Annotated[int, typer.Argument(metavar="TURN", help="The reply or text that counts.")],
+    *,
+    swipe: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Swipe N of an imported reply, from 1."),
+    ] = None,
 ) -> None:
     """Choose which of several replies, or texts of an edited turn, counts.
 
     \b
     familiar history show --all
     familiar history choose 1204
+    familiar history choose 1204 --swipe 2
     """
+    from familiar_cli.actions.choose_swipe import choose_swipe
     from familiar_cli.history.standing import choose as choose_turn
 
     with familiar_of(ctx) as familiar:
-        replaced = choose_turn(familiar.history, turn)
+        if swipe is None:
+            replaced = choose_turn(familiar.history, turn)
+        else:
+            turn, replaced = choose_swipe(familiar, turn, swipe)
         was_read = _was_read(familiar, replaced)
     output(ctx).answer(
         {"turn": turn, "superseded": list(replaced)},

@@ -11,7 +11,7 @@ from familiar_cli.history.rows import PLACE, SELECTED, Row, in_ms, pack, to_turn
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from familiar_cli.history.store import HistoryStore
@@ -157,6 +157,16 @@ def around(
             connection, span.select, span.where(), some, between, channel_id=span.channel_id
         )
     return by_time([*above, *map(_kept, below[:some])], _turn)
+
+
+def kept_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Kept]:
+    """Return these turns, whatever became of them, with what their source said."""
+    from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
+
+    select = f"{_KEPT.format('turns')} WHERE turns.id IN"
+    with history.use(create=False) as connection:
+        rows = rows_among(connection, select, sorted(turn_ids)) if connection else ()
+        return {row[0]: _kept(row) for row in rows}
 
 
 def newest_rows(

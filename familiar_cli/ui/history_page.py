@@ -72,11 +72,16 @@ def transcript_page(
 
 
 def transcript_data(
-    shown: Iterable[Kept], standings: Mapping[int, Standing]
+    shown: Iterable[Kept],
+    standings: Mapping[int, Standing],
+    swipes: Mapping[int, Sequence[str]],
 ) -> list[dict[str, Any]]:
-    """Return turns as `--json` prints them, with what became of each."""
+    """Return turns as `--json` prints them, with what became of each, and its imported swipes."""
     return [
-        _turn_data(kept) | _standing_data(standings.get(kept.turn.id, Standing())) for kept in shown
+        _turn_data(kept)
+        | _standing_data(standings.get(kept.turn.id, Standing()))
+        | ({"swipes": list(given)} if (given := swipes.get(kept.turn.id)) else {})
+        for kept in shown
     ]
 
 

@@ -128,7 +128,7 @@ class _Reader:
             at=read_time(stated, self.reading.zone),
             raw=raw,
             hidden=bool(value.get("is_system")),
-            others=_swipes(value),
+            others=swipes_of(value),
         )
 
     def _who(self, value: dict[str, Any]) -> tuple[Role, Author | None]:
@@ -167,7 +167,8 @@ def _is_narrator(value: Mapping[str, Any]) -> bool:
     return isinstance(extra, dict) and extra.get("type") == "narrator"
 
 
-def _swipes(value: Mapping[str, Any]) -> tuple[str, ...]:
+def swipes_of(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of a message, of which one is shown; none where it has only that one."""
     swipes = value.get("swipes")
     return tuple(s for s in swipes if isinstance(s, str)) if isinstance(swipes, list) else ()
 
