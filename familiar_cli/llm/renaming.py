@@ -7,13 +7,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.llm.wrapping import Wrapping
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
 
 
-class Renaming:
+class Renaming(Wrapping):
     """Shows `model` some words as others, and reads them in its replies as what they stand for.
 
     Args:
@@ -25,24 +27,9 @@ class Renaming:
     def __init__(
         self, model: ChatModel, shown: Mapping[str, str], meant: Mapping[str, str]
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._shown = _replacing(shown)
         self._meant = _replacing(meant)
-
-    @property
-    def name(self) -> str:
-        """See `ChatModel`."""
-        return self._model.name
-
-    @property
-    def context_tokens(self) -> int:
-        """See `ChatModel`."""
-        return self._model.context_tokens
-
-    @property
-    def max_tokens(self) -> int:
-        """See `ChatModel`."""
-        return self._model.max_tokens
 
     def prepare(
         self,
@@ -69,10 +56,6 @@ class Renaming:
         """See `ChatModel`; what comes piece by piece is handed on as it is."""
         completion = await self._model.complete(request, on_text, on_event)
         return replace(completion, text=self._meant(completion.text))
-
-    async def aclose(self) -> None:
-        """See `ChatModel`."""
-        await self._model.aclose()
 
 
 def _replacing(words: Mapping[str, str]) -> Callable[[str], str]:

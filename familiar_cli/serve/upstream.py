@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.context.trace import TracedMessage
+from familiar_cli.llm.wrapping import Wrapping
 from familiar_cli.serve.asking import text_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _INTRO: Final = (
 )
 
 
-class WithSampling:
+class WithSampling(Wrapping):
     """A chat model that is asked with the settings that a chat program sends.
 
     Args:
@@ -34,18 +35,8 @@ class WithSampling:
     """
 
     def __init__(self, model: ChatModel, sampling: Sampling) -> None:
-        self._model = model
+        super().__init__(model)
         self._sampling = sampling
-
-    @property
-    def name(self) -> str:
-        """The model's name at its server."""
-        return self._model.name
-
-    @property
-    def context_tokens(self) -> int:
-        """Most tokens that the model reads and writes together."""
-        return self._model.context_tokens
 
     @property
     def max_tokens(self) -> int:
@@ -61,18 +52,6 @@ class WithSampling:
             if value is not None:
                 how[name] = value
         return self._model.prepare(messages, **how, extra=extra)
-
-    async def complete(
-        self,
-        request: PreparedRequest,
-        on_text: Callable[[str], None] | None = None,
-        on_event: Callable[[str], None] | None = None,
-    ) -> Completion:
-        """Send `request` and return the reply."""
-        return await self._model.complete(request, on_text, on_event)
-
-    async def aclose(self) -> None:
-        """Do nothing: the model is another's."""
 
 
 class ClientsPrompt(WithSampling):
@@ -101,10 +80,11 @@ class ClientsPrompt(WithSampling):
             how: Not used: the program says how.
         """
         del how
-        found = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+        sent = self._model.prepare(messages, stream=self._asked.stream)
+        told = json.loads(sent.body)["messages"]  # as the model is shown it
+        found = "\n\n".join(m["content"] for m in told if m["role"] == "system")
         body = {**self._asked.body, "model": self._model.name}
         body["messages"] = with_memory(body["messages"], found, self._fence_name)
-        sent = self._model.prepare((), stream=self._asked.stream)
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         encoded = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
         return replace(sent, body=encoded)
