@@ -17,7 +17,7 @@ _FEW: Final = 10
 _MINUTES_OF: Final = (("day", 1440), ("hour", 60), ("minute", 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Phrases:
     """The wordings of one language.
 

@@ -105,7 +105,7 @@ def instructions(name: str, bounds: Bounds, *, private: bool, phrases: Phrases =
     text = (SIMPLE if bounds.simple else INSTRUCTIONS).format(
         name=framed(name), bounds=bounds, lines=counted(bounds.lines, "line")
     )
-    names_topics = not (private or bounds.simple or phrases == ENGLISH)
+    names_topics = not (private or bounds.simple or phrases is ENGLISH)
     more = [TOPICS] if names_topics else [PRIVATE] if private else []
     return "\n".join([text, *more])
 

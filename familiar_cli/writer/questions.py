@@ -170,7 +170,7 @@ class Questions:
             files=files,
             turns=[turn.id for turn in turns],
             topics=None if private is not None else named,
-            any_letters=self.who.phrases != ENGLISH,
+            any_letters=self.who.phrases is not ENGLISH,
         )
         return Question(self._system(private=private is not None), user, form, grounds, cut_turns)
 
