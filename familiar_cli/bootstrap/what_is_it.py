@@ -62,7 +62,9 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
     """
     try:
         yield
-    except BadInputError as error:
+    except RefusedError as error:
+        if type(error) not in (RefusedError, BadInputError):  # a limit, or a lock
+            raise
         better = None if file in (None, "-") else instead(wanted, Path(str(file)).expanduser())
         if better is None:
             raise

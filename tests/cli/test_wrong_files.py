@@ -34,6 +34,10 @@ def files(tmp_path):
     return {
         "png": ("card", chats.put("../mira.png", png_card(card("Mira")))),
         "json": ("card", chats.put("../mira.json", as_json(card("Mira")))),
+        "yaml": (
+            "card",
+            chats.put("../pip.yaml", "name: Pip\ngreeting: Hello.\ncontext: A cat.\n"),
+        ),
         "world": ("lorebook", chats.put("../w.json", json.dumps(world(lore("Quay"))))),
         "sillytavern": ("chat", save(tmp_path / "c.jsonl", HEAD, *talk(2))),
         "stranger": ("chat", save(tmp_path / "s.jsonl", *talk(2))),
@@ -51,6 +55,7 @@ def files(tmp_path):
     [
         "png",
         "json",
+        "yaml",
         "world",
         "sillytavern",
         "stranger",
