@@ -35,6 +35,7 @@ def process(*argv: str):
         started.communicate(timeout=20)
 
 
+@pytest.mark.posix
 def test_one_line_says_where_it_listens_and_a_signal_ends_it(serve) -> None:
     live("ada")
     serve("Hello.")
