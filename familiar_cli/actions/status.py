@@ -282,7 +282,8 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
 
     summaries, private = familiar.summaries, familiar.channels.private()
     try:
-        scopes = [PUBLIC, *(scope for scope in summaries.scopes() if scope in private)]
+        others = (s for s in summaries.scopes() if s != PUBLIC)
+        scopes = [PUBLIC, *(s for s in others if summaries.scope_of(s, private) == s)]
         newest = {scope: summaries.latest(scope, private) for scope in scopes}
         behind = sum(
             summaries.count(
@@ -301,7 +302,7 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
         cut=any(found.cut for found in newest.values() if found),
         failed=failed.message if failed else "",
         failed_at=failed.at if failed else None,
-        private=sum(scope != PUBLIC and found is not None for scope, found in newest.items()),
+        private=sum(scope in private and found is not None for scope, found in newest.items()),
     )
 
 

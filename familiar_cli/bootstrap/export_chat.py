@@ -56,7 +56,8 @@ def export_chat(
     channels = [found.channel_id for found in history.channels()]
     if not channels:
         raise NotFoundError("There are no turns yet", hint='Start with `familiar ask "Hello"`.')
-    if channel_id is not None and channel_id not in channels:
+    known = {*channels, *(branch.channel_id for branch in history.branches())}
+    if channel_id is not None and channel_id not in known:
         raise NotFoundError(
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar history ls`."
         )

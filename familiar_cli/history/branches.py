@@ -190,8 +190,8 @@ def condition(parts: Sequence[Part]) -> tuple[str, list[Any]]:
         values.append(pack(part.channel_id))
         found.append("turns.channel_id = ?")
         if part.end < END:
-            found[-1] += f" AND {PLACED} < ?"
-            values.append(part.end)
+            found[-1] += f" AND (turns.id < ? OR {PLACED} < ?)"  # a place is never after its turn
+            values += [part.end, part.end]
     return f"({' OR '.join(found)})", values
 
 

@@ -45,7 +45,7 @@ GREETING: Final = "greeting"
 """The source of a turn with which the familiar opened a channel."""
 
 _BITS: Final = 63  # of an id, without its sign
-_SHARED: Final = 500  # turns of a parent among which people are looked for
+_SHARED: Final = 200  # turns of a parent among which people are looked for
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 

@@ -106,6 +106,7 @@ def test_a_branch_of_a_private_channel_stays_private(root) -> None:
 
 def test_a_branch_is_exported_with_its_past(root) -> None:
     run("channel", "branch", "bridge", "--from", "2")
+    assert len(run("history", "export", "--channel", "bridge").stdout.splitlines()) == 3
     with closing(HistoryStore(root / "history.db")) as store:
         store.append("bridge", "user", "The bridge, then.", author=ANNA)
     lines = run("history", "export", "--channel", "bridge", "--format", "jsonl").stdout.splitlines()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from familiar_cli.bootstrap.export_chat import export_chat
+from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history import HistoryStore, standing
 from familiar_cli.history.fulltext import search
@@ -21,6 +25,7 @@ from familiar_cli.history.statistics import statistics
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
+from tests.context.support import request
 
 ANNA = Author("discord", "1", display_name="Anna")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -232,6 +237,7 @@ def _check(store: HistoryStore, model: _Model) -> None:
     assert sorted(turn.id for turn in store.since(0, 99)) == sorted(standing_ids)
     assert {k.turn.id for k in select(store, TurnFilter(everything=True))} == model.turns.keys()
     for channel in model.channels:
+        _check_out(store, channel, [turn.id for turn in model.past(channel)])
         _check_past(store, channel, [turn.id for turn in model.past(channel)])
         heard = {turn.id for turn in model.heard(channel)}
         recalled = recall(store, "word", here=channel, limit=99).turns
@@ -249,6 +255,19 @@ def _check(store: HistoryStore, model: _Model) -> None:
     who = [turn.author for turn in model.standing() if turn.author]
     assert {s.author: s.turns for s in store.speakers()} == {a: who.count(a) for a in set(who)}
     assert [turn.id for turn in store.after(0, 99) if turn.stands] == sorted(standing_ids)
+
+
+def _check_out(store: HistoryStore, channel: str, here: list[int]) -> None:
+    """Look at what leaves the history: a prompt, and an export."""
+    pieces = asyncio.run(
+        HistoryProvider(store, recent_turns=99).contribute(request(channel_id=channel))
+    )
+    assert sorted(piece.turn_id for piece in pieces) == sorted(here)
+    if here:
+        for chat_format in ("jsonl", "sillytavern"):
+            lines = list(export_chat(store, channel, chat_format, familiar_name="Ada"))
+            said = [line.get("content") or line["mes"] for line in map(json.loads, lines[1:])]
+            assert said == [store.turn(turn_id).content for turn_id in here]
 
 
 def _check_past(store: HistoryStore, channel: str, here: list[int]) -> None:
