@@ -30,7 +30,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Talk": {
         "ask": ("ask", "Send one message and print the reply."),
         "again": ("again", "Ask for another reply in place of the last one."),
-        "continue": ("continue_", "Let the last reply go on."),
+        "continue": ("continue_", "Continue the last reply."),
         "hear": ("hear", "Save a message without asking for a reply."),
         "chat": ("chat", "Chat interactively."),
         "context": ("context", "Show what was sent to the model, and why."),

@@ -273,14 +273,17 @@ class _Bringing:
             here = [members[name] for name in sorted(group.members & members.keys())]
             for character in here:
                 self._register.note(
-                    file, "read", "tells whose the group's chats are", familiar=character.id
+                    file,
+                    "read",
+                    "says which characters the group's chats belong to",
+                    familiar=character.id,
                 )
             if not here:
                 self._register.note(file, "skipped", "none of its members is in `characters`")
         for file in self._folder.of("group_chat"):
             found = of_chat.get(file.stem)
             if found is None:
-                self._register.note(file, "skipped", "no group in `groups` has it")
+                self._register.note(file, "skipped", "it belongs to no group in `groups`")
                 continue
             for name in sorted(found.members & members.keys()):
                 members[name].group_chats.append((file, found))
@@ -469,11 +472,11 @@ class _Bringing:
                 self._register.note(
                     file,
                     "skipped",
-                    "no character that was imported uses it; "
+                    "no imported character uses it; "
                     f"`familiar import-lorebook {typed(str(file.path))} --familiar ID`",
                 )
             else:
-                self._register.note(file, "skipped", "no character that was imported has it")
+                self._register.note(file, "skipped", "it belongs to no imported character")
 
     def _step(self) -> None:
         self._steps += 1

@@ -64,7 +64,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
         raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
     if turns[at].channel_id != channel_id:
         raise RefusedError(
-            f"What was said last belongs to channel {turns[at].channel_id!r}, too; "
+            f"The last exchange also belongs to channel {turns[at].channel_id!r}; "
             "nothing was changed",
             hint="Change it there, or say something here first.",
         )

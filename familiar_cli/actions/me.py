@@ -139,8 +139,8 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
     keys = [f"{place.prefix}{name}" for name in NAMES if name in tables]
     if not keys:
         raise NotFoundError(
-            f"{place.path.name!r} says nothing of you; nothing was changed",
-            hint="`familiar me` shows who you are, and where that is said.",
+            f"{place.path.name!r} says nothing about you; nothing was changed",
+            hint="`familiar me` shows who you are, and where each value comes from.",
         )
     return unset_values(place.path, keys, dry_run=dry_run, root=place.root)
 

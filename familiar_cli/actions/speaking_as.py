@@ -30,7 +30,7 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
             return author
     slug = slugify(named)
     if not slug:
-        raise UsageError(f"{named!r} is no name", hint="Use PLATFORM:ID, e.g. `discord:1234`.")
+        raise UsageError(f"{named!r} is not a name", hint="Use PLATFORM:ID, e.g. `discord:1234`.")
     return Author(NEUTRAL.platform, slug, display_name=named)
 
 

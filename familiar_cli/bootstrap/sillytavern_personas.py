@@ -56,8 +56,8 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[Persona, ...]:
     found = _table(settings.get("power_user")) or settings
     if not isinstance(found.get("personas"), dict):
         raise BadInputError(
-            f"{origin!r} holds no personas of SillyTavern",
-            hint="Give its `settings.json`, or a backup from its page of personas.",
+            f"{origin!r} has no SillyTavern personas",
+            hint="Give its `settings.json`, or a backup from its Persona Management page.",
         )
     described = _table(found.get("persona_descriptions"))
     current = str_or_empty(settings.get("user_avatar"))
@@ -91,7 +91,7 @@ def choose(personas: tuple[Persona, ...], name: str = "", *, origin: str) -> Per
     chosen = [p for p in among if p.is_current] or [p for p in among if p.is_default]
     if len(chosen) != 1:
         raise UsageError(
-            f"{origin!r} holds several personas, and does not say which one is chosen: {listed}",
+            f"{origin!r} holds several personas, and does not say which one is selected: {listed}",
             hint=f"Choose one: `--name {personas[0].name!r}`.",
         )
     return chosen[0]

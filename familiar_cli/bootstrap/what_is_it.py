@@ -136,7 +136,7 @@ def _settings(path: Path) -> Found | None:
     if isinstance(value.get("members"), list) and {"chat_id", "chats"} & value.keys():
         return Found(
             "group",
-            "a group of SillyTavern's",
+            "a SillyTavern group",
             "Import the whole data folder: `familiar import-sillytavern DIR`.",
         )
     return None

@@ -144,7 +144,7 @@ def branch(
         typer.Option("--channel", metavar="ID", help="Parent; default: the channel of the turn."),
     ] = None,
 ) -> None:
-    """Start a channel that continues another one from a turn on.
+    """Start a channel that continues another one from one of its turns.
 
     Both share the turns up to there; from then on, neither learns what happens in the other one.
     The branch gets the settings of its parent, and is private if its parent is.

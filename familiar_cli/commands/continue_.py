@@ -20,10 +20,10 @@ def continue_(
     dry_run: DryRunUnasked = False,
     no_stream: NoStream = False,
 ) -> None:
-    """Let a channel's last reply go on, for example where it broke off.
+    """Continue a channel's last reply, for example where it was cut off.
 
-    The longer reply takes the place of the shorter one, which is kept: `familiar history show
-    --all` lists both, and `familiar history choose` brings the shorter one back.
+    The longer reply replaces the shorter one, which is kept: `familiar history show --all`
+    lists both, and `familiar history choose` brings the shorter one back.
 
     \b
     familiar continue

@@ -41,7 +41,7 @@ def import_chat(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Your name in the chat, if it has several people; may be repeated.",
+            help="Your name in the chat, if several people speak; may be repeated.",
         ),
     ] = None,
     format_: Annotated[
@@ -50,7 +50,7 @@ def import_chat(
             "--format",
             metavar="FORMAT",
             help="Format of the files: sillytavern, plain, chatgpt, claude, discord or transcript; "
-            "default: told from their content.",
+            "default: detected from their content.",
         ),
     ] = None,
     dates: Annotated[
@@ -63,7 +63,7 @@ def import_chat(
 
     Reads SillyTavern chats, ChatGPT, Claude and Discord exports, transcripts with `Name: text`, and
     plain JSON Lines. Turns already imported are skipped, so running the same command again adds
-    only the new ones. With --dry-run you see what a file is taken for, and how it begins.
+    only the new ones. --dry-run shows the detected format and the first turns.
 
     \b
     familiar import-chat yuzu.jsonl --me Robin

@@ -44,7 +44,7 @@ def me(
         ),
     ] = None,
     channel: OnlyChannel = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove what is said of you.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove what was set about you.")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Say who you are, or show it: your name, a description and pronouns.
@@ -72,7 +72,7 @@ def me(
         given |= _persona(from_sillytavern, name)
     values = {key: value.strip() for key, value in given.items() if value is not None}
     if clear and values:
-        raise UsageError("--clear cannot be combined with what you are; nothing was changed")
+        raise UsageError("--clear cannot be combined with new values; nothing was changed")
     if not clear and not values:
         where = _familiar(ctx, channel)
         shown = show_me(home, where, channel or "")

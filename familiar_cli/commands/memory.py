@@ -209,9 +209,9 @@ def mv(
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Move or rename a file; links to it, and those in it, go on leading where they led.
+    """Move or rename a file, and update the links to it and in it.
 
-    That holds for Markdown links, for `[[wiki links]]` and for the nodes of a canvas.
+    This covers Markdown links, `[[wiki links]]` and the nodes of a canvas.
 
     \b
     familiar memory mv notes.md topics/concert.md

@@ -40,7 +40,7 @@ def serve(
     no_background: Annotated[
         bool,
         typer.Option(
-            "--no-background", help="Neither write memory nor make summaries while serving."
+            "--no-background", help="Do not write memory or make summaries while serving."
         ),
     ] = False,
 ) -> None:
@@ -48,8 +48,8 @@ def serve(
 
     Chat programs choose the model NAME for the familiar's own prompt, or NAME+memory to keep their
     own prompt and add memory to it. Without a token it listens on this machine only. SIGINT
-    (Ctrl-C) or SIGTERM ends it; a reply that is under way is kept as far as it came. `serve.toml`
-    in the home holds the same settings, and the web pages that may use the server.
+    (Ctrl-C) or SIGTERM stops it; of a reply in progress, the part that has arrived is kept.
+    `serve.toml` in the home holds the same settings, and the web pages that may use the server.
 
     \b
     familiar serve

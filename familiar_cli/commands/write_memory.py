@@ -50,7 +50,7 @@ def write_memory(
     nothing to write, with 6 if the model failed or its reply was unusable, and with 7 if some of it
     was written before that. Failed batches are retried on the next run; no turn is lost. Imported
     chats are only read by this command, which then shows the estimate first. The newest exchange of
-    a conversation is left for later until another one follows or it has been quiet for a while.
+    a conversation is skipped until another one follows or it has been quiet for a while.
 
     \b
     familiar write-memory

@@ -148,7 +148,7 @@ def leave(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id:
         return
     if known or _has_turns(connection, channel_id):
         raise ConflictError(
-            f"Channel {channel_id!r} exists by now; nothing was changed",
+            f"Channel {channel_id!r} was made in the meantime; nothing was changed",
             hint="Run the same command again.",
         )
     _write(connection, Branch(channel_id, parent, turn_id, place=turn_id))

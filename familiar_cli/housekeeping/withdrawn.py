@@ -117,4 +117,4 @@ def _list(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-CHECK: Final = Check("withdrawn", "Rests on turns that no longer stand", check_withdrawn)
+CHECK: Final = Check("withdrawn", "Based on turns that were replaced or withdrawn", check_withdrawn)

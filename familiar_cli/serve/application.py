@@ -73,7 +73,7 @@ class Server:
         asked, headers = await self._asked(request)
         chore = is_chore(asked.lines, headers) or not asked.is_said
         if chore and not asked.memory_only and not asked.lines:
-            raise ApiError(400, "The request holds no message of a person's", param="messages")
+            raise ApiError(400, "The request has no message from a user", param="messages")
         served = await self.familiars.take(asked.familiar_id)
         try:
             wanted = self._wanted(served, asked, headers, chore=chore)
@@ -200,7 +200,9 @@ async def _no_such_page(request: Request, error: Exception) -> Response:
 
 async def _wrong_method(request: Request, error: Exception) -> Response:
     del error
-    return await _refused(request, ApiError(405, f"{request.url.path!r} is not used that way"))
+    return await _refused(
+        request, ApiError(405, f"{request.url.path!r} does not support {request.method}")
+    )
 
 
 async def _broken(request: Request, error: Exception) -> Response:

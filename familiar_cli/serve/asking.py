@@ -153,7 +153,7 @@ def _lines(messages: object) -> tuple[Line, ...]:
     lines = []
     for number, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise ApiError(400, f"Message {number} is not a message", param=f"messages[{number}]")
+            raise ApiError(400, f"Message {number} is not valid", param=f"messages[{number}]")
         text = text_of(message.get("content"))
         if message["role"] in {"user", "assistant"} and text.strip():
             lines.append(Line(message["role"], text))

@@ -246,8 +246,8 @@ class Conversations:
             if turn.role == "assistant" and len(reply) >= _MERGED_CHARS and reply in said:
                 raise ApiError(
                     400,
-                    "The whole conversation came as one message, so what is new in it cannot be "
-                    "told. Turn off the merging of messages in the chat program (SillyTavern: "
+                    "The whole conversation came as one message, so the server cannot tell what "
+                    "is new in it. Turn off message merging in the chat program (SillyTavern: "
                     "Prompt Post-Processing, None), or name the conversation in X-Familiar-Channel",
                     code="merged_prompt",
                 )

@@ -118,8 +118,8 @@ class Guard:
         if not allowed and (origin.lower() != own or site not in _OWN_SITE):
             raise ApiError(
                 403,
-                "Web pages from elsewhere may not use this server. Add their origin to `origins` "
-                "in serve.toml if they may",
+                "Web pages from elsewhere may not use this server. To allow one, add its origin "
+                "to `origins` in serve.toml",
                 code="wrong_origin",
             )
 

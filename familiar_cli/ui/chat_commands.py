@@ -146,7 +146,7 @@ def _choose(chat: Chat, argument: str) -> None:
         for number, reply in enumerate(found.replies, start=1)
     )
     chat.out.note("\n".join(rows))
-    chat.out.note("/choose N lets another one count; /again asks for one more.")
+    chat.out.note("/choose N selects another one; /again asks for one more.")
 
 
 def _numbers(chat: Chat) -> Iterable[str]:
@@ -255,7 +255,7 @@ def _context(chat: Chat, _: str) -> None:
 
 def _number(argument: str) -> int:
     if not argument.isdecimal():
-        raise UsageError(f"{argument!r} is no number; nothing was changed")
+        raise UsageError(f"{argument!r} is not a number; nothing was changed")
     return int(argument)
 
 
@@ -269,10 +269,10 @@ def _check_on_record(chat: Chat, name: str) -> None:
 
 COMMANDS: Final = {
     "/again": Command(_again, "ask for another reply; the one before is kept"),
-    "/continue": Command(_continue, "let the last reply go on from its end"),
+    "/continue": Command(_continue, "continue the last reply from its end"),
     "/edit": Command(_edit, "change what you said last; a new reply is asked for"),
     "/undo": Command(_undo, "withdraw the last exchange"),
-    "/choose": Command(_choose, "choose which of several replies counts", "[N]", _numbers),
+    "/choose": Command(_choose, "choose one of several replies", "[N]", _numbers),
     "/branch": Command(
         _branch, "continue in a new channel, from here or from a turn", "NAME [TURN]"
     ),
@@ -283,7 +283,7 @@ COMMANDS: Final = {
     "/recall": Command(_recall, "show what memory gave to the last reply"),
     "/why": Command(_why, "explain why a memory file was used or not", "PATH", _paths),
     "/context": Command(_context, "show what was sent for the last reply"),
-    "/offrecord": Command(_off_record, "keep nothing from here on, until you type it again"),
+    "/offrecord": Command(_off_record, "save nothing from here on, until you type it again"),
     "/help": Command(_help, "show this list"),
     "/quit": Command(_quit, "end the chat, like Ctrl-D"),
 }

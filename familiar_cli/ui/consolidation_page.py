@@ -66,8 +66,8 @@ def told_after(report: ConsolidationReport, *, dry_run: bool = False) -> Iterato
 def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]:
     """Yield what a person rewrote, since when, and how to give it back."""
     for one in yours[:_MOST_LINES]:
-        what = f"{one.rel_path} is yours since {local(one.since, zone)} and not made again"
-        yield f"{what}; to give it back: `{one.give_back}`"
+        what = f"{one.rel_path} is yours since {local(one.since, zone)} and no longer updated"
+        yield f"{what}; to hand it back: `{one.give_back}`"
     if len(yours) > _MOST_LINES:
         yield f"{len(yours) - _MOST_LINES} more are yours; see --json."
 

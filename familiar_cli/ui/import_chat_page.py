@@ -134,14 +134,14 @@ def _about(chat: ImportedChat) -> Iterator[tuple[str, str]]:
 def _speaker(one: SpeakerCount) -> str:
     is_told = {"familiar": " (the familiar)", "me": " (me)"}
     if one.role == "note":
-        return "notes of the program"
+        return "system notes"
     return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
 
 
 def _passed_over(done: ImportedChats) -> str:
     names = [Path(one.file).name for one in done.passed_over]
     more = f" and {len(names) - _LINES} more" if len(names) > _LINES else ""
-    return f"Passed over, as no chats: {', '.join(map(one_line, names[:_LINES]))}{more}"
+    return f"Skipped, not chats: {', '.join(map(one_line, names[:_LINES]))}{more}"
 
 
 def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.sillytavern.report import FamiliarInFolder, ImportedFolder
 
 _MOST: Final = 60  # familiars, and files left out, that are named
-_DEEDS: Final = {"imported": "made", "updated": "brought up to date"}
+_DEEDS: Final = {"imported": "made", "updated": "updated"}
 _CHARS: Final = 200
 _NAMES: Final = {
     "character": "characters",

@@ -51,7 +51,7 @@ def told_after(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     told.append(_covered(report, dry_run=dry_run))
     if report.newest_left:
         told.append(
-            "The newest exchange is left for later, since its reply may still change; "
+            "The newest exchange was skipped, since its reply may still change; "
             "`familiar write-memory --newest` reads it now."
         )
     if report.spent.calls:

@@ -100,8 +100,8 @@ def yours(patient: Patient) -> Iterator[Result]:
     if patient.paths is None:
         return
     for one in rewritten(MemoryStore(patient.paths.memory), patient.paths.journal):
-        detail = f"{one.rel_path} is yours since {one.since} and not made again"
-        yield warn(detail, f"To give it back: `{one.give_back}`.")
+        detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
+        yield warn(detail, f"To hand it back: `{one.give_back}`.")
 
 
 def people(patient: Patient) -> Iterator[Result]:

@@ -149,7 +149,7 @@ def _what(start: bytes) -> str:
     if _is_binary(start):
         return "a binary file"
     if re.match(rb"<(?:!doctype|html)", start, re.IGNORECASE):
-        return "a page (export the chat as JSON or as plain text instead)"
+        return "a web page (export the chat as JSON or as plain text instead)"
     return "text"
 
 

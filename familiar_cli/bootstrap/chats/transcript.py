@@ -35,10 +35,10 @@ _EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
 _FRONT_MATTER_LINES: Final = 60
 _MIDNIGHT_PASSED: Final = timedelta(hours=12)
 _NOON: Final = time(12)
-_NOBODY: Final = "it stands before the first message, so that nobody says it"
+_NOBODY: Final = "it comes before the first message, so it has no speaker"
 _DAY: Final = "it is the date of the messages below it"
-_PARTS_THEM: Final = "it only parts messages"
-_OF_EXPORT: Final = "it is about the export, not of the conversation"
+_PARTS_THEM: Final = "it only separates messages"
+_OF_EXPORT: Final = "it is about the export, not part of the conversation"
 _TOO_LONG: Final = f"it is longer than {MAX_LINE_CHARS:,} characters"
 _TOO_MUCH: Final = f"the message that it is part of is longer than {MAX_LINE_CHARS:,} characters"
 _EVENTS: Final = re.compile(
@@ -61,7 +61,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     parts = parts_of(reading.cast, tuple(found.speakers), origin=source.name)
     notes = found.notes
     if not is_utf8(source):
-        notes = (*notes, "letters that are not UTF-8 were read as Windows-1252")
+        notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
     reader = _Reader(source, reading, found, parts)
     first = next((m for m in islice(reader.messages(), 5) if isinstance(m, Message)), None)
     return Chat(

@@ -47,7 +47,7 @@ def collect(
             "`--from`.",
         )
     if book_id and settings.books.keys() - {book_id}:
-        notes = tuple(f"{file.path}: in no book, left out" for file in found.strays)
+        notes = tuple(f"{file.path}: not part of any book, left out" for file in found.strays)
         one = _gather(settings, replace(found, strays=()), [book_id], directory)
         return replace(one, warnings=(*one.warnings, *notes))
     return _gather(settings, found, _chosen(settings, only), directory)

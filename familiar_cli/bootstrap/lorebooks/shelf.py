@@ -174,8 +174,8 @@ def _new_place(book: Lorebook, store: MemoryStore, shelves: dict[str, BookSettin
     if other is None:
         return Place(directory)
     note = (
-        f"another book called {book.name!r} is in {other}, and they have hardly an entry in "
-        f"common, so this one is kept apart; `--into {other}` brings it in there"
+        f"another book called {book.name!r} is in {other}, and they have hardly any entry in "
+        f"common, so this one is kept apart; `--into {other}` imports it there"
     )
     return Place(directory, (note,))
 

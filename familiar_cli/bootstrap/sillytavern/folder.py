@@ -139,7 +139,7 @@ class _Looking:
             elif entry.name == "backups":
                 self._note(entry, "backup", "backup copies are not read")
             else:
-                self._note(entry, "other", "not something that is imported")
+                self._note(entry, "other", "not a kind of file that is imported")
 
     def _place(self, place: os.DirEntry[str]) -> None:
         if place.name == "characters":
@@ -155,7 +155,7 @@ class _Looking:
                 if _is_dir(entry):
                     self._all(entry, "chat", {".jsonl"})
                 else:
-                    self._note(entry, "chat", "it is in no character's directory")
+                    self._note(entry, "chat", "it is not in a character's directory")
 
     def _all(self, directory: os.DirEntry[str], kind: Kind, suffixes: Iterable[str]) -> None:
         for entry in self._entries(directory, kind):

@@ -97,7 +97,7 @@ def read_book_links(file: FoundFile) -> BookLinks:
 def _object(file: FoundFile) -> dict[str, Any]:
     value, _ = read_json(read_foreign(file.path), origin=file.rel_path)
     if not isinstance(value, dict):
-        raise BadInputError(f"{file.rel_path!r} holds no object")
+        raise BadInputError(f"{file.rel_path!r} is not a JSON object")
     return value
 
 
