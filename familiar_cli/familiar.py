@@ -213,6 +213,7 @@ class Familiar:
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
         from familiar_cli.index.store import index_changes
+        from familiar_cli.memory.late_journal import LateJournal
         from familiar_cli.memory.layout import INDEX_DIR
         from familiar_cli.memory.store.store import Limits, MemoryStore
 
@@ -224,7 +225,7 @@ class Familiar:
             limits=limits,
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
-            journal=self.journal,
+            journal=LateJournal(self.paths.journal, lambda: self.journal),
             on_change=index_changes(
                 lambda: self.index if there.is_dir() else None, self._note_changes
             ),

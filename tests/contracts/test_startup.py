@@ -72,6 +72,22 @@ def test_a_search_by_words_loads_nothing_that_draws_reads_markdown_or_finds_by_m
     assert HEAVY & loaded_by(code) == {"sqlite3"}
 
 
+def test_a_search_by_words_loads_nothing_of_the_journal(tmp_path) -> None:
+    memory = tmp_path / "ada" / "memory"
+    memory.mkdir(parents=True)
+    (memory / "notes.md").write_text("# Notes\n\nGreen tea.\n", encoding="utf-8")
+    argv = ["search", "tea", "--method", "lexical", "--home", str(tmp_path)]
+    probe = f"import sys\nfrom familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
+    shown = "print(*(name for name in sys.modules if 'memory.journal' in name))"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{probe}\nprint('---')\n{shown}"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert run.stdout.partition("---")[2].split() == []
+
+
 @pytest.mark.parametrize("module", ["rich.console", "familiar_cli.cli"])
 def test_the_probe_sees_what_is_loaded(module) -> None:
     assert module.partition(".")[0] in loaded_by(f"import {module}")

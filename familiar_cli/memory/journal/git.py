@@ -22,6 +22,7 @@ from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal import pending as marks
+from familiar_cli.memory.late_journal import state_of
 from familiar_cli.memory.store.files import Tree
 
 if TYPE_CHECKING:
@@ -78,11 +79,7 @@ class GitJournal:
 
     def state(self) -> object:
         """Return a value that differs after every transaction; costs one look."""
-        try:
-            status = os.stat(marks.branch_path(self.path))
-        except OSError:
-            return None
-        return status.st_ino, status.st_mtime_ns
+        return state_of(self.path)
 
     def begin(self, *, look: bool = False) -> None:
         """Finish what a crash cut short; commit what people changed.

@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.files import read_plain
+from familiar_cli.memory.late_journal import PENDING_MARK
 
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.files import Disk
 
-NAME = "familiar-pending"
+NAME = PENDING_MARK
 FORMER = "familiar-former"
-BRANCH = "refs/heads/main"
-"""The branch whose tip is the newest commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +74,6 @@ def clear(directory: str, disk: Disk) -> None:
     """Take the mark away. Should a power failure bring it back, finishing again changes nothing."""
     with suppress(FileNotFoundError):
         disk.unlink(os.path.join(directory, NAME))
-
-
-def branch_path(directory: str) -> str:
-    """Return the file that names the newest commit."""
-    return os.path.join(directory, *BRANCH.split("/"))
 
 
 def seen(directory: str) -> object:

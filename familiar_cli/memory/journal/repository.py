@@ -11,7 +11,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.files import TEMP_PREFIX, Disk, read_plain
 from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.objects import Objects, damaged, is_id, unreadable
-from familiar_cli.memory.journal.pending import BRANCH, branch_path
+from familiar_cli.memory.late_journal import BRANCH, branch_path
 from familiar_cli.memory.layout import INDEX_DIR
 
 if TYPE_CHECKING:
