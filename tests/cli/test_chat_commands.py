@@ -62,7 +62,7 @@ def test_choose_lists_the_replies_and_brings_one_back(root, serve) -> None:
 
 @pytest.mark.parametrize(
     ("argument", "code", "told"),
-    [("3", 4, "from 1 to 2"), ("x", 2, "is no number"), ("0", 4, "from 1 to 2")],
+    [("3", 4, "from 1 to 2"), ("x", 2, "is not a number"), ("0", 4, "from 1 to 2")],
 )
 def test_choose_refuses_what_is_not_there(root, serve, argument, code, told) -> None:
     serve("One.", "Two.")
