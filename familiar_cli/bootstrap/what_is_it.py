@@ -32,6 +32,7 @@ INSIDE: Final = ("default-user", "data/default-user", "public")
 _PARTS: Final = ("characters", "chats")  # directories that only a data folder has both of
 _PERSONA: Final = ("IDENTITY.md", "SOUL.md", "PROTOCOLS.md")
 _CHATS: Final = (".jsonl", ".ndjson")
+_NO_CHATS: Final = (".yaml", ".yml")  # a key and its value look like a speaker and their words
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ def instead(wanted: Kind, path: Path) -> BadInputError | None:
     """Return the error that a file or directory is something else; None: nobody knows it."""
     found = what_is(path)
     if found is None or found.kind == wanted:
+        return None
+    if (found.kind, wanted) == ("archive", "card"):  # some cards are; what is wrong was said
         return None
     return BadInputError(
         f"{path.name!r} is {found.title}, not {_WANTED[wanted]}; nothing was imported",
@@ -163,6 +166,8 @@ def _chat(path: Path) -> Found | None:
     from familiar_cli.bootstrap.chats.sources import as_source  # noqa: PLC0415
     from familiar_cli.bootstrap.chats.types import TITLES, Chat, Reading  # noqa: PLC0415
 
+    if path.suffix.lower() in _NO_CHATS:
+        return None
     title = "a chat"
     try:
         with as_source(path) as source:
