@@ -71,6 +71,7 @@ class Familiar:
         self._models: dict[ResolvedSlot, ChatModel] = {}
         self._index_is_behind = False
         self._has_unembedded = False
+        self._character: Character | None = None
         self._is_loaded: set[bool] = set()
         self._language: str | None = None
 
@@ -502,7 +503,10 @@ class Familiar:
         """Return who the familiar is, as its files say now."""
         from familiar_cli.context.character import read_character
 
-        return read_character(self.memory, name=self.config.name, fallback_name=self.paths.id)
+        self._character = read_character(
+            self.memory, name=self.config.name, fallback_name=self.paths.id
+        )
+        return self._character
 
     @property
     def name(self) -> str:
@@ -536,7 +540,8 @@ class Familiar:
         return self._language
 
     def _own_texts(self) -> list[str]:
-        return [*self.character().texts.values()]
+        character = self._character or self.character()  # what it was at the last look will do
+        return [*character.texts.values()]
 
     @property
     def who(self) -> Who:
