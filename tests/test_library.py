@@ -425,8 +425,8 @@ def test_the_bot_of_the_tutorial_replies_remembers_and_ends(ada, serve, tmp_path
     done = bot(
         tmp_path,
         message("general", "42", "Anna", "I keep bees."),
-        message("general", "7", "Bo", "I do not.", to_me=False),
         message("dm-42", "42", "Anna", "Psst."),
+        message("general", "7", "Bo", "I do not.", to_me=False),
         message("general", "7", "Bo", "Hello!"),
     )
 
