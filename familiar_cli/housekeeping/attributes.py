@@ -1,4 +1,4 @@
-"""What one has one of at a time: a home, a job, an age. How a line says so, in many languages."""
+"""Attributes with one value at a time (home, job, age), and how lines state them."""
 
 from __future__ import annotations
 

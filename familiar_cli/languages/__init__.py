@@ -61,7 +61,7 @@ def phrases(code: str) -> Phrases:
 
 
 def beliefs() -> Iterator[Beliefs]:
-    """Yield how each language states what one has one of at a time, English first."""
+    """Yield how each language states attributes with one value at a time, English first."""
     return (_module(code).BELIEFS for code in CODES)
 
 

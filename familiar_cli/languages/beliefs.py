@@ -1,4 +1,4 @@
-"""What a table of a language holds on what one has one of at a time: a home, a job, an age."""
+"""How a language states attributes with one value at a time: home, job, age."""
 
 from __future__ import annotations
 

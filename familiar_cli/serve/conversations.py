@@ -236,7 +236,7 @@ class Conversations:
         return not authors or author.slug in {known.slug for known in authors}
 
     def _check_not_merged(self, lines: Sequence[Line]) -> None:
-        """Make sure that what is said is no whole prompt, with our own replies in it."""
+        """Make sure that the message is not a whole prompt with our own replies in it."""
         if len(lines) > 1:
             return
         said = normal(lines[0].text)
