@@ -186,12 +186,15 @@ class Familiar:
 
         Before they were kept under a neutral one, it was that of the login name.
         """
+        from os import path
+
         from familiar_cli.config.machine import login_account
         from familiar_cli.identity import NEUTRAL
         from familiar_cli.memory.layout import people_path
 
         login = login_account()
-        has_file = (self.paths.memory / people_path(login.slug)).exists()
+        own_file = self.paths.memory / people_path(login.slug)
+        has_file = path.exists(own_file)  # noqa: PTH110  # unlike `Path.exists`, never raises
         return login if has_file or self.history.has_speaker(login) else NEUTRAL
 
     @property

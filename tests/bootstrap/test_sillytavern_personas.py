@@ -62,7 +62,7 @@ def test_where_nobody_is_chosen_the_names_are_listed():
 
 @pytest.mark.parametrize("value", [[], {}, {"power_user": {"personas": []}}, "x", None])
 def test_another_file_is_told_from_settings(value):
-    with pytest.raises(BadInputError, match=r"no personas of SillyTavern"):
+    with pytest.raises(BadInputError, match=r"no SillyTavern personas"):
         read(value)
 
 

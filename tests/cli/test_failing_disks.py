@@ -47,9 +47,9 @@ def cards(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory):
-    """A disk of its own, of one megabyte."""
+    """A disk of its own, of two megabytes."""
     disk = tmp_path_factory.mktemp("disk")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("this machine does not let us mount a disk")
     yield disk

@@ -36,6 +36,7 @@ ENDS = {
     "ask --off-record": 2,
     "context --why 12": 4,
     "export-lorebook": 4,
+    "history choose 1204 --swipe 2": 4,
     "memory restore PATH --at COMMIT": 2,
     "memory undo --run ID": 4,
     "people merge KEPT OTHER": 4,

@@ -68,6 +68,7 @@ WORDS = {
     ("model", "test"): [[], [EVIL]],
     ("demo",): [["--dry-run"]],
     ("daemon",): [["--once"]],
+    ("serve", "log"): [["--no-follow"]],
     ("search",): [["e"], [EVIL]],
     ("channel", "show"): [["cli"], [EVIL]],
     ("channel", "branch"): [[EVIL + "2", "--from", "1"], ["b", "--from", "1", "--channel", EVIL]],
