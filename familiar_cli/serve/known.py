@@ -6,16 +6,18 @@ file can be deleted at any time.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.served_turns import SOURCE
+from familiar_cli.files import remove
 from familiar_cli.history.by_source import turns_from
 from familiar_cli.serve.aligning import normal
+from familiar_cli.sqlite import connect, is_useless, transaction
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -48,13 +50,13 @@ class KnownLines:
 
     def channels(self, lines: Sequence[Line]) -> list[str]:
         """Return the channels that hold any of these lines, the latest first."""
-        import sqlite3  # noqa: PLC0415
-
         with self._lock:
             try:
                 return self._found(lines)
-            except sqlite3.DatabaseError:  # damaged: it is made again
-                self._forget()
+            except sqlite3.DatabaseError as error:
+                if not is_useless(error):
+                    raise
+                self._forget()  # it is made again
                 return self._found(lines)
 
     def close(self) -> None:
@@ -79,15 +81,12 @@ class KnownLines:
         (newest,) = connection.execute("SELECT coalesce(max(turn_id), 0) FROM lines").fetchone()
         while turns := turns_from(self._history, SOURCE, newest, _BATCH):
             rows = [(turn_id, _key(role, text), channel) for turn_id, channel, role, text in turns]
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
-            connection.commit()
+            with transaction(connection):
+                connection.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
             newest = turns[-1][0]
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            from familiar_cli.sqlite import connect  # noqa: PLC0415
-
             connection = connect(self._path, 5.0)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in {0, _VERSION}:
@@ -100,14 +99,8 @@ class KnownLines:
         if self._connection:
             self._connection.close()
             self._connection = None
-        for name in (
-            self._path,
-            *(
-                self._path.with_name(f"{self._path.name}-{end}")
-                for end in ("wal", "shm", "journal")
-            ),
-        ):
-            name.unlink(missing_ok=True)
+        for end in ("", "-wal", "-shm", "-journal"):
+            remove(self._path.with_name(self._path.name + end))
 
 
 def _key(role: str, text: str) -> int:

@@ -15,6 +15,7 @@ from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.standing import supersede
+from familiar_cli.history.store import HistoryStore
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
 from familiar_cli.serve.aligning import Line
@@ -165,3 +166,13 @@ class Program(RuleBasedStateMachine):
 
 TestProgram = Program.TestCase
 TestProgram.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+
+
+def test_a_damaged_file_of_lines_is_made_again(tmp_path) -> None:
+    history = HistoryStore(tmp_path / "history.db")
+    history.append("harbour", "user", "Hello", author=ME, source=SOURCE)
+    (tmp_path / "served.sqlite").write_bytes(b"no database at all, but long enough" * 100)
+    known = KnownLines(tmp_path / "served.sqlite", history)
+    assert known.channels([Line("user", "Hello")]) == ["harbour"]
+    known.close()
+    history.close()
