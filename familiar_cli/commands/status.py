@@ -21,6 +21,6 @@ def status(ctx: typer.Context) -> None:
     from familiar_cli.ui.status_page import status_page
     from familiar_cli.ui.terminal import print_page
 
-    familiar = familiar_of(ctx)
-    found = status_of(familiar)
-    output(ctx).answer(found, lambda: print_page(status_page(found, familiar.zone)))
+    with familiar_of(ctx) as familiar:
+        found, zone = status_of(familiar), familiar.zone
+    output(ctx).answer(found, lambda: print_page(status_page(found, zone)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -56,9 +59,23 @@ def mounted(tmp_path_factory):
     subprocess.run(["umount", str(disk)], check=True)
 
 
+def make_read_only(disk) -> None:
+    """Let nothing be written; a disk is busy while a file that was written to is still open."""
+    argv = ["mount", "-o", "remount,ro", str(disk)]
+    for _ in range(100):
+        gc.collect()
+        if not subprocess.run(argv, capture_output=True, check=False).returncode:
+            return
+        time.sleep(0.2)
+    entries = [entry for entry in Path("/proc/self/fd").iterdir() if entry.exists()]
+    open_files = [str(entry.readlink()) for entry in entries]
+    pytest.fail(f"busy: {[file for file in open_files if file.startswith(str(disk))]}")
+
+
 @pytest.fixture
 def disk(mounted, cards, monkeypatch):
     """The disk with a familiar on it, and the results of earlier exports."""
+    gc.collect()  # a file that is deleted and still open takes its space
     for entry in mounted.iterdir():
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     monkeypatch.setenv("FAMILIAR_HOME", str(mounted / "home"))
@@ -118,7 +135,7 @@ def test_a_full_disk(name, disk, cards) -> None:
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_read_only_disk(name, disk, cards) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    make_read_only(disk)
     try:
         before = contents(disk)
         result = run(*words(name, disk, cards))
@@ -147,7 +164,7 @@ READS = (
 
 @pytest.mark.parametrize("argv", READS, ids=" ".join)
 def test_what_only_reads_works_on_a_read_only_disk(argv, disk) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    make_read_only(disk)
     try:
         result = run(*argv)
     finally:
