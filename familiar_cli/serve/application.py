@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from familiar_cli.serve.guard import Rules
 
 _JSON: Final = "application/json"
-_MOST_TEXTS: Final = 2_048
 
 
 class Server:

@@ -200,6 +200,7 @@ def closed_port() -> int:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # as many may connect in one moment; the usual 5 turn others away
     chat: ChatServer
 
     def handle_error(self, request: object, client_address: object) -> None:
