@@ -1,0 +1,1 @@
+"""Sync: one memory on several machines, through git remotes or a folder."""
