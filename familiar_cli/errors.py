@@ -16,7 +16,12 @@ FamiliarError (1, failed)
         BadInputError (bad_input)           a foreign file is not what it should be
         ChannelBusyError (channel_busy)     another message of the channel is still being answered
         AnsweredError (answered)            the turn has a reply already
+        AnotherFamiliarError (another_familiar)   a remote holds the memory of another familiar
     FetchError (1, fetch)               a model file could not be fetched from any source
+    RemoteError (1, remote)             a remote could not be synced with
+        RemoteUnreachableError (remote_unreachable)   nothing answers there, or nobody lets us in
+        RemoteRefusedError (remote_refused)           it did not take what was sent
+        RemoteDamagedError (remote_damaged)           it does not hold what it says
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address
         ModelTimeoutError (model_timeout)           the server went silent
@@ -148,6 +153,36 @@ class AnsweredError(RefusedError):
     """A turn has a reply already, which `data` holds."""
 
     code = "answered"
+
+
+class AnotherFamiliarError(RefusedError):
+    """A remote holds the memory of another familiar; neither side was changed."""
+
+    code = "another_familiar"
+
+
+class RemoteError(FamiliarError):
+    """A remote could not be synced with; what is here stays as it was."""
+
+    code = "remote"
+
+
+class RemoteUnreachableError(RemoteError):
+    """Nothing answers at the address of a remote, or it lets nobody in without a login."""
+
+    code = "remote_unreachable"
+
+
+class RemoteRefusedError(RemoteError):
+    """A remote did not take what was sent; what is there stays as it was."""
+
+    code = "remote_refused"
+
+
+class RemoteDamagedError(RemoteError):
+    """A remote does not hold what it says, or says what makes no sense."""
+
+    code = "remote_damaged"
 
 
 class FetchError(FamiliarError):

@@ -56,6 +56,7 @@ class Commit:
         id: 40 hexadecimal digits.
         tree: The id of the memory's state after it.
         parent: The commit before it; None for the first.
+        merged: Further parents: what came from other instances.
         source: Who changed it.
         time: When, in UTC.
         message: What for, in one line.
@@ -71,6 +72,7 @@ class Commit:
     message: str
     trailers: Mapping[str, str]
     touched: tuple[Touched, ...] | None
+    merged: tuple[str, ...] = ()
 
     @property
     def run_id(self) -> str | None:
@@ -113,6 +115,7 @@ def encode(
     *,
     at: datetime,
     trailers: Iterable[tuple[str, str]],
+    merged: Iterable[str] = (),
 ) -> GitObject:
     """Return the commit object. `at` carries the timezone that git is to show."""
     who = author(source)
@@ -120,6 +123,7 @@ def encode(
     lines = [
         f"tree {tree}",
         *([f"parent {parent}"] if parent else []),
+        *(f"parent {other}" for other in merged),
         f"author {who} {when}",
         f"committer {who} {when}",
         "",
@@ -164,6 +168,7 @@ def decode(id_: str, content: bytes) -> Commit:
         message=subject,
         trailers=dict(pairs),
         touched=_touched(pairs),
+        merged=parents(content)[1:],
     )
 
 
@@ -171,6 +176,16 @@ def tree_and_parent(content: bytes) -> tuple[str, str | None]:
     """Return the ids that a commit begins with."""
     parent = content[53:93].decode() if content[46:53] == b"parent " else None
     return content[5:45].decode(), parent
+
+
+def parents(content: bytes) -> tuple[str, ...]:
+    """Return the ids of all commits that one follows, the one before it first."""
+    found = []
+    at = 46  # after `tree <40 digits>`
+    while content[at : at + 7] == b"parent ":
+        found.append(content[at + 7 : at + 47].decode("ascii", errors="replace"))
+        at += 48
+    return tuple(found)
 
 
 def _touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:

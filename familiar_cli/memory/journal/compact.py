@@ -143,14 +143,14 @@ def _write(objects: Objects, batch: list[GitObject]) -> str:
     """Write a pack, make sure that it holds the whole batch, and return its name."""
     from dulwich.objects import ObjectID
 
-    pack = objects.add_pack(len(batch), _differences(batch))
+    pack = objects.add_pack(len(batch), differences(batch))
     if pack is None or not all(ObjectID(one.id.encode()) in pack for one in batch):
         raise damaged("a new pack does not contain what was written to it")
     objects.keep()  # what it holds is in effect already
     return f"pack-{pack.name().decode()}"
 
 
-def _differences(batch: list[GitObject]) -> Iterator[UnpackedObject]:
+def differences(batch: Iterable[GitObject]) -> Iterator[UnpackedObject]:
     """Yield each object, as a difference to the one before where that is much shorter."""
     from dulwich.objects import RawObjectID
     from dulwich.pack import UnpackedObject

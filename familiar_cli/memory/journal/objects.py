@@ -87,6 +87,16 @@ class Objects:
             raise damaged(f"object {id_} does not match its id")
         return found
 
+    def has(self, id_: str) -> bool:
+        """Tell whether an object is there; its content is not looked at."""
+        if os.path.exists(self._path(id_)):
+            return True
+        if not self.has_packs():
+            return False
+        from dulwich.objects import ObjectID
+
+        return self.packs().contains_packed(ObjectID(id_.encode()))
+
     def write(self, objects: Iterable[GitObject]) -> None:
         """Write objects, and return when they are durable. May raise OSError."""
         new = {o.id: o for o in objects}

@@ -1,0 +1,215 @@
+"""`Exchange`: the journal as another repository sees it: what it has, sends and takes in."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.memory.journal import reachable
+from familiar_cli.memory.journal.commits import parents
+from familiar_cli.memory.journal.objects import Objects
+from familiar_cli.memory.journal.repository import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from dulwich.object_store import DiskObjectStore
+    from dulwich.pack import UnpackedObject
+
+    from familiar_cli.memory.journal.objects import GitObject
+    from familiar_cli.memory.journal.repository import Repository
+
+INCOMING: Final = "incoming-"
+"""How the directories begin, in the journal, that hold what is not yet believed."""
+
+
+class Exchange:
+    """What a transport needs of the journal. The caller closes the repository.
+
+    Args:
+        repository: The journal.
+        lock: Held for the moment in which what came in becomes a part of it.
+    """
+
+    def __init__(
+        self, repository: Repository, lock: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.repository = repository
+        self._lock = lock
+
+    def has(self, id_: str) -> bool:
+        """Tell whether an object is there; a commit is, then, with all it leads to."""
+        return self.repository.objects.has(id_)
+
+    def parents(self, id_: str) -> tuple[str, ...]:
+        """Return the commits that one follows."""
+        return parents(self.repository.objects.read(id_))
+
+    def leads_to(self, old: str, new: str) -> bool:
+        """Tell whether the commit `new` holds `old` in its past, or is it."""
+        waiting, seen = [new], {new}
+        while waiting:
+            at = waiting.pop()
+            if at == old:
+                return True
+            for parent in self.parents(at):
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+        return False
+
+    def outgoing(
+        self, wants: Iterable[str], haves: Collection[str]
+    ) -> tuple[int, Iterator[UnpackedObject]]:
+        """Return all objects that commits lead to and others do not, ready for a pack, in number.
+
+        Args:
+            wants: The commits, which the journal has.
+            haves: Commits that the other side has with all they lead to; also such that are not
+                here.
+        """
+        from familiar_cli.memory.journal.compact import differences
+
+        known = set(haves)
+        ids = list(reachable.new_objects(self.repository.objects, wants, known.__contains__))
+        return len(ids), differences(map(self.repository.objects.get, ids))
+
+    @contextmanager
+    def incoming(self) -> Iterator[Incoming]:
+        """Give a place for what comes in; what is not accepted by the end of it is dropped."""
+        path = os.path.join(self.repository.path, f"{INCOMING}{secrets.token_hex(6)}")
+        with translated(self.repository.path):
+            os.makedirs(os.path.join(path, "pack"))
+            os.makedirs(os.path.join(path, "info"))
+        incoming = Incoming(path, self.repository, self._lock)
+        try:
+            yield incoming
+        finally:
+            incoming.close()
+            shutil.rmtree(path, ignore_errors=True)
+
+    def clear_leftovers(self) -> None:
+        """Remove what a crash left half received. Only who alone receives may do this."""
+        for name in os.listdir(self.repository.path):
+            if name.startswith(INCOMING):
+                shutil.rmtree(os.path.join(self.repository.path, name), ignore_errors=True)
+
+
+class Incoming:
+    """Objects that came from elsewhere and are not believed yet, apart from the journal's."""
+
+    def __init__(
+        self, path: str, repository: Repository, lock: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.path = path
+        self._journal = repository
+        self._lock = lock
+        self._objects = Objects(path, repository.disk)
+        self._store: DiskObjectStore | None = None
+
+    def add_pack(self, read: Callable[[int], bytes], *, most_bytes: int | None = None) -> None:
+        """Take in a pack, which may hold differences to what the journal has.
+
+        Args:
+            read: Returns exactly so many bytes of it.
+            most_bytes: The longest pack that is taken.
+
+        Raises:
+            FamiliarError: It cannot be read, or it is too large.
+        """
+        with translated(self._journal.path):
+            try:
+                self.store().add_thin_pack(read, None, max_input_size=most_bytes)
+            except OSError:
+                raise
+            except Exception as error:  # dulwich raises what a broken pack happens to cause
+                raise damaged_pack(error) from error
+
+    def add_objects(self, objects: Iterable[GitObject]) -> None:
+        """Take in objects, as one pack. May raise OSError."""
+        self._objects.write_pack(list(objects))
+
+    def accept(self, wants: Iterable[str]) -> int:
+        """Check that commits came with all they lead to; make what came a part of the journal.
+
+        Returns:
+            How many packs came.
+
+        Raises:
+            FamiliarError: Something is missing or damaged; the journal is as it was.
+        """
+        self._close_store()
+        both = _Both(self._objects, self._journal.objects)
+        for id_ in reachable.new_objects(both, wants, self._journal.objects.has):
+            if not both.has(id_):
+                raise damaged_pack(f"object {id_} is missing")
+        self._objects.close()
+        return self._take_over()
+
+    def store(self) -> DiskObjectStore:
+        """Return dulwich's view of it, which sees the journal's objects, too."""
+        if self._store is None:
+            from dulwich.object_store import DiskObjectStore
+
+            self._store = DiskObjectStore(
+                self.path,
+                fsync_object_files=True,
+                alternates=[self._journal.objects.directory],
+            )
+        return self._store
+
+    def close(self) -> None:
+        """Let go of open files."""
+        self._close_store()
+        self._objects.close()
+
+    def _close_store(self) -> None:
+        if self._store is not None:
+            with suppress(BufferError):
+                self._store.close()
+            for other in self._store.alternates:
+                other.close()
+            self._store = None
+
+    def _take_over(self) -> int:
+        there = os.path.join(self._journal.objects.directory, "pack")
+        here = os.path.join(self.path, "pack")
+        packs = sorted(n[:-5] for n in os.listdir(here) if n.endswith(".pack"))
+        disk = self._journal.disk
+        with self._lock(), translated(self._journal.path):
+            os.makedirs(there, exist_ok=True)
+            for name in packs:
+                for suffix in (".pack", ".idx"):  # a pack counts from when its index is there
+                    disk.replace(
+                        os.path.join(here, name + suffix), os.path.join(there, name + suffix)
+                    )
+            disk.sync_dir(there)
+            self._journal.objects.close()  # they are listed anew
+        return len(packs)
+
+
+class _Both:
+    """What came, and what was there."""
+
+    def __init__(self, new: Objects, old: Objects) -> None:
+        self._new = new
+        self._old = old
+
+    def has(self, id_: str) -> bool:
+        return self._new.has(id_) or self._old.has(id_)
+
+    def get(self, id_: str) -> GitObject:
+        return (self._new if self._new.has(id_) else self._old).get(id_)
+
+
+def damaged_pack(why: object) -> RemoteDamagedError:
+    """Return the error for what came and is not whole."""
+    return RemoteDamagedError(
+        f"What came from the remote is damaged: {why}; nothing of it was taken in",
+        hint="Try again; if it stays so, check the remote with `git fsck`.",
+    )

@@ -1,0 +1,134 @@
+"""Which objects some commits lead to and others do not: what is to be sent, or must have come."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.memory.journal import commits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from familiar_cli.memory.journal.objects import GitObject
+
+_ENTRY: Final = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
+_DIR: Final = b"40000"
+_SUBMODULE: Final = b"160000"
+_DEEPEST: Final = 100  # directories within each other; no path of ours comes near it
+
+
+class Source(Protocol):
+    """Where objects are read from."""
+
+    def get(self, id_: str) -> GitObject:
+        """Return an object. Raises `FamiliarError` when it is missing or damaged."""
+
+
+class RawEntry(NamedTuple):
+    """What stands behind one name in a directory, exactly as it was written, by whomever."""
+
+    mode: bytes
+    name: bytes
+    id: str
+
+
+def raw_entries(tree: bytes) -> list[RawEntry]:
+    """Return the entries of a tree object that came from elsewhere.
+
+    Raises:
+        RemoteDamagedError: It is none.
+    """
+    found = [RawEntry(m[1], m[2], m[3].hex()) for m in _ENTRY.finditer(tree)]
+    if sum(len(e.mode) + len(e.name) + 22 for e in found) != len(tree):
+        raise RemoteDamagedError("A directory that came from a remote cannot be read")
+    return found
+
+
+def new_objects(
+    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+) -> Iterator[str]:
+    """Yield the ids of all objects that commits lead to, parents before children.
+
+    Args:
+        source: Where commits and directories are read; the known ones, too, where it has them.
+        wants: The commits.
+        is_known: Tells of a commit that it, and all it leads to, is not of interest.
+
+    Raises:
+        FamiliarError: A commit or a directory is missing or damaged. Of files only the ids are
+            told.
+    """
+    seen: set[str] = set()
+    trees: dict[str, str] = {}
+    for id_, content in _new_commits(source, wants, is_known):
+        yield id_
+        tree, _ = commits.tree_and_parent(content)
+        trees[id_] = tree
+        old = [_tree_of(source, parent, trees) for parent in commits.parents(content)]
+        yield from _new_in(source, [t for t in old if t], tree, seen)
+
+
+def _new_commits(
+    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+) -> list[tuple[str, bytes]]:
+    """Return the commits that are not known, and their contents, parents before children."""
+    contents: dict[str, bytes] = {}
+    done: list[tuple[str, bytes]] = []
+    placed: set[str] = set()
+    waiting = list(wants)
+    while waiting:
+        id_ = waiting[-1]
+        if id_ in placed or (id_ not in contents and is_known(id_)):
+            waiting.pop()
+            continue
+        if id_ in contents:  # all its parents are placed
+            placed.add(id_)
+            done.append((id_, contents.pop(id_)))
+            waiting.pop()
+            continue
+        contents[id_] = _of_kind(source, id_, "commit")
+        waiting += [p for p in commits.parents(contents[id_]) if p not in placed]
+    return done
+
+
+def _tree_of(source: Source, commit: str, known: dict[str, str]) -> str | None:
+    """Return the tree of a commit; None when the source does not have it."""
+    if commit not in known:
+        from familiar_cli.errors import FamiliarError
+
+        try:
+            known[commit], _ = commits.tree_and_parent(source.get(commit).content)
+        except FamiliarError:
+            return None
+    return known[commit]
+
+
+def _new_in(
+    source: Source, old: list[str], tree: str, seen: set[str], depth: int = 0
+) -> Iterator[str]:
+    """Yield a tree and what is in it, but not what the trees `old` have at the same place."""
+    if tree in old or tree in seen:
+        return
+    if depth > _DEEPEST:
+        raise RemoteDamagedError("Directories lie too deep within each other in a commit")
+    seen.add(tree)
+    yield tree
+    before = [{e.name: e for e in raw_entries(_of_kind(source, t, "tree"))} for t in old]
+    for entry in raw_entries(_of_kind(source, tree, "tree")):
+        if entry.mode == _SUBMODULE or entry in (b.get(entry.name) for b in before):
+            continue
+        if entry.mode == _DIR:
+            was = [e.id for b in before if (e := b.get(entry.name)) and e.mode == _DIR]
+            yield from _new_in(source, was, entry.id, seen, depth + 1)
+        elif entry.id not in seen:
+            seen.add(entry.id)
+            yield entry.id
+
+
+def _of_kind(source: Source, id_: str, kind: str) -> bytes:
+    found = source.get(id_)
+    if found.kind != kind:
+        raise RemoteDamagedError(f"Object {id_} is no {kind}")
+    return found.content
