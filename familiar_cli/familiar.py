@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.config.instance import Instance
     from familiar_cli.config.load import Written
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
     from familiar_cli.config.subscriptions import SubscriptionRegistry
@@ -119,6 +120,31 @@ class Familiar:
         from familiar_cli.config.schema import CharacterConfig
 
         return load_written(self.paths.config, CharacterConfig)
+
+    @property
+    def instance(self) -> Instance:
+        """Which instance of the familiar lives here; one that never had an id gets it now.
+
+        Raises:
+            ConfigError: `instance.id` is damaged, or cannot be read or written.
+        """
+        from familiar_cli.config.instance import ensure_instance
+
+        return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
+
+    @property
+    def days_name(self) -> str:
+        """What the daily files that are made here are named after.
+
+        Raises:
+            ConfigError: `instance.id` is damaged, or cannot be read.
+        """
+        from familiar_cli.config.instance import host_name, read_instance
+
+        if chosen := self.config.instance.id:
+            return chosen
+        found = read_instance(self.paths.instance)
+        return found.days if found else host_name()
 
     @cached_property
     def channels(self) -> ChannelConfigs:
@@ -361,14 +387,9 @@ class Familiar:
         progress: Callable[[str, int, int], None] | None = None,
     ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
-        from familiar_cli.config.machine import instance_id
         from familiar_cli.index.types import SearchOptions
 
-        options = replace(
-            options or SearchOptions(),
-            instance=instance_id(self.config.instance.id),
-            zone=self.zone,
-        )
+        options = replace(options or SearchOptions(), instance=self.days_name, zone=self.zone)
         opened = None
         if options.method not in {"lexical", "grep"}:
             self.load_embedder()

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
-from familiar_cli.config.machine import instance_id
 from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Composer
@@ -221,7 +220,7 @@ class Consolidating:
         return survey(
             self._familiar.memory,
             self.today,
-            instance_id(self._familiar.config.instance.id),
+            self._familiar.days_name,
             self._familiar.paths.root / ".consolidation.json",
             unwritten=self._unwritten(),
             only=only,

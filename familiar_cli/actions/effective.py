@@ -90,10 +90,11 @@ def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
     from familiar_cli.clock import now, to_zone
-    from familiar_cli.config.machine import instance_id
+    from familiar_cli.config.instance import read_instance
 
     yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
-    yield "instance.id", instance_id(familiar.config.instance.id), "the host name"
+    has_id = read_instance(familiar.paths.instance) is not None
+    yield "instance.id", familiar.days_name, "instance.id" if has_id else "the host name"
     yield "name", familiar.name, "the character"
     embedder = familiar.embedder.embedder
     yield "embedding.model", embedder.model if embedder else "none", "what is on disk"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from familiar_cli.bootstrap.import_report import FamiliarReport
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.config.instance import ensure_instance
 from familiar_cli.config.machine import is_alive
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import is_directory, patiently, remove
@@ -81,6 +82,7 @@ def build(
         store = open_store(staging)
         planned = plan(store)
         _fill(staging, store, planned, name, message)
+        ensure_instance(staging.instance)
     return _report(paths, name, planned, is_new=True)
 
 

@@ -33,6 +33,11 @@ class FamiliarPaths:
         return self.root / "character.toml"
 
     @property
+    def instance(self) -> Path:
+        """`instance.id`: which instance of the familiar lives here."""
+        return self.root / "instance.id"
+
+    @property
     def me(self) -> Path:
         """`me.toml` of the home: who speaks to its familiars."""
         return self.root.parent / ME_FILE

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
-import platform
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from familiar_cli.identity import NEUTRAL, Author, parse_author
-from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -51,14 +49,6 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-_NAMELESS: Final = "here"
-
-
-def instance_id(chosen: str) -> str:
-    """Return the name in the settings, else the machine's own as a slug."""
-    return chosen or slugify(platform.node().partition(".")[0]) or _NAMELESS
 
 
 def zone_of(name: str) -> tzinfo | None:

@@ -295,7 +295,9 @@ class HousekeepingSettings:
 class InstanceSettings:
     """`[instance]`: one of the places where a familiar lives."""
 
-    id: str = setting("", "Name of this machine in daily files; empty: its host name", rule="slug")
+    id: str = setting(
+        "", "Name of this machine in daily files; empty: as in the file `instance.id`", rule="slug"
+    )
 
 
 @dataclass(frozen=True, slots=True)
