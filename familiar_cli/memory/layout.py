@@ -62,6 +62,24 @@ SCRATCH: Final = "scratch.md"
 INDEX_DIR: Final = ".index"
 """What search needs. It can be deleted at any time."""
 
+PRIVATE_DIRS: Final = (INDEX_DIR, ".git", ".obsidian", ".trash")
+"""What is never part of the memory, at any depth; the last two are Obsidian's own."""
+
+_STAYS_HERE: Final = frozenset({ALIASES_JSON, WRITER_JSON, PENDING_DIR, REJECTED_DIR})
+
+
+def is_synced(rel_path: str) -> bool:
+    """Tell whether a file belongs to the memory on every machine.
+
+    What is made again from other files stays where it is, and so does what one machine alone goes
+    by: how far its memory writer has come, the plans that wait here, and those that were rejected.
+    Names that differ only in case count as one, as they do on some machines.
+    """
+    parts = rel_path.casefold().split("/")
+    return not _STAYS_HERE.intersection(("/".join(parts), "/".join(parts[:2]))) and not set(
+        PRIVATE_DIRS
+    ).intersection(parts)
+
 
 def digest_path(name: str) -> str:
     """Return the file of the digest `short`, `mid` or `long`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import familiar_cli
 from familiar_cli.memory import layout
 
@@ -44,3 +46,37 @@ def test_a_path_that_is_spelled_out_would_be_found(tmp_path) -> None:
     module = tmp_path / "x.py"
     module.write_text('"""self/x.md: a docstring."""\n\npath = f"people/{slug}.md"\n')
     assert literals(module) == {"people/", ".md"}
+
+
+@pytest.mark.parametrize(
+    "rel_path",
+    [
+        "people/_aliases.json",
+        "People/_Aliases.json",
+        "sessions/.writer.json",
+        "sessions/.pending/run.json",
+        "sessions/.rejected/2024-W15.json",
+        ".index/embeddings.sqlite",
+        "topics/.obsidian/app.json",
+    ],
+)
+def test_what_one_machine_goes_by_stays_there(rel_path) -> None:
+    assert not layout.is_synced(rel_path)
+
+
+@pytest.mark.parametrize(
+    "rel_path",
+    [
+        ".gitignore",
+        "people/discord-42.md",
+        "people/aliases.json",
+        "sessions/2024-04-08-evening.md",
+        "daily/2024-04-08_laptop.md",
+        "self/.original.png",
+        ".imported/old.docx",
+        "lore/imported/book/.lorebook.json",
+        "conflicts/people/discord-42.md",
+    ],
+)
+def test_all_other_files_belong_to_the_memory_everywhere(rel_path) -> None:
+    assert layout.is_synced(rel_path)

@@ -10,7 +10,7 @@ import unicodedata
 from familiar_cli import files
 from familiar_cli.errors import UnsafePathError
 from familiar_cli.files import TEMP_PREFIX
-from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.memory.layout import PRIVATE_DIRS
 from familiar_cli.text import fold
 
 MAX_NAME_BYTES = 255  # of one name, on ext4, APFS and NTFS
@@ -19,7 +19,6 @@ _SHOWN_CHARS = 80
 NAMES_ARE_UTF8 = sys.getfilesystemencoding() == "utf-8"
 """Whether Python names files as they are. With an old locale it decodes other names wrongly."""
 
-_PRIVATE = (INDEX_DIR, ".git", ".obsidian", ".trash")  # the last two are Obsidian's own
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -104,7 +103,7 @@ def is_private(name: str) -> bool:
 
     Obsidian runs the plugins in its directory, so nothing here may write there.
     """
-    return name.startswith(TEMP_PREFIX) or name in _PRIVATE
+    return name.startswith(TEMP_PREFIX) or name in PRIVATE_DIRS
 
 
 def is_gits_own(name: str) -> bool:
