@@ -1,1 +1,1 @@
-"""The MCP server: the memory as tools for agents."""
+"""The memory for agents, by the Model Context Protocol: tools, resources and prompts."""

@@ -23,7 +23,9 @@ def live(name: str = "ada", **files: str) -> Path:
     memory = home() / name / "memory"
     memory.mkdir(parents=True)
     for stem, text in files.items():
-        (memory / f"{stem}.md").write_bytes(text.encode())
+        path = memory / f"{stem}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
     return memory.parent
 
 

@@ -1,0 +1,39 @@
+"""Whether the arguments of a call are what its tool takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+    from familiar_cli.mcp_server.tool import Arguments, Tool
+
+_VALIDATORS: Final[dict[str, Validator]] = {}
+
+
+def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
+    """Return the arguments of a call that count.
+
+    Raises:
+        UsageError: One is missing, or is of another kind than the tool takes.
+    """
+    schema = tool.input_schema
+    known = schema["properties"]
+    arguments = {name: v for name, v in sent.items() if name in known and v is not None}
+    for error in _validator(tool).iter_errors(arguments):
+        where = ".".join(map(str, error.absolute_path))
+        what = f"The argument {where!r} of {tool.name} is wrong" if where else tool.name
+        raise UsageError(f"{what}: {error.message[:200]}", hint=f"It takes: {', '.join(known)}.")
+    return arguments
+
+
+def _validator(tool: Tool) -> Validator:
+    found = _VALIDATORS.get(tool.name)
+    if found is None:
+        from jsonschema import Draft202012Validator  # 0.1 s, at the first call
+
+        found = _VALIDATORS[tool.name] = Draft202012Validator(tool.input_schema)
+    return found

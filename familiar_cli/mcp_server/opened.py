@@ -1,0 +1,67 @@
+"""A familiar that stays open for callers: one thread works for it, one call after another."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from familiar_cli.familiar import Familiar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.config.home import FamiliarPaths
+
+T = TypeVar("T")
+
+
+class Opened:
+    """A familiar, and the thread that works for it.
+
+    Args:
+        paths: Its files.
+        tell: Told in words what a person should know.
+    """
+
+    def __init__(self, paths: FamiliarPaths, tell: Callable[[str], None]) -> None:
+        self.paths = paths
+        self._tell = tell
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="familiar-mcp")
+        self._familiar: Familiar | None = None
+        self._stamp: tuple[int, ...] = ()
+
+    async def ask(self, work: Callable[[Familiar], T]) -> T:
+        """Return what `work` makes of the familiar, as its settings are now."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: work(self._current()))
+
+    async def aclose(self) -> None:
+        """Wait for the work under way, and let go of the familiar's files."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._close)
+        self._thread.shutdown(wait=False)
+
+    def _current(self) -> Familiar:
+        stamp = self._look()
+        if self._familiar is None or stamp != self._stamp:
+            self._close()
+            self._familiar, self._stamp = Familiar(self.paths, self._tell), stamp
+        return self._familiar
+
+    def _close(self) -> None:
+        familiar, self._familiar = self._familiar, None
+        if familiar:
+            asyncio.run(familiar.aclose())
+
+    def _look(self) -> tuple[int, ...]:
+        """Return what shows whether settings were changed."""
+        stamp: list[int] = []
+        for path in (self.paths.config, self.paths.me):
+            try:
+                found = path.stat()
+            except OSError:
+                stamp += (0, 0)
+            else:
+                stamp += (found.st_mtime_ns, found.st_size)
+        return tuple(stamp)

@@ -1,0 +1,13 @@
+"""The tools, a table in each module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.mcp_server.tools import reading, searching
+
+if TYPE_CHECKING:
+    from familiar_cli.mcp_server.tool import Tool
+
+TOOLS: Final[tuple[Tool, ...]] = (*searching.TOOLS, *reading.TOOLS)
+"""All tools, in the order in which clients list them."""

@@ -1,0 +1,30 @@
+"""Tools as a client calls them."""
+
+from __future__ import annotations
+
+from tests.support.clients import asking
+from tests.support.world import live
+
+
+async def test_a_search_quotes_what_it_finds_and_names_the_file():
+    live(**{"people/bo": "# Bo\n\n- Bo likes green tea.\n"})
+    async with asking() as client:
+        found = await client.call_tool("memory_search", {"query": "green tea"})
+    assert found.structured_content["results"][0]["path"] == "people/bo.md"
+    assert '<memory path="people/bo.md"' in found.content[0].text
+
+
+async def test_what_cannot_be_done_is_an_error_of_the_tool():
+    live()
+    async with asking() as client:
+        found = await client.call_tool("memory_read", {"path": "../character.toml"})
+    assert found.is_error
+    assert "outside the memory" in found.content[0].text
+
+
+async def test_an_argument_of_another_kind_is_named():
+    live()
+    async with asking() as client:
+        found = await client.call_tool("memory_search", {"query": "tea", "maxResults": "many"})
+    assert found.is_error
+    assert "'maxResults'" in found.content[0].text

@@ -1,0 +1,29 @@
+"""A client of the memory by the Model Context Protocol, in this process, for everyone's tests.
+
+async with asking() as client:
+    found = await client.call_tool("memory_search", {"query": "tea"})
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp import Client
+
+from familiar_cli.config.home import find_familiar
+from familiar_cli.mcp_server.opened import Opened
+from familiar_cli.mcp_server.server import Manner, MemoryServer
+from tests.support.world import home
+
+
+@asynccontextmanager
+async def asking(familiar: str = "ada", **manner: Any) -> AsyncIterator[Client]:
+    """Ask a familiar's memory while the block lasts; `manner` are fields of `Manner`."""
+    opened = Opened(find_familiar(home(), familiar), lambda _: None)
+    try:
+        async with Client(MemoryServer(opened, Manner(**manner)).protocol) as client:
+            yield client
+    finally:
+        await opened.aclose()
