@@ -10,7 +10,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import branches, extras, legacy, messages, speakers, standing, summaries
+from familiar_cli.history import (
+    branches,
+    elsewhere,
+    extras,
+    legacy,
+    messages,
+    speakers,
+    standing,
+    summaries,
+)
 from familiar_cli.history.rows import DamagedRowError
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
@@ -68,6 +77,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     extras.add,
     standing.add,
     branches.add,
+    elsewhere.add,
 )
 
 

@@ -263,14 +263,14 @@ def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict
     select = (
         "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
         "IN (SELECT channel_id FROM channels_set_aside), coalesce(set_aside.hidden, turns.hidden), "
-        "coalesce(own.place, turns.id), (SELECT group_concat(turn_id) FROM places WHERE "
-        "channel_id = turns.channel_id AND place = coalesce(own.place, turns.id)) "
+        "coalesce(own.slot, turns.id), (SELECT group_concat(turn_id) FROM slots WHERE "
+        "slot = coalesce(own.slot, turns.id)) "
         "FROM turns LEFT JOIN set_aside ON set_aside.turn_id = turns.id "
-        "LEFT JOIN places AS own ON own.turn_id = turns.id WHERE turns.id IN"
+        "LEFT JOIN slots AS own ON own.turn_id = turns.id WHERE turns.id IN"
     )
     return {
-        turn_id: Standing(by or None, bool(withdrawn), bool(hidden), _alternatives(place, others))
-        for turn_id, by, withdrawn, hidden, place, others in rows_among(
+        turn_id: Standing(by or None, bool(withdrawn), bool(hidden), _alternatives(slot, others))
+        for turn_id, by, withdrawn, hidden, slot, others in rows_among(
             connection, select, sorted(set(turn_ids))
         )
     }
@@ -355,8 +355,8 @@ def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
         )
 
 
-def _alternatives(place: int, others: str | None) -> tuple[int, ...]:
-    return tuple(sorted({place, *map(int, others.split(","))})) if others else ()
+def _alternatives(slot: int, others: str | None) -> tuple[int, ...]:
+    return tuple(sorted({slot, *map(int, others.split(","))})) if others else ()
 
 
 def _no_turn(turn_id: int) -> NotFoundError:
