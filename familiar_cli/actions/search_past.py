@@ -70,6 +70,7 @@ def search_past(
     method: str = "auto",
     since: date | None = None,
     channel: str | None = None,
+    min_score: float = 0.0,
 ) -> PastFound:
     """Return the turns that fit `query`.
 
@@ -80,6 +81,7 @@ def search_past(
         method: `auto` takes words and meaning where turns have vectors, else words alone.
         since: Only what was said on this day or later.
         channel: Only this channel; None: all but private ones.
+        min_score: Least score of a turn.
 
     Raises:
         UsageError: `query` holds no word, or there is no such method for turns.
@@ -116,7 +118,9 @@ def search_past(
         _hit(familiar, one.turn, score, speaker(one.turn))
         for one, score in zip(found.turns, scores, strict=True)
     ]
-    wanted = [hit for hit in hits if since is None or hit.at.date() >= since]
+    wanted = [
+        hit for hit in hits if hit.score >= min_score and (since is None or hit.at.date() >= since)
+    ]
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
     waiting = familiar.turns_without_vector() if method != "lexical" else 0
     return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)

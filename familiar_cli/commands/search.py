@@ -27,6 +27,12 @@ def search(
     ],
     *,
     k: Annotated[int, most("memories")] = 5,
+    min_score: Annotated[
+        float,
+        typer.Option(
+            "--min-score", min=0.0, max=2.0, metavar="SCORE", help="Only hits that score so high."
+        ),
+    ] = 0.0,
     method: Annotated[
         str, typer.Option(metavar="auto|hybrid|lexical|dense|grep", help="Search method.")
     ] = "auto",
@@ -63,6 +69,7 @@ def search(
     familiar search "the trip to Rome" --since 2026-01-01
     familiar search tea --in sessions --explain
     familiar search "the red scarf" --past
+    familiar search "who plays chess?" --min-score 0.5
     """
     from familiar_cli.index.types import options_from
     from familiar_cli.ui.page import print_page
@@ -72,7 +79,9 @@ def search(
     _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
     day, asked = day_of(familiar, since), text_or_stdin(query)
-    options = options_from(k=k, method=method, within=within, since=day, lines=lines)
+    options = options_from(
+        k=k, method=method, within=within, since=day, lines=lines, min_score=min_score
+    )
     found, said = None, None
     with familiar, steps(out) as report:
         if not past:
@@ -80,14 +89,22 @@ def search(
         if past or all_:
             from familiar_cli.actions.search_past import search_past
 
-            said = search_past(familiar, asked, k=k, method=method, since=day, channel=channel)
+            said = search_past(
+                familiar,
+                asked,
+                k=k,
+                method=method,
+                since=day,
+                channel=channel,
+                min_score=min_score,
+            )
     page = search_page(found, said, k=k, lines=lines, explain=explain)
     out.answer(search_data(found, said, asked), lambda: print_page(*page))
     if found:
-        _tell(out, found)
+        _tell(out, found, min_score)
         _catch_up(out, familiar, found)
     if said:
-        _tell_of_turns(out, said)
+        _tell_of_turns(out, said, min_score)
 
 
 def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
@@ -101,22 +118,28 @@ def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
         raise UsageError("--in names a directory of the memory", hint="Leave it out, or use --all.")
 
 
-def _tell_of_turns(out: Output, said: PastFound) -> None:
+def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
     if said.waiting:
         out.note(f"{said.waiting} turns without a vector yet were found by words alone.")
         out.note("hint: run `familiar index build`")
     if not said.hits:
-        out.note("Nothing was found in what was said. See all: `familiar history ls`.")
+        above = _above(min_score)
+        out.note(f"Nothing was found in what was said{above}. See all: `familiar history ls`.")
 
 
-def _tell(out: Output, found: SearchResult) -> None:
+def _above(min_score: float) -> str:
+    return f" with a score of {min_score:g} or more" if min_score else ""
+
+
+def _tell(out: Output, found: SearchResult, min_score: float) -> None:
     for note in found.notes:
         out.note(note if note.endswith(".") else f"{note}.")
     if found.hint:
         out.note(f"hint: run `{found.hint}`" if "`" not in found.hint else f"hint: {found.hint}")
     if not found.hits:
         out.note(
-            f"Nothing was found by {found.method} search. List all files with `familiar memory ls`."
+            f"Nothing was found by {found.method} search{_above(min_score)}. "
+            "List all files with `familiar memory ls`."
         )
 
 

@@ -42,6 +42,8 @@ def find(
     found = sorted(_files(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
     for file in found:
+        if file.share < options.min_score:
+            break
         if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
             break
         made = _cut(file.text, file.rel_path)
@@ -49,6 +51,7 @@ def find(
         about = day or last_day(file.rel_path) or local_day(file.mtime_ns, options.zone)
         if is_wanted(file.rel_path, about, options):
             hits += _counted(_Cutter(file, made, day, query, options).hits(words), file, options)
+    hits = [hit for hit in hits if hit.score >= options.min_score]
     hits.sort(key=lambda hit: -hit.score)
     return tuple(hits[: options.k])
 

@@ -80,13 +80,10 @@ def make(
     linked = linked_with(connection, query)
     favour = {id_: _favour(file, linked, options, weights) for id_, file in files.items()}
     ranked = [
-        _Ranked(
-            one,
-            files[one.line.document_id],
-            one.line.document_id in linked,
-            weights.relevance * one.relevance + favour[one.line.document_id],
-        )
+        _Ranked(one, files[one.line.document_id], one.line.document_id in linked, score)
         for one in chosen
+        if (score := weights.relevance * one.relevance + favour[one.line.document_id])
+        >= options.min_score
     ]
     ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
     writer = _Writer(connection, store, query, options)

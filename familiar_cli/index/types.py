@@ -18,6 +18,13 @@ Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
 
 
 @dataclass(frozen=True, slots=True)
+class Audience:
+    """Readers who are shown only what was said in public, or in the channel `channel_id`."""
+
+    channel_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SearchOptions:
     """How to search.
 
@@ -37,6 +44,8 @@ class SearchOptions:
             says None; it is given the hit and the whole text of its file.
         weights: How much each signal counts; None for the measured ones.
         naming: Texts in which names are looked for, what matters most first.
+        min_score: Least score of a hit.
+        audience: Who will read the hits; None: whoever may see everything.
     """
 
     k: int = 10
@@ -53,10 +62,18 @@ class SearchOptions:
     judge: Callable[[Hit, str], bool | None] | None = None
     weights: Weights | None = None
     naming: tuple[str, ...] = ()
+    min_score: float = 0.0
+    audience: Audience | None = None
 
 
 def options_from(
-    *, k: int, method: str, within: str, since: date | None, lines: bool
+    *,
+    k: int,
+    method: str,
+    within: str,
+    since: date | None,
+    lines: bool,
+    min_score: float = 0.0,
 ) -> SearchOptions:
     """Return options as they were typed.
 
@@ -67,7 +84,12 @@ def options_from(
     if method not in known:
         raise UsageError(f"No such method: {method!r}", hint=f"Known: {', '.join(known)}.")
     return SearchOptions(
-        k=k, method=cast("Wanted", method), within=within, since=since, lines=lines
+        k=k,
+        method=cast("Wanted", method),
+        within=within,
+        since=since,
+        lines=lines,
+        min_score=min_score,
     )
 
 
