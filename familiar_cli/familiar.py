@@ -389,7 +389,9 @@ class Familiar:
         """Return what the memory holds about `query`. See `index.search.search`."""
         from familiar_cli.index.types import SearchOptions
 
-        options = replace(options or SearchOptions(), instance=self.days_name, zone=self.zone)
+        options = options or SearchOptions()
+        instance = options.instance or self.days_name
+        options = replace(options, instance=instance, zone=self.zone)
         opened = None
         if options.method not in {"lexical", "grep"}:
             self.load_embedder()
