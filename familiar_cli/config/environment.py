@@ -28,6 +28,7 @@ MODEL = "FAMILIAR_LLM_MODEL"
 KEYS = "FAMILIAR_KEYS"
 OFFLINE = "FAMILIAR_OFFLINE"
 THREADS = "FAMILIAR_LLM_THREADS"
+SYNC_TOKEN = "FAMILIAR_SYNC_TOKEN"  # noqa: S105  # the name of a variable
 EDITORS = ("VISUAL", "EDITOR")
 _MOST_THREADS = 512
 _PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
@@ -162,3 +163,19 @@ def _check_private(path: Path, mode: int) -> None:
             f"Other users can read the key file {str(path)!r}; it was not used",
             hint=f"Run `chmod 600 {typed(str(path))}`.",
         )
+
+
+def sync_token() -> str:
+    """Return what a remote over HTTPS is shown instead of a password; empty: nothing.
+
+    Raises:
+        ConfigError: See `find_key`.
+    """
+    return find_key(SYNC_TOKEN)
+
+
+def ssh_command() -> str:
+    """Return the program that git, too, would reach a remote with, as a line for a shell."""
+    line = os.environ.get("GIT_SSH_COMMAND", "").strip()
+    program = os.environ.get("GIT_SSH", "").strip()
+    return line or (shlex.quote(program) if program else "")

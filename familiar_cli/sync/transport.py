@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from familiar_cli.memory.journal.exchange import Incoming
+    from familiar_cli.memory.journal.exchange import Exchange, Incoming
 
 MEMORY_REFS: Final = "refs/heads/memory/"
 """Before the id of an instance: the newest commit of its memory."""
@@ -81,3 +81,14 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+def objection(exchange: Exchange, now: str | None, new: str) -> str:
+    """Return why a ref that names the commit `now` may not name `new`; empty: it may."""
+    if now is None or now == new:
+        return ""
+    if not exchange.has(now):
+        return f"it names commit {now[:10]}, which is not known here"
+    if exchange.leads_to(now, new):
+        return ""
+    return f"it names commit {now[:10]}, which the new one does not hold"

@@ -57,7 +57,7 @@ def compact(repository: Repository, *, dry_run: bool = False) -> Compacted:
         objects.close()
         return Compacted(len(ids), before, None if dry_run else before)
     written: set[str] = set()
-    for batch in _batches(objects, _in_order(repository, ids)):
+    for batch in batches(map(objects.get, _in_order(repository, ids))):
         written.add(_write(objects, batch))
     repository.disk.sync_dir(os.path.join(objects.directory, "pack"))
     objects.close()
@@ -125,11 +125,11 @@ def _new_in(read: Reader, old: str | None, new: str | None, path: str) -> Iterat
             yield path + name, entry.id
 
 
-def _batches(objects: Objects, ids: Iterable[str]) -> Iterator[list[GitObject]]:
+def batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
+    """Yield objects in lists that can be held in memory."""
     batch: list[GitObject] = []
     held_bytes = 0
-    for id_ in ids:
-        one = objects.get(id_)
+    for one in objects:
         batch.append(one)
         held_bytes += len(one.content)
         if held_bytes > _BATCH_BYTES:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal import reachable
 from familiar_cli.memory.journal.commits import parents
+from familiar_cli.memory.journal.compact import batches
 from familiar_cli.memory.journal.objects import Objects
 from familiar_cli.memory.journal.repository import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from dulwich.object_store import DiskObjectStore
@@ -63,20 +64,21 @@ class Exchange:
                     waiting.append(parent)
         return False
 
-    def outgoing(
-        self, wants: Iterable[str], haves: Collection[str]
-    ) -> tuple[int, Iterator[UnpackedObject]]:
-        """Return all objects that commits lead to and others do not, ready for a pack, in number.
+    def new_ids(self, wants: Iterable[str], haves: Iterable[str]) -> list[str]:
+        """Return the ids of all objects that commits lead to and others do not.
 
         Args:
             wants: The commits, which the journal has.
             haves: Commits that the other side has with all they lead to; also such that are not
                 here.
         """
+        known = set(haves)
+        return list(reachable.new_objects(self.repository.objects, wants, known.__contains__))
+
+    def packed(self, ids: list[str]) -> tuple[int, Iterator[UnpackedObject]]:
+        """Return objects of the journal ready for a pack, and their number."""
         from familiar_cli.memory.journal.compact import differences
 
-        known = set(haves)
-        ids = list(reachable.new_objects(self.repository.objects, wants, known.__contains__))
         return len(ids), differences(map(self.repository.objects.get, ids))
 
     @contextmanager
@@ -131,14 +133,12 @@ class Incoming:
                 raise damaged_pack(error) from error
 
     def add_objects(self, objects: Iterable[GitObject]) -> None:
-        """Take in objects, as one pack. May raise OSError."""
-        self._objects.write_pack(list(objects))
+        """Take in objects. May raise OSError."""
+        for batch in batches(objects):
+            self._objects.write(batch)
 
-    def accept(self, wants: Iterable[str]) -> int:
+    def accept(self, wants: Iterable[str]) -> None:
         """Check that commits came with all they lead to; make what came a part of the journal.
-
-        Returns:
-            How many packs came.
 
         Raises:
             FamiliarError: Something is missing or damaged; the journal is as it was.
@@ -148,8 +148,7 @@ class Incoming:
         for id_ in reachable.new_objects(both, wants, self._journal.objects.has):
             if not both.has(id_):
                 raise damaged_pack(f"object {id_} is missing")
-        self._objects.close()
-        return self._take_over()
+        self._take_over()
 
     def store(self) -> DiskObjectStore:
         """Return dulwich's view of it, which sees the journal's objects, too."""
@@ -176,21 +175,22 @@ class Incoming:
                 other.close()
             self._store = None
 
-    def _take_over(self) -> int:
+    def _take_over(self) -> None:
         there = os.path.join(self._journal.objects.directory, "pack")
         here = os.path.join(self.path, "pack")
         packs = sorted(n[:-5] for n in os.listdir(here) if n.endswith(".pack"))
         disk = self._journal.disk
+        loose = [self._objects.get(id_) for id_ in self._objects.loose()]
+        self._objects.close()
         with self._lock(), translated(self._journal.path):
-            os.makedirs(there, exist_ok=True)
+            self._journal.objects.write(loose)
             for name in packs:
                 for suffix in (".pack", ".idx"):  # a pack counts from when its index is there
-                    disk.replace(
-                        os.path.join(here, name + suffix), os.path.join(there, name + suffix)
-                    )
+                    file = name + suffix
+                    disk.replace(os.path.join(here, file), os.path.join(there, file))
             disk.sync_dir(there)
-            self._journal.objects.close()  # they are listed anew
-        return len(packs)
+            self._journal.objects.keep()
+            self._journal.objects.close()  # its packs are listed anew
 
 
 class _Both:

@@ -1,0 +1,224 @@
+"""`PathRemote`: a git repository on a disk of this machine, or one that is mounted here."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import (
+    FamiliarError,
+    RemoteDamagedError,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+)
+from familiar_cli.files import Disk, read_plain, why
+from familiar_cli.memory.journal import reachable
+from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
+from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from familiar_cli.memory.journal.exchange import Exchange, Incoming
+    from familiar_cli.sync.address import Address
+
+_HEADS: Final = "refs/heads/"
+_BARE: Final = re.compile(r"^\s*bare\s*=\s*true", re.MULTILINE | re.IGNORECASE)
+_SHA256: Final = re.compile(r"^\s*objectformat\s*=\s*sha256", re.MULTILINE | re.IGNORECASE)
+_REFTABLE: Final = re.compile(r"^\s*refstorage\s*=\s*reftable", re.MULTILINE | re.IGNORECASE)
+_LOCKED_WAITS_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+
+
+class PathRemote:
+    """A `Transport` to a repository that can be read and written as files.
+
+    Args:
+        address: Where it is.
+        exchange: The journal.
+        disk: The file system of the remote.
+    """
+
+    def __init__(self, address: Address, exchange: Exchange, disk: Disk | None = None) -> None:
+        self.address = address.text
+        self._exchange = exchange
+        self._disk = disk or Disk()
+        self._path = _repository_at(address.path)
+        self._objects = Objects(os.path.join(self._path, "objects"), self._disk)
+
+    def refs(self) -> dict[str, str]:
+        """See `Transport`."""
+        try:
+            self._check_format()
+            loose = dict(self._loose())  # before the packed ones: git packs, then deletes
+            return {**self._packed(), **loose}
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
+        """See `Transport`."""
+        del haves  # what the journal has is looked up there
+        try:
+            new = reachable.new_objects(self._objects, wants, self._exchange.has)
+            incoming.add_objects(map(self._objects.get, new))
+        except OSError as error:
+            raise self._unreadable(error) from error
+        finally:
+            self._objects.close()
+
+    def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
+        """See `Transport`."""
+        there = self.refs()
+        outcome = {ref: self._objection(ref, id_, there) for ref, id_ in refs.items()}
+        allowed = {ref: id_ for ref, id_ in refs.items() if not outcome[ref]}
+        try:
+            self._send([id_ for ref, id_ in allowed.items() if there.get(ref) != id_], there)
+            for ref, id_ in allowed.items():
+                if there.get(ref) != id_:
+                    outcome[ref] = self._set(ref, there.get(ref), id_)
+            self._show_main()
+        except OSError as error:
+            raise RemoteRefusedError(
+                f"The remote {self.address!r} cannot be written to: {why(error)}",
+                hint="Free some space there, or check its permissions.",
+            ) from error
+        finally:
+            self._objects.close()
+        return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._objects.close()
+
+    def _check_format(self) -> None:
+        config = _text(os.path.join(self._path, "config"))
+        if _SHA256.search(config):
+            raise RemoteDamagedError(
+                f"The remote {self.address!r} names its objects with SHA-256, the journal with"
+                " SHA-1; nothing was changed",
+                hint="Make one with `git init --bare --object-format=sha1`.",
+            )
+        if _REFTABLE.search(config):
+            raise RemoteDamagedError(
+                f"The remote {self.address!r} keeps its refs in a reftable, which is not supported;"
+                " nothing was changed",
+                hint="Make one with `git init --bare --ref-format=files`.",
+            )
+        self._is_bare = bool(_BARE.search(config))
+
+    def _loose(self) -> list[tuple[str, str]]:
+        found = []
+        top = os.path.join(self._path, *_HEADS.strip("/").split("/"))
+        for directory, _, names in os.walk(top):
+            for name in names:
+                path = os.path.join(directory, name)
+                ref = _HEADS + os.path.relpath(path, top).replace(os.sep, "/")
+                if not name.endswith(".lock") and is_id(id_ := _text(path).strip()):
+                    found.append((ref, id_))
+        return found
+
+    def _packed(self) -> dict[str, str]:
+        lines = _text(os.path.join(self._path, "packed-refs")).splitlines()
+        pairs = (line.split(" ", 1) for line in lines if not line.startswith(("#", "^")))
+        rows = (pair for pair in pairs if len(pair) == 2)  # noqa: PLR2004  # an id and a name
+        return {ref: id_ for id_, ref in rows if ref.startswith(_HEADS) and is_id(id_)}
+
+    def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
+        """Return why a ref may not name a commit now; empty: it may."""
+        now = there.get(ref)
+        if ref == MAIN_REF and not self._is_bare:
+            return "it is not a bare repository, so its `main` is left to whoever works in it"
+        return objection(self._exchange, now, id_)
+
+    def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
+        """Put there, durably, what commits lead to and the remote lacks. May raise OSError."""
+        if not wants:
+            return
+        journal = self._exchange.repository.objects
+        ids = self._exchange.new_ids(wants, there.values())
+        if len(ids) < PACK_FROM:
+            self._objects.write(map(journal.get, ids))
+        else:
+            count, records = self._exchange.packed(ids)
+            store = self._objects.packs()
+            store.add_pack_data(count, records)
+            self._disk.sync_dir(os.path.join(self._objects.directory, "pack"))
+        self._objects.close()
+        missing = next((id_ for id_ in ids if not self._objects.has(id_)), None)
+        if missing:
+            raise RemoteRefusedError(
+                f"Object {missing} was sent to {self.address!r} and is not there; no ref was moved",
+                hint="Check the disk of the remote, then sync again.",
+            )
+
+    def _set(self, ref: str, old: str | None, new: str) -> str:
+        """Make a ref name `new` if it names `old`; return why not, or an empty string."""
+        path = os.path.join(self._path, *ref.split("/"))
+        lock = f"{path}.lock"
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._lock(lock, new)
+        except FileExistsError:
+            return "somebody else is changing it"
+        try:
+            now = _text(path).strip() or self._packed().get(ref)
+            if now != old:
+                return f"somebody else has just made it name {str(now)[:10]}"
+            self._disk.replace(lock, path)
+            self._disk.sync_dir(os.path.dirname(path))
+        finally:
+            with suppress(OSError):
+                os.unlink(lock)
+        return "" if _text(path).strip() == new else "it does not name what was written"
+
+    def _lock(self, lock: str, new: str) -> None:
+        """Make git's own lock file of a ref, with its new content. May raise FileExistsError."""
+        for wait_s in _LOCKED_WAITS_S:
+            try:
+                return self._disk.create(lock, f"{new}\n".encode())
+            except FileExistsError:
+                time.sleep(wait_s)
+        return self._disk.create(lock, f"{new}\n".encode())
+
+    def _show_main(self) -> None:
+        """Let an unborn HEAD mean `main`, so that a plain clone shows the memory."""
+        path = os.path.join(self._path, "HEAD")
+        head = _text(path).strip()
+        branch = head.removeprefix("ref:").strip()
+        if branch in {head, MAIN_REF} or not self._is_bare:
+            return
+        there = self.refs()
+        if branch not in there and MAIN_REF in there:
+            self._disk.put(path, f"ref: {MAIN_REF}\n".encode())
+
+    def _unreadable(self, error: OSError) -> FamiliarError:
+        return RemoteUnreachableError(
+            f"The remote {self.address!r} cannot be read: {why(error)}",
+            hint="Check its permissions, and whether its disk is mounted.",
+        )
+
+
+def _repository_at(path: str) -> str:
+    """Return the directory that holds the objects and refs of the repository at `path`."""
+    for at in (path, os.path.join(path, ".git")):
+        if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
+            return at
+    if os.path.exists(path):
+        raise RemoteUnreachableError(
+            f"There is no git repository in {path!r}",
+            hint="Make one there with `git init --bare`, or give another path.",
+        )
+    raise RemoteUnreachableError(
+        f"There is nothing at {path!r}",
+        hint=f"Mount its disk, or make a repository: `git init --bare {path}`.",
+    )
+
+
+def _text(path: str) -> str:
+    """Return a small file's text; empty when it is not there, or a directory."""
+    try:
+        return read_plain(path).decode("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return ""
