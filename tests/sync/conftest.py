@@ -6,5 +6,7 @@ from tests.support.journals import World
 
 
 @pytest.fixture
-def world(tmp_path) -> World:
-    return World(tmp_path)
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.journal.repository.close()

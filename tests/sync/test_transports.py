@@ -69,9 +69,11 @@ def remote(address, world):
 
 
 @pytest.fixture
-def other(tmp_path) -> World:
+def other(tmp_path):
     (tmp_path / "other").mkdir()
-    return World(tmp_path / "other")
+    world = World(tmp_path / "other")
+    yield world
+    world.journal.repository.close()
 
 
 def fetched(world: World, address: str, ref: str) -> str:
