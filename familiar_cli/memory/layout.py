@@ -59,6 +59,9 @@ REMINDERS: Final = "reminders.md"
 TASKS: Final = "tasks.md"
 SCRATCH: Final = "scratch.md"
 
+CONFLICTS_DIR: Final = "conflicts"
+"""The other version of each file that two machines changed, each in its own way."""
+
 INDEX_DIR: Final = ".index"
 """What search needs. It can be deleted at any time."""
 
