@@ -44,10 +44,16 @@ END: Final = 2**63 - 1
 PLACED: Final = "coalesce((SELECT place FROM places WHERE places.turn_id = turns.id), turns.id)"
 """The place of a turn, in SQL."""
 
-_NEWEST: Final = (
-    "SELECT channel_id, parent, turn_id, place FROM branches JOIN (SELECT min(id) AS first, "
-    "max(id) AS last FROM branches GROUP BY channel_id) ON id = last ORDER BY first"
+_LEFT: Final = (
+    "SELECT branches.channel_id, parent, branches.turn_id, iif(branches.turn_id, "
+    "coalesce((SELECT place FROM places WHERE places.turn_id = branches.turn_id), "
+    "branches.turn_id), 0) FROM branches JOIN facts ON kind = 'branch' AND row_id = branches.id"
 )
+_LATEST: Final = (
+    "clock {0}, coalesce(instance, (SELECT value FROM sync_state WHERE name = 'own')) {0}, "
+    "branches.id {0}"
+)
+"""The order in which rows count: by what was known when they were written, on every machine."""
 _FAMILY: Final = (
     "WITH RECURSIVE family (channel) AS (SELECT ? UNION SELECT channel_id FROM branches "
     "JOIN family ON parent = channel) SELECT channel FROM family"
@@ -161,23 +167,27 @@ def move(connection: sqlite3.Connection, branch: Branch, turn_id: int, place: in
 
 def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
     """Return where a channel left another one; None: it is no branch."""
-    sql = (
-        "SELECT channel_id, parent, turn_id, place FROM branches WHERE channel_id = ? "
-        "ORDER BY id DESC LIMIT 1"
-    )
+    sql = f"{_LEFT} WHERE branches.channel_id = ? ORDER BY {_LATEST.format('DESC')} LIMIT 1"
     row = connection.execute(sql, (pack(channel_id),)).fetchone()
     return _branch(row) if row else None
 
 
 def all_branches(connection: sqlite3.Connection) -> list[Branch]:
     """Return all branches, the oldest first: each after its parent."""
-    return [_branch(row) for row in connection.execute(_NEWEST)]
+    rows = connection.execute(f"{_LEFT} ORDER BY {_LATEST.format('ASC')}")
+    found = {row[0]: _branch(row) for row in rows}  # in the order of first rows, the last counts
+    return list(found.values())
 
 
 def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[Part]:
-    """Return the parts of a channel's past, the newest first. Their places do not overlap."""
+    """Return the parts of a channel's past, the newest first. Their places do not overlap.
+
+    Two machines may have let two channels leave each other; the second of them is then the root.
+    """
     parts, end = [Part(channel_id)], END
     while found := branch_of(connection, parts[-1].channel_id):
+        if any(part.channel_id == found.parent for part in parts):
+            break
         end = min(end, found.place + 1)
         parts.append(Part(found.parent, end))
     return parts
@@ -190,8 +200,8 @@ def condition(parts: Sequence[Part]) -> tuple[str, list[Any]]:
         values.append(pack(part.channel_id))
         found.append("turns.channel_id = ?")
         if part.end < END:
-            found[-1] += f" AND (turns.id < ? OR {PLACED} < ?)"  # a place is never after its turn
-            values += [part.end, part.end]
+            found[-1] += f" AND {PLACED} < ?"
+            values.append(part.end)
     return f"({' OR '.join(found)})", values
 
 

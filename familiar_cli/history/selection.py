@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.arranging import by_time, place_of
-from familiar_cli.history.branches import END, condition, parts_of
+from familiar_cli.history.branches import END, Part, condition, parts_of
 from familiar_cli.history.rows import PLACE, SELECTED, Row, in_ms, pack, to_turn, unpack
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ _KEPT: Final = (
     "LEFT JOIN message_ids ON message_ids.turn_id = turns.id"
 )
 _AT_HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
-_ELSEWHERE: Final = "turns.id IN (SELECT turn_id FROM places WHERE place >= ? AND place < ?)"
+_MOVED: Final = "SELECT turn_id, place FROM places WHERE place >= ? AND place < ?"
+_ALL: Final = ""  # no channel has this name
+_FEW: Final = 50  # moved turns that are looked at at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +193,11 @@ def newest_rows(
         channel_id: Only turns of this channel's past; None: of all channels.
     """
     rows: list[Row] = []
-    for its_end, here in _in_parts(connection, where, channel_id):
+    for part, here in _in_parts(connection, where, channel_id):
         if len(rows) >= limit:
             break
-        rows = _newest(connection, select, here, limit - len(rows), min(end, its_end)) + rows
+        span = _Span(part, min(end, part.end), here)
+        rows = _newest(connection, select, span, limit - len(rows)) + rows
     return rows
 
 
@@ -221,55 +224,98 @@ def oldest_rows(
     """
     low, high = between
     rows: list[Row] = []
-    for its_end, here in reversed(_in_parts(connection, where, channel_id)):
-        top = min(high, its_end)
-        if low >= top:
-            continue
-        some, low = _oldest(connection, select, here, limit - len(rows), (low, top))
-        rows += some
-        if len(rows) >= limit:
-            return rows, low
-    return rows, high
+    for part, here in reversed(_in_parts(connection, where, channel_id)):
+        top = min(high, part.end)
+        while low < top:
+            if len(rows) >= limit:
+                return rows, low
+            span = _Span(part, top, here, low)
+            some, low = _oldest(connection, select, span, limit - len(rows))
+            rows += some
+    return rows, low if len(rows) >= limit else high
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Turns of a part of a past, or of all channels, whose places are in a range."""
+
+    part: Part
+    end: int
+    where: Where
+    start: int = 0
+
+    @property
+    def moved(self) -> tuple[str, list[Any]]:
+        """What selects those that do not stand at their own numbers, and its values."""
+        values: list[Any] = [self.start, self.end]
+        if self.part.channel_id == _ALL:
+            return _MOVED, values
+        return f"{_MOVED} AND channel_id = ?", [*values, pack(self.part.channel_id)]
 
 
 def _in_parts(
     connection: sqlite3.Connection, where: Where, channel_id: str | None
-) -> list[tuple[int, Where]]:
-    """Return the condition for each part of a channel's past, and its end; the newest first."""
+) -> list[tuple[Part, Where]]:
+    """Return the condition for each part of a channel's past; the newest first."""
     if channel_id is None:
-        return [(END, where)]
+        return [(Part(_ALL), where)]
     sql, values = where
     return [
-        (part.end, (f" AND turns.channel_id = ?{sql}", [pack(part.channel_id), *values]))
+        (part, (f" AND turns.channel_id = ?{sql}", [pack(part.channel_id), *values]))
         for part in parts_of(connection, channel_id)
     ]
 
 
-def _newest(
-    connection: sqlite3.Connection, select: str, where: Where, limit: int, end: int
-) -> list[Row]:
-    sql, values = where
+def _newest(connection: sqlite3.Connection, select: str, span: _Span, limit: int) -> list[Row]:
+    if limit <= 0:
+        return []
+    sql, values = span.where
     query = f"{select} WHERE turns.id < ? AND {_AT_HOME}{sql} ORDER BY turns.id DESC LIMIT ?"
-    rows = connection.execute(query, (end, *values, max(limit, 0))).fetchall()
-    low = rows[-1][0] if rows and len(rows) == limit else 0
-    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{sql}", (low, end, *values))
-    return sorted(rows, key=_place)[-limit:] if limit > 0 else []
+    rows = connection.execute(query, (span.end, *values, limit)).fetchall()
+    low = rows[-1][0] if len(rows) == limit else 0
+    moved, given = replace(span, start=low).moved
+    cursor = connection.execute(f"{moved} ORDER BY place DESC, turn_id DESC", given)
+    found = 0
+    while found < limit and (some := cursor.fetchmany(max(limit, _FEW))):
+        more = _rows_of(connection, select, (turn_id for turn_id, _ in some), span.where)
+        found += len(more)
+        rows += more
+    return sorted(rows, key=_place)[-limit:]
 
 
 def _oldest(
-    connection: sqlite3.Connection, select: str, where: Where, limit: int, between: tuple[int, int]
+    connection: sqlite3.Connection, select: str, span: _Span, limit: int
 ) -> tuple[list[Row], int]:
-    sql, values = where
-    low, high = between
+    """Return about `limit` rows, or fewer, and where the next ones begin."""
+    sql, values = span.where
     query = (
         f"{select} WHERE turns.id >= ? AND turns.id < ? AND {_AT_HOME}{sql} "
         "ORDER BY turns.id LIMIT ?"
     )
-    rows = connection.execute(query, (low, high, *values, limit)).fetchall()
-    if rows and len(rows) == limit:
-        high = rows[-1][0] + 1
-    rows += connection.execute(f"{select} WHERE {_ELSEWHERE}{sql}", (low, high, *values))
+    rows = connection.execute(query, (span.start, span.end, *values, limit)).fetchall()
+    high = rows[-1][0] + 1 if len(rows) == limit else span.end
+    moved, given = replace(span, end=high).moved
+    ids: list[int] = []
+    last = 0
+    for turn_id, place in connection.execute(f"{moved} ORDER BY place, turn_id", given):
+        if len(ids) >= max(limit, _FEW) and place != last:
+            high = place
+            break
+        ids.append(turn_id)
+        last = place
+    rows = [row for row in rows if row[0] < high]
+    rows += _rows_of(connection, select, ids, span.where)
     return sorted(rows, key=_place), high
+
+
+def _rows_of(
+    connection: sqlite3.Connection, select: str, ids: Iterable[int], where: Where
+) -> list[Row]:
+    """Return the rows of these turns as far as they are meant, in no order."""
+    from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
+
+    sql, values = where
+    return list(rows_among(connection, f"{select} WHERE TRUE{sql} AND turns.id IN", ids, values))
 
 
 def _place(row: Row) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.branches import END, PLACED, Part, condition, parts_of
+from familiar_cli.history.branches import END, Part, condition, parts_of
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
@@ -211,12 +211,15 @@ class Summaries:
         if scope != PUBLIC:
             sql, values = condition(self._past(scope))
             where = f" AND {sql}"
+        there = "FROM standing AS turns"
         sql = (
-            "SELECT count(*) FROM (SELECT 1 FROM standing AS turns "  # noqa: S608
-            f"WHERE id > ? AND {PLACED} > ? AND {PLACED} <= ?{where} LIMIT ?)"
+            f"SELECT count(*) FROM (SELECT 1 {there} WHERE id > ? AND id <= ? "  # noqa: S608
+            f"AND NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id){where} "
+            f"UNION ALL SELECT 1 {there} WHERE turns.id IN (SELECT turn_id FROM places "
+            f"WHERE place > ? AND place <= ?){where} LIMIT ?)"
         )
-        through_id = min(through_id, END)
-        found = self._rows(sql, after_id, after_id, through_id, *values, limit)
+        given = [after_id, min(through_id, END), *values]
+        found = self._rows(sql, *given, *given, limit)
         return to_number(found[0][0]) if found else 0
 
     def _rows(self, sql: str, *values: Any) -> list[Row]:  # noqa: ANN401
