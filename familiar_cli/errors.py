@@ -22,6 +22,7 @@ FamiliarError (1, failed)
         RemoteUnreachableError (remote_unreachable)   nothing answers there, or nobody lets us in
         RemoteRefusedError (remote_refused)           it did not take what was sent
         RemoteDamagedError (remote_damaged)           it does not hold what it says
+        RemoteKeyError (remote_key)                   it is encrypted, and the key is not the right one
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address
         ModelTimeoutError (model_timeout)           the server went silent
@@ -183,6 +184,12 @@ class RemoteDamagedError(RemoteError):
     """A remote does not hold what it says, or says what makes no sense."""
 
     code = "remote_damaged"
+
+
+class RemoteKeyError(RemoteError):
+    """A remote is, or is to be, encrypted, and the key for it is missing or another one."""
+
+    code = "remote_key"
 
 
 class FetchError(FamiliarError):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.folders import Machine
 from tests.support.journals import World
 
 
@@ -10,3 +11,11 @@ def world(tmp_path):
     world = World(tmp_path)
     yield world
     world.journal.repository.close()
+
+
+@pytest.fixture
+def machines(tmp_path):
+    """Makes machines that share one folder."""
+    folder = tmp_path / "stick"
+    folder.mkdir()
+    return lambda instance: Machine(tmp_path / instance, instance, folder)

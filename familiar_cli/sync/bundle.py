@@ -1,0 +1,90 @@
+"""Git bundles: some refs and the objects they lead to, in one file that `git clone` reads, too."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.memory.journal.objects import is_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dulwich.pack import UnpackedObject
+
+_V2: Final = b"# v2 git bundle\n"
+_V3: Final = b"# v3 git bundle\n"
+_SHA1: Final = b"@object-format=sha1"
+_MOST_LINES: Final = 10_000
+_MOST_LINE_BYTES: Final = 4_096
+_REF: Final = re.compile(r"HEAD|refs/heads/[a-z0-9][a-z0-9/-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a bundle says of itself.
+
+    Args:
+        refs: The whole name of each ref, and the commit it names.
+        needs: Commits that who reads it must have, with all they lead to.
+    """
+
+    refs: Mapping[str, str]
+    needs: tuple[str, ...] = ()
+
+
+def encode(header: Header, count: int, objects: Iterator[UnpackedObject]) -> Iterator[bytes]:
+    """Yield the bytes of a bundle.
+
+    Args:
+        header: What it says of itself.
+        count: The number of `objects`.
+        objects: All that the refs lead to and `header.needs` do not.
+    """
+    from dulwich.object_format import DEFAULT_OBJECT_FORMAT
+    from dulwich.pack import PackChunkGenerator
+
+    lines = [f"-{id_} \n" for id_ in header.needs]
+    lines += [f"{id_} {ref}\n" for ref, id_ in header.refs.items()]
+    yield _V2 + "".join(lines).encode() + b"\n"
+    yield from PackChunkGenerator(DEFAULT_OBJECT_FORMAT, num_records=count, records=objects)
+
+
+def read_header(file: BinaryIO) -> Header:
+    """Return what a bundle says of itself, and leave `file` where its pack begins.
+
+    Raises:
+        RemoteDamagedError: It is no bundle, or one of a kind that is not read.
+        OSError: It cannot be read.
+    """
+    lines = _lines(file)
+    first = next(lines, b"")
+    if first not in {_V2, _V3}:
+        raise RemoteDamagedError("It is not a git bundle")
+    needs: list[str] = []
+    refs: dict[str, str] = {}
+    for line in lines:
+        if line == b"\n":
+            return Header(refs, tuple(needs))
+        text = line.rstrip(b"\n")
+        if text.startswith(b"@"):
+            if first != _V3 or text != _SHA1:
+                raise RemoteDamagedError("It is a git bundle of a kind that is not supported")
+            continue
+        id_, _, rest = text.removeprefix(b"-").decode("ascii", errors="replace").partition(" ")
+        if not is_id(id_):
+            raise RemoteDamagedError("It names a commit that cannot be one")
+        if text.startswith(b"-"):
+            needs.append(id_)
+        elif _REF.fullmatch(rest):
+            refs[rest] = id_
+        else:
+            raise RemoteDamagedError("It names a ref that is none of ours")
+    raise RemoteDamagedError("Its header does not end")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    for _ in range(_MOST_LINES):
+        yield file.readline(_MOST_LINE_BYTES)

@@ -1,0 +1,318 @@
+"""`BundleFolder`: the files in a folder that a stick or another program carries about.
+
+It holds one git bundle for each time that an instance pushed something:
+
+    laptop-7f3a.000012.9f86d081884c7d65.bundle[.age]
+
+the instance, a number that grows, and the beginning of the SHA-256 of the file, by which anyone
+sees, without a key, whether all of it has arrived. Nobody writes under a name that is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from familiar_cli.errors import (
+    RemoteDamagedError,
+    RemoteError,
+    RemoteKeyError,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+)
+from familiar_cli.files import TEMP_PREFIX, Disk, open_patiently, why
+from familiar_cli.sync import bundle, seen
+from familiar_cli.sync.sealing import SEALED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from familiar_cli.sync.bundle import Header
+    from familiar_cli.sync.sealing import Sealing
+
+_NAME: Final = re.compile(
+    r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"
+    r"\.bundle(?P<age>\.age)?",
+    re.IGNORECASE,  # some file systems give names back in capitals
+)
+_DIGEST_CHARS: Final = 16
+_CHUNK_BYTES: Final = 1024 * 1024
+_MOST_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One bundle, all of which has arrived.
+
+    Args:
+        name: Of the file.
+        instance: Who wrote it.
+        number: Its place among the bundles of that instance.
+        is_sealed: Whether it is encrypted.
+        size_bytes: Its size.
+        header: What it says of itself.
+    """
+
+    name: str
+    instance: str
+    number: int
+    is_sealed: bool
+    size_bytes: int
+    header: Header
+
+
+class BundleFolder:
+    """The bundles in a folder. Close it: what was decrypted is kept until then.
+
+    Args:
+        path: The folder.
+        room: A directory on this machine for what is on its way, made when it is needed.
+        seen_path: A file, made when it is missing, that remembers what was seen in the folder; to
+            lose it costs time only.
+        sealing: What encrypts; None: nothing does.
+        tell: Told in words what a person should look at.
+        disk: The file system of the folder.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        room: str,
+        seen_path: str,
+        *,
+        sealing: Sealing | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        disk: Disk | None = None,
+    ) -> None:
+        self.path = path
+        self._room = f"{room}{secrets.token_hex(6)}"
+        self._seen_path = seen_path
+        self._sealing = sealing
+        self._tell = tell
+        self._disk = disk or Disk()
+        self._told: set[str] = set()
+
+    def look(self) -> list[BundleFile]:
+        """Return the bundles that are whole and can be read, by number, and tell of the rest.
+
+        Raises:
+            RemoteUnreachableError: The folder is not there, or empty though it was not.
+            RemoteKeyError: One cannot be decrypted.
+        """
+        known = seen.read(self._seen_path)
+        found: list[BundleFile] = []
+        foreign: list[str] = []
+        for name in self._names():
+            parts = _NAME.fullmatch(name)
+            one = self._bundle(name, parts, known) if parts else None
+            found += [one] if one else []
+            foreign += [] if parts or name.startswith(TEMP_PREFIX) else [name]
+        self.say("files were passed over that are no bundles", foreign)
+        self._check_gone(known, found)
+        now = {b.name: seen.Seen(b.size_bytes, b.header) for b in found}
+        if now != known:
+            seen.write(self._seen_path, now)
+        return sorted(found, key=lambda b: (b.number, b.instance, b.name))
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[BinaryIO]:
+        """Open a bundle, decrypted when it is encrypted."""
+        with self._reading(name):
+            path = os.path.join(self.path, name)
+            with open_patiently(path) as file:
+                if file.read(len(SEALED)) == SEALED:
+                    file.seek(0)
+                    path = self._unsealed(file, name)
+            with open_patiently(path) as file:
+                yield file
+
+    def bring(self, instance: str, content: Iterator[bytes], header: Header) -> BundleFile:
+        """Add a bundle, durable, and under its name only when all of it is there and reads well.
+
+        Args:
+            instance: Who writes it.
+            content: The bundle, before it is encrypted.
+            header: What it says of itself.
+
+        Raises:
+            RemoteRefusedError: The folder does not take it; what was there is as it was.
+        """
+        try:
+            local = self._made(content)
+            name = self._name_for(instance, local)
+            self._copy(local, name, f"{TEMP_PREFIX}{instance}")
+            size = os.stat(local).st_size
+            os.unlink(local)
+        except OSError as error:
+            raise RemoteRefusedError(
+                f"'dir:{self.path}' could not be written: {why(error)}; what it held is unchanged",
+                hint="Free some space or check its permissions. Nothing is lost: all of it goes "
+                "with the next `familiar sync`.",
+            ) from error
+        seen.write(self._seen_path, {**seen.read(self._seen_path), name: seen.Seen(size, header)})
+        parts = _NAME.fullmatch(name)
+        assert parts is not None
+        return _bundle_file(name, parts, size, header)
+
+    def remove(self, name: str) -> None:
+        """Take a bundle away, if that is possible."""
+        with suppress(OSError):
+            self._disk.unlink(os.path.join(self.path, name))
+
+    def close(self) -> None:
+        """Drop what was decrypted."""
+        shutil.rmtree(self._room, ignore_errors=True)
+
+    def say(self, what: str, names: list[str]) -> None:
+        """Tell of files, of each once."""
+        new = [name for name in names if name not in self._told]
+        self._told |= set(new)
+        if new:
+            more = f" and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else ""
+            shown = ", ".join(map(repr, new[:_MOST_NAMED]))
+            self._tell(f"'dir:{self.path}': {what}: {shown}{more}")
+
+    def _names(self) -> list[str]:
+        with self._reading():
+            return sorted(os.listdir(self.path))
+
+    def _check_gone(self, known: Mapping[str, seen.Seen], found: list[BundleFile]) -> None:
+        """Refuse the empty directory that is left where a stick was."""
+        if known and not found:
+            raise RemoteUnreachableError(
+                f"'dir:{self.path}' held bundles before and holds none now; nothing was changed",
+                hint="Is the stick there? If the folder is to begin anew: "
+                "`familiar sync remote rm NAME`, then `familiar sync remote add NAME dir:PATH`.",
+            )
+
+    def _bundle(
+        self, name: str, parts: re.Match[str], known: Mapping[str, seen.Seen]
+    ) -> BundleFile | None:
+        path = os.path.join(self.path, name)
+        try:
+            size = os.stat(path).st_size
+            before = known.get(name)
+            if before and before.size_bytes == size:
+                return _bundle_file(name, parts, size, before.header)
+            with open_patiently(path) as file:
+                if _digest(file) != parts["digest"].lower():
+                    self.say("a bundle has not arrived as a whole, and was passed over", [name])
+                    return None
+            with self.opened(name) as file:
+                return _bundle_file(name, parts, size, bundle.read_header(file))
+        except FileNotFoundError:  # taken away since the folder was listed
+            return None
+        except RemoteKeyError:
+            raise
+        except (OSError, RemoteError) as error:
+            reason = why(error) if isinstance(error, OSError) else str(error)
+            self.say(f"a bundle was passed over ({reason})", [name])
+            return None
+
+    def _unsealed(self, file: BinaryIO, name: str) -> str:
+        """Return the path of a decrypted copy, here."""
+        if self._sealing is None:
+            raise RemoteKeyError(
+                f"What lies in 'dir:{self.path}' is encrypted; nothing was read from it",
+                hint="Run `familiar config set sync.encrypt passphrase`, or name the recipients.",
+            )
+        path = self._here(name)
+        if not os.path.exists(path):
+            with open(f"{path}.part", "wb") as target:
+                self._sealing.open(file, target)
+            os.replace(f"{path}.part", path)
+        return path
+
+    def _made(self, content: Iterator[bytes]) -> str:
+        """Write a bundle here, as it is to be there."""
+        plain = self._here("new.bundle")
+        with suppress(FileNotFoundError):
+            os.unlink(plain)
+        Disk().create(plain, content, durable=False)
+        if self._sealing is None:
+            return plain
+        sealed = f"{plain}.age"
+        with open(plain, "rb") as source, open(sealed, "wb") as target:
+            self._sealing.seal(source, target)
+        os.unlink(plain)
+        return sealed
+
+    def _name_for(self, instance: str, local: str) -> str:
+        parts = [m for m in map(_NAME.fullmatch, os.listdir(self.path)) if m]
+        taken = [int(m["number"]) for m in parts if m["instance"].lower() == instance]
+        with open(local, "rb") as file:
+            digest = _digest(file)
+        suffix = ".bundle.age" if local.endswith(".age") else ".bundle"
+        return f"{instance}.{max(taken, default=0) + 1:06}.{digest}{suffix}"
+
+    def _copy(self, local: str, name: str, temporary: str) -> None:
+        """Copy a file into the folder. A crash leaves one temporary file there at most."""
+        unfinished = os.path.join(self.path, temporary)
+        with suppress(FileNotFoundError):
+            self._disk.unlink(unfinished)
+        try:
+            with open(local, "rb") as file:
+                self._disk.create(unfinished, _chunks(file))
+            self._check_written(unfinished, name)
+            self._disk.replace(unfinished, os.path.join(self.path, name))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(unfinished)
+            raise
+        self._disk.sync_dir(self.path)
+
+    def _check_written(self, path: str, name: str) -> None:
+        with open(path, "rb") as file:
+            is_good = f".{_digest(file)}." in name
+        if not is_good:
+            raise RemoteRefusedError(
+                f"What was written to 'dir:{self.path}' reads back differently, and was taken away",
+                hint="The medium may be failing: try another one.",
+            )
+
+    def _here(self, name: str) -> str:
+        os.makedirs(self._room, mode=0o700, exist_ok=True)
+        return os.path.join(self._room, name)
+
+    @contextmanager
+    def _reading(self, name: str = "") -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            if name and os.path.isdir(self.path):
+                raise RemoteDamagedError(
+                    f"{name!r} was taken out of 'dir:{self.path}' while it was read",
+                    hint="Run `familiar sync` again.",
+                ) from error
+            raise RemoteUnreachableError(
+                f"'dir:{self.path}' is not there; nothing was changed",
+                hint="Plug in the stick, or start the program that brings the folder.",
+            ) from error
+        except OSError as error:
+            raise RemoteUnreachableError(
+                f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
+                hint="Check the medium and its permissions, then run `familiar sync` again.",
+            ) from error
+
+
+def _bundle_file(name: str, parts: re.Match[str], size: int, header: Header) -> BundleFile:
+    return BundleFile(
+        name, parts["instance"].lower(), int(parts["number"]), bool(parts["age"]), size, header
+    )
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    for chunk in _chunks(file):
+        digest.update(chunk)
+    return digest.hexdigest()[:_DIGEST_CHARS]
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: file.read(_CHUNK_BYTES), b"")

@@ -1,0 +1,173 @@
+"""`FolderTransport`: a folder of bundles as a remote.
+
+Each instance's bundles are a chain of their own, whole without the others': the first needs
+nothing, and each names what the one before it ended with. Nobody but an instance itself takes its
+bundles away, and only when a new one, written and read back, holds all that they held.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.sync import bundle
+from familiar_cli.sync.bundle import Header
+from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS, PushedRef, objection
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from familiar_cli.memory.journal.exchange import Exchange, Incoming
+    from familiar_cli.sync.bundle_folder import BundleFile, BundleFolder
+
+_FOLD_FROM: Final = 8  # so many bundles of one instance stay apart
+
+
+class FolderTransport:
+    """A folder as a remote. See `Transport`.
+
+    Args:
+        folder: The bundles in it.
+        exchange: The journal.
+        instance: Who pushes.
+        is_sealed: Whether what is pushed is encrypted.
+    """
+
+    def __init__(
+        self, folder: BundleFolder, exchange: Exchange, instance: str, *, is_sealed: bool = False
+    ) -> None:
+        self.address = f"dir:{folder.path}"
+        self._folder = folder
+        self._exchange = exchange
+        self._instance = instance
+        self._is_sealed = is_sealed
+        self._bundles: list[BundleFile] = []
+
+    def refs(self) -> Mapping[str, str]:
+        """See `Transport`. Of what has not arrived yet, nothing is told."""
+        self._bundles = self._usable(self._folder.look())
+        refs = dict.fromkeys(ref for b in self._bundles for ref in b.header.refs if ref != "HEAD")
+        return {ref: self._main() if ref == MAIN_REF else self._named_by(ref) for ref in refs}
+
+    def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
+        """See `Transport`."""
+        del haves  # the journal itself tells
+        for one in self._leading_to(wants):
+            with self._folder.opened(one.name) as file:
+                bundle.read_header(file)
+                incoming.add_pack(file.read)
+
+    def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
+        """See `Transport`. All that is new goes into one bundle."""
+        there = self.refs()
+        outcome = [
+            PushedRef(ref, id_, self._objection(ref, id_, there)) for ref, id_ in refs.items()
+        ]
+        taken = {one.ref: one.id for one in outcome if not one.refused}
+        is_open = self._is_sealed and not all(b.is_sealed for b in self._own())
+        if is_open or any(there.get(ref) != id_ for ref, id_ in taken.items()):
+            self._write({**{r: i for r, i in there.items() if self._is_own(r)}, **taken})
+        return outcome
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._folder.close()
+
+    def _usable(self, found: list[BundleFile]) -> list[BundleFile]:
+        """Return the bundles of which all that they need is there, in the order of reading."""
+        usable: list[BundleFile] = []
+        reached: set[str] = set()
+        waiting = found
+        while ready := [b for b in waiting if self._can_be_read(b, reached)]:
+            usable += ready
+            reached |= {id_ for b in ready for id_ in b.header.refs.values()}
+            waiting = [b for b in waiting if b not in ready]
+        newest = {b.instance: b.number for b in usable}
+        self._folder.say(
+            "what comes before a bundle has not arrived yet, so it waits",
+            [b.name for b in waiting if b.number > newest.get(b.instance, 0)],
+        )
+        return usable
+
+    def _can_be_read(self, one: BundleFile, reached: set[str]) -> bool:
+        return all(id_ in reached or self._exchange.has(id_) for id_ in one.header.needs)
+
+    def _named_by(self, ref: str) -> str:
+        """Return the commit that a ref of an instance names.
+
+        When a backup was restored and goes on under the same id, two do not follow from each
+        other. Then the one that is not here yet is told, so that it is noticed.
+        """
+        tips = list(
+            dict.fromkeys(b.header.refs[ref] for b in self._bundles if ref in b.header.refs)
+        )
+        top = tips[-1]
+        if not self._exchange.has(top):
+            return top
+        return next((id_ for id_ in tips if not self._exchange.has(id_)), top)
+
+    def _main(self) -> str:
+        """Return what `main` names: each instance has pushed its own, and one follows the rest."""
+        pushed = [b for b in self._bundles if MAIN_REF in b.header.refs]
+        last = {b.instance: b.header.refs[MAIN_REF] for b in pushed}
+        tips = list(dict.fromkeys(last.values()))
+        missing = [id_ for id_ in tips if not self._exchange.has(id_)]
+        if missing:
+            return missing[0]
+        leads_to = self._exchange.leads_to
+        return next((t for t in tips if not any(o != t and leads_to(t, o) for o in tips)), tips[0])
+
+    def _leading_to(self, wants: Collection[str]) -> list[BundleFile]:
+        """Return the bundles that hold commits, and those these need, in the order of reading."""
+        needed = set(wants)
+        chosen: list[BundleFile] = []
+        for one in reversed(self._bundles):
+            if needed & set(one.header.refs.values()):
+                chosen.append(one)
+                needed |= {id_ for id_ in one.header.needs if not self._exchange.has(id_)}
+        return chosen[::-1]
+
+    def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
+        if not self._is_own(ref):
+            return "it belongs to another instance"
+        return objection(self._exchange, there.get(ref), id_)
+
+    def _is_own(self, ref: str) -> bool:
+        return ref in {MEMORY_REFS + self._instance, TURNS_REFS + self._instance, MAIN_REF}
+
+    def _own(self) -> list[BundleFile]:
+        return [b for b in self._bundles if b.instance == self._instance]
+
+    def _write(self, refs: Mapping[str, str]) -> None:
+        """Add a bundle, and take those away whose place it takes."""
+        kept, folded = self._folding()
+        needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
+        count, objects = self._exchange.outgoing(set(refs.values()), needs)
+        # With a HEAD, `git clone` of the first bundle checks something out.
+        named = {**refs, "HEAD": refs[MAIN_REF]} if MAIN_REF in refs else dict(refs)
+        header = Header(named, needs)
+        content = bundle.encode(header, count, objects)
+        self._bundles.append(self._folder.bring(self._instance, content, header))
+        for one in folded:
+            if all(self._is_in(id_, refs) for id_ in one.header.refs.values()):
+                self._folder.remove(one.name)
+
+    def _folding(self) -> tuple[list[BundleFile], list[BundleFile]]:
+        """Return which of our bundles stay, and which become part of the next one.
+
+        Once there are many, those go whose successors together are hardly smaller; so they stay
+        few, and each commit is written again only a few times.
+        """
+        own = self._own()
+        at = len(own)
+        if len(own) >= _FOLD_FROM:
+            after_bytes = own[-1].size_bytes
+            while at and own[at - 1].size_bytes <= 2 * after_bytes:
+                at -= 1
+                after_bytes += own[at].size_bytes
+        if self._is_sealed:
+            at = min([at, *(n for n, b in enumerate(own) if not b.is_sealed)])
+        return own[:at], own[at:]
+
+    def _is_in(self, id_: str, refs: Mapping[str, str]) -> bool:
+        has, leads_to = self._exchange.has, self._exchange.leads_to
+        return has(id_) and any(leads_to(id_, tip) for tip in set(refs.values()))

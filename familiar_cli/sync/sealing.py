@@ -1,0 +1,187 @@
+"""What leaves this machine for a folder, made unreadable without the key: age, through `pyrage`."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from familiar_cli.errors import RemoteKeyError
+from familiar_cli.files import ON_WINDOWS, read_plain, why
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+PASSPHRASE: Final = "passphrase"  # noqa: S105  # a word, not one
+"""In `sync.encrypt`, instead of recipients."""
+
+SEALED: Final = b"age-encryption.org/v1\n"
+"""How a file begins that is encrypted."""
+
+_MOST_KEY_BYTES: Final = 65_536
+_SSH: Final = "ssh-"
+_PRIVATE: Final = "-----BEGIN"
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Sealing:
+    """Encrypts and decrypts whole files, each at once.
+
+    Args:
+        encrypt: Recipients (`age1...`, or a line of an SSH public key), or `PASSPHRASE` alone.
+        key: Returns the secret: the passphrase, or the text of a file with age identities or of an
+            SSH private key. Called when it is first needed, and never twice.
+    """
+
+    def __init__(self, encrypt: Sequence[str], key: Callable[[], str]) -> None:
+        self._encrypt = tuple(encrypt)
+        self._ask = key
+        self._key: str | None = None
+
+    @property
+    def is_by_passphrase(self) -> bool:
+        """Whether one secret both encrypts and decrypts."""
+        return self._encrypt == (PASSPHRASE,)
+
+    def seal(self, plain: BinaryIO, sealed: BinaryIO) -> None:
+        """Encrypt a file.
+
+        Raises:
+            RemoteKeyError: Not with this key, or not to these recipients; nothing was written.
+            OSError: It cannot be read or written.
+        """
+        age = _pyrage()
+        if self.is_by_passphrase:
+            sealed.write(age.passphrase.encrypt(plain.read(), self._secret()))
+            return
+        recipients = [_recipient(age, text) for text in self._encrypt]
+        try:
+            age.encrypt_io(plain, sealed, recipients)
+        except age.EncryptError as error:  # it hides what the disk said
+            raise OSError(str(error)) from error
+
+    def open(self, sealed: BinaryIO, plain: BinaryIO) -> None:
+        """Decrypt a file.
+
+        Raises:
+            RemoteKeyError: Not with this key.
+            OSError: It cannot be read or written.
+        """
+        age = _pyrage()
+        try:
+            if self.is_by_passphrase:
+                plain.write(age.passphrase.decrypt(sealed.read(), self._secret()))
+            else:
+                age.decrypt_io(sealed, plain, _identities(age, self._secret()))
+        except age.DecryptError as error:
+            if str(error).startswith("OSError"):  # it hides what the disk said
+                raise OSError(str(error)) from error
+            raise RemoteKeyError(
+                "The key does not open what is in the folder; nothing was read from it",
+                hint="Check sync.encrypt and sync.key_file: `familiar config show`.",
+            ) from error
+
+    def _secret(self) -> str:
+        if self._key is None:
+            self._key = self._ask()
+        return self._key
+
+
+def no_key() -> str:
+    """Say that there is no key. A `key` of `Sealing` where nobody can be asked for it.
+
+    Raises:
+        RemoteKeyError: Always.
+    """
+    raise RemoteKeyError(
+        "The key of the encrypted folder is not known, and there is no terminal to ask for it",
+        hint="Put it into a file that only you can read, and name it: "
+        "`familiar config set sync.key_file PATH`.",
+    )
+
+
+def read_key(path: Path, *, away_from: Iterable[Path] = (), passphrase: bool = False) -> str:
+    """Return the secret that a file holds.
+
+    Args:
+        path: The file, which only its owner may read. Windows does not tell, so there nothing is
+            checked.
+        away_from: Directories that must not hold it: a key beside what it opens opens it for all.
+        passphrase: Whether its first line is a passphrase; else it holds identities.
+
+    Raises:
+        RemoteKeyError: It cannot be read, others can read it, or it is empty or too near.
+    """
+    real = path.resolve()
+    for directory in away_from:
+        if real.is_relative_to(directory.resolve()):
+            raise RemoteKeyError(
+                f"The key file {str(path)!r} lies beside what it opens; it was not used",
+                hint="Move it out of the folder and of the familiar's directory, then "
+                "`familiar config set sync.key_file PATH`.",
+            )
+    try:
+        mode = real.stat().st_mode
+        text = read_plain(real, _MOST_KEY_BYTES).decode()
+    except OSError as error:
+        raise RemoteKeyError(
+            f"The key file {str(path)!r} cannot be read: {why(error)}",
+            hint="Name another one: `familiar config set sync.key_file PATH`.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise RemoteKeyError(
+            f"The key file {str(path)!r} is not text",
+            hint="Name another one: `familiar config set sync.key_file PATH`.",
+        ) from error
+    if mode & _OTHERS and not ON_WINDOWS:
+        raise RemoteKeyError(
+            f"Others than its owner can read the key file {str(path)!r}; it was not used",
+            hint=f"Run `chmod 600 {path}`, then try again.",
+        )
+    text = text.split("\n", 1)[0].rstrip("\r") if passphrase else text
+    if not text.strip():
+        raise RemoteKeyError(
+            f"The key file {str(path)!r} is empty",
+            hint="Put the key into it, or ask for it in the terminal: "
+            "`familiar config unset sync.key_file`.",
+        )
+    return text
+
+
+def _pyrage() -> ModuleType:
+    try:
+        import pyrage
+    except ImportError as error:
+        raise RemoteKeyError(
+            "Encrypted folders need the extra `sync`, which is not installed; nothing was written",
+            hint="Run `pip install 'familiar-memory[sync]'`.",
+        ) from error
+    return pyrage  # type: ignore[no-any-return]
+
+
+def _recipient(age: ModuleType, text: str) -> object:
+    kind = age.ssh if text.startswith(_SSH) else age.x25519
+    try:
+        return kind.Recipient.from_str(text)
+    except age.RecipientError as error:
+        shown = repr(text) if text.startswith(("age1", _SSH)) else "one that may be a secret"
+        raise RemoteKeyError(
+            f"sync.encrypt names {shown}, which is no recipient; nothing was written",
+            hint=f"Use age1..., a line of an SSH public key, or {PASSPHRASE!r} alone: "
+            "`familiar config set sync.encrypt ...`.",
+        ) from error
+
+
+def _identities(age: ModuleType, secret: str) -> list[object]:
+    try:
+        if secret.lstrip().startswith(_PRIVATE):
+            return [age.ssh.Identity.from_buffer(secret.encode())]
+        lines = [line.strip() for line in secret.splitlines()]
+        texts = [line for line in lines if line and not line.startswith("#")]
+        return [age.x25519.Identity.from_str(text) for text in texts]
+    except age.IdentityError as error:
+        raise RemoteKeyError(
+            "The key is not an age identity (AGE-SECRET-KEY-1...); nothing was read",
+            hint="Check the file that sync.key_file names, or what you typed.",
+        ) from error
