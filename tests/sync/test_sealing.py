@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import pytest
+
+from familiar_cli.errors import RemoteKeyError
+from familiar_cli.sync.sealing import PASSPHRASE, SEALED, Sealing, no_key, read_key
+
+pyrage = pytest.importorskip("pyrage")
+
+WORDS = "correct horse battery staple"
+
+
+def identity() -> tuple[str, str]:
+    """Return a recipient, and the secret that opens what is sealed for it."""
+    made = pyrage.x25519.Identity.generate()
+    return str(made.to_public()), str(made)
+
+
+def sealed(sealing, content: bytes) -> bytes:
+    target = io.BytesIO()
+    sealing.seal(io.BytesIO(content), target)
+    return target.getvalue()
+
+
+def opened(sealing, content: bytes) -> bytes:
+    target = io.BytesIO()
+    sealing.open(io.BytesIO(content), target)
+    return target.getvalue()
+
+
+def never() -> str:
+    raise AssertionError("the key was asked for")
+
+
+def test_what_is_sealed_for_a_recipient_is_opened_with_its_key_alone() -> None:
+    recipient, secret = identity()
+    made = sealed(Sealing([recipient], never), b"likes tea")
+    assert made.startswith(SEALED)
+    assert b"tea" not in made
+    assert opened(Sealing([recipient], lambda: f"# mine\n{secret}\n"), made) == b"likes tea"
+
+
+def test_each_of_several_recipients_opens_it() -> None:
+    one, two = identity(), identity()
+    made = sealed(Sealing([one[0], two[0]], never), b"likes tea")
+    for _, secret in (one, two):
+        assert opened(Sealing([one[0]], lambda secret=secret: secret), made) == b"likes tea"
+
+
+def test_a_passphrase_seals_and_opens_and_is_asked_for_once() -> None:
+    asked: list[str] = []
+    sealing = Sealing([PASSPHRASE], lambda: asked.append("") or WORDS)
+    assert opened(sealing, sealed(sealing, b"likes tea")) == b"likes tea"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "secret", [identity()[1], "not a key", "-----BEGIN nothing"], ids=str.split("another no ssh")
+)
+def test_another_key_opens_nothing_and_is_not_quoted(secret) -> None:
+    recipient, _ = identity()
+    made = sealed(Sealing([recipient], never), b"likes tea")
+    with pytest.raises(RemoteKeyError) as caught:
+        opened(Sealing([recipient], lambda: secret), made)
+    assert secret not in f"{caught.value} {caught.value.hint}"
+
+
+def test_another_passphrase_opens_nothing() -> None:
+    made = sealed(Sealing([PASSPHRASE], lambda: WORDS), b"likes tea")
+    with pytest.raises(RemoteKeyError, match="does not open"):
+        opened(Sealing([PASSPHRASE], lambda: "something else"), made)
+
+
+def test_a_word_that_is_no_recipient_is_refused_and_a_secret_is_not_quoted() -> None:
+    _, secret = identity()
+    with pytest.raises(RemoteKeyError, match="no recipient") as caught:
+        sealed(Sealing([secret], never), b"x")
+    assert secret not in str(caught.value)
+
+
+def test_without_a_terminal_or_a_file_the_next_step_is_told() -> None:
+    with pytest.raises(RemoteKeyError) as caught:
+        opened(Sealing([PASSPHRASE], no_key), SEALED)
+    assert "sync.key_file" in caught.value.hint
+
+
+def test_without_the_extra_the_command_that_adds_it_is_told(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyrage", None)
+    with pytest.raises(RemoteKeyError) as caught:
+        sealed(Sealing([PASSPHRASE], lambda: WORDS), b"x")
+    assert "familiar-memory[sync]" in caught.value.hint
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "keys" / "sync.key"
+    path.parent.mkdir()
+    path.write_text(f"{WORDS}\r\nand more\n")
+    path.chmod(0o600)
+    return path
+
+
+def test_the_first_line_of_a_file_is_the_passphrase(key_file) -> None:
+    assert read_key(key_file, passphrase=True) == WORDS
+    assert read_key(key_file).endswith("and more\n")
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_file_that_others_can_read_is_refused(key_file, mode) -> None:
+    key_file.chmod(mode)
+    with pytest.raises(RemoteKeyError) as caught:
+        read_key(key_file)
+    assert "chmod 600" in caught.value.hint
+    assert WORDS not in str(caught.value)
+
+
+def test_a_key_beside_what_it_opens_is_refused(key_file) -> None:
+    with pytest.raises(RemoteKeyError, match="beside what it opens"):
+        read_key(key_file, away_from=[key_file.parent])
+    assert read_key(key_file, away_from=[key_file.parent / "stick"])
+
+
+@pytest.mark.posix
+def test_a_link_to_a_key_beside_what_it_opens_is_refused(key_file, tmp_path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(key_file)
+    with pytest.raises(RemoteKeyError, match="beside what it opens"):
+        read_key(link, away_from=[key_file.parent])
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe"])
+def test_a_file_that_holds_no_key_is_refused(key_file, content) -> None:
+    key_file.write_bytes(content)
+    with pytest.raises(RemoteKeyError):
+        read_key(key_file, passphrase=True)
+
+
+def test_a_missing_key_file_is_told(tmp_path) -> None:
+    with pytest.raises(RemoteKeyError, match="cannot be read"):
+        read_key(tmp_path / "nothing")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_no_key_file(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(RemoteKeyError):
+        read_key(tmp_path / "pipe")
+
+
+def everything_in(folder) -> bytes:
+    return b"".join(p.name.encode() + p.read_bytes() for p in folder.iterdir())
+
+
+def test_what_leaves_the_machine_is_unreadable_names_included(machines) -> None:
+    recipient, secret = identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.commit("about ann", people__ann_secret="- likes tea\n")
+    laptop.push(sealing=Sealing([recipient], never))
+    left = everything_in(laptop.folder)
+    for word in (b"ann", b"tea", b"people", b"refs/heads", laptop.head.encode()):
+        assert word not in left
+    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    assert refs[laptop.ref] == laptop.head
+    assert desktop.file_at(laptop.head, "people/ann_secret.md") == b"- likes tea\n"
+
+
+def test_nothing_decrypted_stays_behind(machines) -> None:
+    recipient, secret = identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([recipient], never))
+    desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    for machine in (laptop, desktop):
+        assert not list(machine.root.glob("journal.git/incoming-*"))
+
+
+def test_with_nothing_new_no_key_is_asked_for(machines) -> None:
+    recipient, secret = identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([recipient], never))
+    desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    assert desktop.pull(sealing=Sealing([recipient], never))[laptop.ref] == laptop.head
+    before = laptop.bundles()
+    laptop.push(sealing=Sealing([recipient], never))
+    assert laptop.bundles() == before
+
+
+def test_bundles_from_before_encryption_are_replaced_by_encrypted_ones(machines) -> None:
+    recipient, secret = identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push()
+    laptop.push(sealing=Sealing([recipient], never))
+    (only,) = laptop.bundles()
+    assert only.endswith(".age")
+    assert desktop.pull(sealing=Sealing([recipient], lambda: secret))[laptop.ref] == laptop.head
+
+
+def test_an_encrypted_folder_says_so_to_who_has_set_no_key(machines) -> None:
+    recipient, _ = identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([recipient], never))
+    with pytest.raises(RemoteKeyError, match="is encrypted"):
+        desktop.pull()
+
+
+def test_half_an_encrypted_bundle_waits_without_a_key(machines) -> None:
+    recipient, _ = identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([recipient], never))
+    path = laptop.folder / laptop.bundles()[0]
+    path.write_bytes(path.read_bytes()[:-10])
+    assert desktop.pull(sealing=Sealing([recipient], never)) == {}
+    assert "has not arrived as a whole" in desktop.told[0]
