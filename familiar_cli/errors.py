@@ -22,7 +22,7 @@ FamiliarError (1, failed)
         RemoteUnreachableError (remote_unreachable)   nothing answers there, or nobody lets us in
         RemoteRefusedError (remote_refused)           it did not take what was sent
         RemoteDamagedError (remote_damaged)           it does not hold what it says
-        RemoteKeyError (remote_key)                   it is encrypted, and the key is not the right one
+        RemoteKeyError (remote_key)                   its key is missing, or another one
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address
         ModelTimeoutError (model_timeout)           the server went silent
