@@ -141,7 +141,8 @@ class FolderTransport:
         """Add a bundle, and take those away whose place it takes."""
         kept, folded = self._folding()
         needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
-        count, objects = self._exchange.outgoing(set(refs.values()), needs)
+        new = self._exchange.new_ids(set(refs.values()), needs)
+        count, objects = self._exchange.packed(new)
         # With a HEAD, `git clone` of the first bundle checks something out.
         named = {**refs, "HEAD": refs[MAIN_REF]} if MAIN_REF in refs else dict(refs)
         header = Header(named, needs)

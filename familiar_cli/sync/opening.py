@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.environment import offline
-from familiar_cli.errors import RemoteUnreachableError
+from familiar_cli.errors import RemoteKeyError, RemoteUnreachableError
+from familiar_cli.files import remove
+from familiar_cli.memory.journal.exchange import INCOMING
+from familiar_cli.sync.sealing import no_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from familiar_cli.memory.journal.exchange import Exchange
     from familiar_cli.sync.address import Address
     from familiar_cli.sync.transport import Transport
@@ -15,17 +22,57 @@ if TYPE_CHECKING:
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
-def open_transport(address: Address, exchange: Exchange, *, ask: bool = False) -> Transport:
+SEEN: Final = "familiar-folders"
+"""The directory in the journal that remembers what was seen in folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who pushes to a remote, and how it is kept from others.
+
+    Args:
+        instance: The id of the instance here.
+        encrypt: `sync.encrypt`; empty: nothing is encrypted.
+        key: Returns the secret that opens what is encrypted; see `Sealing`.
+        tell: Told in words what a person should look at.
+    """
+
+    instance: str
+    encrypt: tuple[str, ...] = ()
+    key: Callable[[], str] = no_key
+    tell: Callable[[str], None] = lambda _: None
+
+
+def open_transport(
+    address: Address,
+    exchange: Exchange,
+    sender: Sender | None = None,
+    *,
+    name: str = "origin",
+    ask: bool = False,
+) -> Transport:
     """Return the way to a remote. The caller closes it.
 
     Args:
         address: Where it is.
         exchange: The journal.
+        sender: Who pushes; None: who pushes to git remotes only, plain.
+        name: What the remote is called here.
         ask: A person sits there who may be asked for a password.
 
     Raises:
         RemoteUnreachableError: There is nothing, or `FAMILIAR_OFFLINE` forbids to go there.
+        RemoteKeyError: All that leaves is to be encrypted, and there it cannot be.
     """
+    if address.kind == "folder":
+        return _folder(address, exchange, sender or Sender(""), name)
+    if sender and sender.encrypt:
+        raise RemoteKeyError(
+            f"sync.encrypt is set, and {address.text!r} is a git remote, which would hold plain "
+            "text; nothing was sent",
+            hint="Only a folder can be encrypted: `familiar sync remote add NAME dir:PATH`. For "
+            "plain git, run `familiar config unset sync.encrypt`.",
+        )
     if address.kind == "path":
         from familiar_cli.sync.path_remote import PathRemote
 
@@ -38,6 +85,36 @@ def open_transport(address: Address, exchange: Exchange, *, ask: bool = False) -
     from familiar_cli.sync.git_remote import GitRemote
 
     return GitRemote(address, exchange, ask=ask)
+
+
+def forget_folder(journal: str, name: str) -> None:
+    """Forget what was seen in a folder: it may begin anew. May raise OSError.
+
+    Args:
+        journal: The journal's directory.
+        name: What the remote was called here.
+    """
+    remove(_seen_path(journal, name))
+
+
+def _seen_path(journal: str, name: str) -> str:
+    return os.path.join(journal, SEEN, f"{name}.json")
+
+
+def _folder(address: Address, exchange: Exchange, sender: Sender, name: str) -> Transport:
+    from familiar_cli.sync.bundle_folder import BundleFolder
+    from familiar_cli.sync.folder import FolderTransport
+    from familiar_cli.sync.sealing import Sealing
+
+    journal = exchange.repository.path
+    folder = BundleFolder(
+        address.path,
+        os.path.join(journal, INCOMING),
+        _seen_path(journal, name),
+        sealing=Sealing(sender.encrypt, sender.key) if sender.encrypt else None,
+        tell=sender.tell,
+    )
+    return FolderTransport(folder, exchange, sender.instance, is_sealed=bool(sender.encrypt))
 
 
 def _is_here(address: Address) -> bool:

@@ -21,7 +21,7 @@ needs_git = pytest.mark.skipif(not HAS_GIT, reason="needs the git program")
 
 def bundle(world, refs, needs=()) -> bytes:
     exchange = Exchange(world.journal.repository, nullcontext)
-    count, objects = exchange.outgoing(refs.values(), needs)
+    count, objects = exchange.packed(exchange.new_ids(refs.values(), needs))
     made = b"".join(encode(Header(refs, tuple(needs)), count, objects))
     world.journal.repository.close()
     return made

@@ -6,8 +6,10 @@ import subprocess
 
 import pytest
 
-from familiar_cli.errors import RemoteRefusedError, RemoteUnreachableError
+from familiar_cli.errors import RemoteKeyError, RemoteRefusedError, RemoteUnreachableError
 from familiar_cli.files import Disk
+from familiar_cli.sync.address import read_address
+from familiar_cli.sync.opening import Sender, forget_folder, open_transport
 from tests.support.journals import HAS_GIT
 
 posix = pytest.mark.posix
@@ -323,3 +325,26 @@ def test_bundles_are_read_once(laptop, desktop) -> None:
     path.write_bytes(b"x" * path.stat().st_size)  # not looked at again: its size tells
     assert desktop.pull()[laptop.ref] == laptop.head
     assert desktop.told == []
+
+
+def test_a_folder_is_opened_by_its_address(laptop, desktop) -> None:
+    head = laptop.note("one")
+    address = read_address(f"dir:{laptop.folder}")
+    transport = open_transport(address, laptop.exchange, Sender(laptop.instance), name="stick")
+    assert [one.refused for one in transport.push({laptop.ref: head})] == [""]
+    transport.close()
+    assert desktop.pull()[laptop.ref] == head
+
+
+def test_a_folder_that_begins_anew_is_forgotten_first(laptop) -> None:
+    laptop.note("one")
+    laptop.push()
+    (laptop.folder / laptop.bundles()[0]).unlink()
+    forget_folder(str(laptop.root / "journal.git"), "stick")
+    assert laptop.push() == []
+
+
+def test_a_git_remote_gets_no_plain_text_when_all_is_to_be_encrypted(laptop, tmp_path) -> None:
+    sender = Sender(laptop.instance, encrypt=("passphrase",))
+    with pytest.raises(RemoteKeyError, match="plain text"):
+        open_transport(read_address(str(tmp_path / "hub.git")), laptop.exchange, sender)
