@@ -64,9 +64,9 @@ def serve(
     from familiar_cli.config.serving import load_serving
     from familiar_cli.errors import ConfigError
 
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+    if not all(map(find_spec, ("starlette", "uvicorn", "jinja2"))):
         raise ConfigError(
-            "The server needs packages that are not installed: starlette and uvicorn",
+            "The server needs packages that are not installed: starlette, uvicorn and jinja2",
             hint="Run `pip install 'familiar-memory[serve]'`.",
         )
     from familiar_cli.serve.running import Listening
@@ -136,9 +136,16 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
 
     def ready(url: str) -> None:
         familiars = list_familiars(home)
-        data = {"url": url, "api": f"{url}/v1", "familiars": familiars, "home": str(home)}
+        data = {
+            "url": url,
+            "api": f"{url}/v1",
+            "page": url + listening.door.link,
+            "familiars": familiars,
+            "home": str(home),
+        }
         out.answer(data, lambda: None)
         names = ", ".join(familiars) or "none yet; `familiar init` makes one"
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
+        out.note(f"The page, once, in a browser: {url}{listening.door.link}")
 
     run_async(run_server(home, listening, on_ready=ready, tell=out.warn))

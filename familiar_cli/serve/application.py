@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.serve.asking import Asked
     from familiar_cli.serve.familiars import Familiars, Served
     from familiar_cli.serve.guard import Rules
+    from familiar_cli.web.site import Site
 
 _JSON: Final = "application/json"
 
@@ -138,12 +139,14 @@ class Server:
         await self.familiars.aclose()
 
 
-def make_app(familiars: Familiars, rules: Rules) -> ASGIApp:
+def make_app(familiars: Familiars, rules: Rules, site: Site, *, api: bool = True) -> ASGIApp:
     """Return the application.
 
     Args:
         familiars: Who can be asked.
         rules: Who may ask.
+        site: The pages for a browser.
+        api: It speaks to chat programs, too.
     """
     server = Server(familiars)
 
@@ -153,6 +156,7 @@ def make_app(familiars: Familiars, rules: Rules) -> ASGIApp:
             yield
         finally:
             await server.aclose()
+            site.close()
 
     app = Starlette(
         routes=[
@@ -163,7 +167,9 @@ def make_app(familiars: Familiars, rules: Rules) -> ASGIApp:
             Route("/familiar/context", server.context, methods=["POST"]),
             Route("/familiar/turns", server.keep, methods=["POST"]),
             Route("/v1/embeddings", server.embeddings, methods=["POST"]),
-        ],
+        ]
+        if api
+        else [Route("/health", server.health)],
         exception_handlers={
             ApiError: _refused,
             FamiliarError: _failed,
@@ -173,7 +179,12 @@ def make_app(familiars: Familiars, rules: Rules) -> ASGIApp:
         },
         lifespan=lifespan,
     )
-    return Guard(app, rules)
+
+    async def either(scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and site.owns(scope["path"])
+        await (site if is_page else app)(scope, receive, send)
+
+    return Guard(either, rules)
 
 
 def _check_json(request: Request) -> None:

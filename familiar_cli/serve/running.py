@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -18,6 +18,8 @@ from familiar_cli.serve.application import make_app
 from familiar_cli.serve.background import Background
 from familiar_cli.serve.familiars import Familiars
 from familiar_cli.serve.guard import Rules, host_names
+from familiar_cli.web.door import Door
+from familiar_cli.web.site import Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +45,9 @@ class Listening:
         background: Memory is written, and days fold, while it runs.
         head_s: For so long a connection may say nothing, or not the whole head of a request.
         body_s: How long a body may take to come.
+        api: It speaks to chat programs; if not, to browsers only.
+        door: Opens the pages.
+        familiar_id: Whose pages those without a name are; None: those of the chosen one.
     """
 
     host: str
@@ -53,6 +58,9 @@ class Listening:
     background: bool = True
     head_s: float = 10.0
     body_s: float = 30.0
+    api: bool = True
+    door: Door = field(default_factory=Door)
+    familiar_id: str | None = None
 
 
 async def serve(
@@ -97,15 +105,25 @@ async def serve_until(
         host, port = bound.getsockname()[:2]
         background = Background(home, tell) if listening.background else None
         familiars = Familiars(home, tell, background.look_after if background else lambda _: None)
+        site = Site(
+            home,
+            listening.door,
+            familiar_id=listening.familiar_id,
+            tell=tell,
+            programs=listening.api,
+        )
         rules = Rules(
             host_names(listening.host, port, listening.hosts),
             frozenset(listening.origins),
             listening.tokens,
             body_s=listening.body_s,
+            has_door=lambda path: site.owns(path) and not site.is_for_programs(path),
         )
         shown = f"[{host}]" if ":" in host else host
-        app = make_app(familiars, rules)
-        server = _Server(app, listening.head_s, lambda: on_ready(f"http://{shown}:{port}"))
+        app = make_app(familiars, rules, site, api=listening.api)
+        server = _Server(
+            app, listening.head_s, lambda: on_ready(f"http://{shown}:{port}"), site.end
+        )
         try:
             await server.until(stop, bound)
         finally:
@@ -116,7 +134,13 @@ async def serve_until(
 class _Server(uvicorn.Server):
     """Uvicorn's server, which leaves signals to us and says when it listens."""
 
-    def __init__(self, app: ASGIApp, head_s: float, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        head_s: float,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None],
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -133,6 +157,7 @@ class _Server(uvicorn.Server):
             )
         )
         self._on_ready = on_ready
+        self._on_stop = on_stop
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -149,6 +174,7 @@ class _Server(uvicorn.Server):
 
         async def wait() -> None:
             await stop.wait()
+            self._on_stop()
             self.should_exit = True
 
         waiting = asyncio.ensure_future(wait())

@@ -28,7 +28,18 @@ STAND_INS = {
     "TEXT": "Hello",
     "WHEN": "7d",
 }
-NOT_RUN = {"daemon", "serve", "edit", "pull", "FILE", "FILE|DIR", "DIR", "mira.png", "home/noor"}
+NOT_RUN = {
+    "daemon",
+    "serve",
+    "web",
+    "edit",
+    "pull",
+    "FILE",
+    "FILE|DIR",
+    "DIR",
+    "mira.png",
+    "home/noor",
+}
 """What stays, or needs the network, an editor or a file."""
 ENDS = {
     "ask": 2,  # without a text it replies to a turn, which --reply-to names

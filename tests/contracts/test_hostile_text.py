@@ -69,6 +69,7 @@ WORDS = {
     ("demo",): [["--dry-run"]],
     ("daemon",): [["--once"]],
     ("serve", "log"): [["--no-follow"]],
+    ("web",): [["--no-open", "--familiar", EVIL]],  # without it, it stays
     ("search",): [["e"], [EVIL]],
     ("channel", "show"): [["cli"], [EVIL]],
     ("channel", "branch"): [[EVIL + "2", "--from", "1"], ["b", "--from", "1", "--channel", EVIL]],

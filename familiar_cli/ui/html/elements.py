@@ -22,6 +22,10 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """Return it, for templates."""
+        return self
+
 
 def el(name: str, /, *children: str, **attributes: object) -> Html:
     """Return one element.

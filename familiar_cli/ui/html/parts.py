@@ -150,12 +150,8 @@ def _layers(trace: Trace) -> Html:
     rows = []
     for layer in trace.layers:
         share = min(layer.used_tokens / layer.budget_tokens, 1.0) if layer.budget_tokens else 0.0
-        meter = el(
-            "span",
-            el("span", style=f"width:{100 * share:.1f}%"),
-            class_="meter",
-            aria_hidden="true",
-        )
+        bar = el("rect", width=f"{100 * share:.1f}%", height="100%")
+        meter = el("svg", bar, class_="meter", aria_hidden="true")
         color = f"layer-{layer.name.replace('_', '-')}"
         rows.append(
             el(
@@ -246,14 +242,13 @@ def _reports(title: str, reports: Sequence[Report]) -> Html:
 
 def _report(report: Report, longest_ms: float) -> Html:
     deadline_ms = 1000 * report.deadline_s
-    marks = [el("span", style=f"width:{100 * report.elapsed_ms / longest_ms:.1f}%")]
+    marks = [el("rect", width=f"{100 * report.elapsed_ms / longest_ms:.1f}%", height="100%")]
     if 0 < deadline_ms <= longest_ms:
-        marks.append(el("b", style=f"left:{100 * deadline_ms / longest_ms:.1f}%"))
+        at = f"{100 * deadline_ms / longest_ms:.1f}%"
+        marks.append(el("line", x1=at, x2=at, y1="0", y2="100%"))
     of = f", allowed {report.deadline_s:g} s" if deadline_ms else ""
     label = f"{report.name}: {report.verdict} after {report.elapsed_ms:.1f} ms{of}"
-    bar = el(
-        "div", *marks, class_=f"time {report.verdict}", role="img", aria_label=label, title=label
-    )
+    bar = el("svg", el("title", label), *marks, class_=f"time {report.verdict}", role="img")
     told = report.verdict + (f": {report.reason}" if report.reason else "")
     state = "kept" if report.verdict == "answered" else "out"
     return el(
@@ -261,7 +256,7 @@ def _report(report: Report, longest_ms: float) -> Html:
         el("td", report.name, class_="nowrap"),
         el("td", bar),
         el("td", f"{report.elapsed_ms:.1f}", class_="number", data_name="ms"),
-        el("td", el("span", told, class_=f"state {state}", style="white-space:normal")),
+        el("td", el("span", told, class_=f"state {state} long")),
     )
 
 

@@ -30,7 +30,6 @@ def svg(diagram: Diagram, label: str) -> Html:
         viewBox=size,
         role="img",
         aria_label=label,
-        style=f"--ratio:{frame.width:g}/{diagram.height:.0f}",
     )
 
 
@@ -53,10 +52,10 @@ def _hatches(diagram: Diagram, frame: Frame) -> Html:
 
 def _draw_ribbon(ribbon: Ribbon, frame: Frame) -> Html:
     color = _color(ribbon.layer)
-    fill = f"fill:url(#{frame.name}-{color})" if ribbon.lost else None
+    fill = f"url(#{frame.name}-{color})" if ribbon.lost else None
     kind = "lost" if ribbon.lost else "sent"
     title = el("title", ribbon.title)
-    return el("path", title, class_=f"ribbon {kind} {color}", d=ribbon.path, style=fill)
+    return el("path", title, class_=f"ribbon {kind} {color}", d=ribbon.path, fill=fill)
 
 
 def _draw_node(node: Node, frame: Frame) -> Html:
@@ -68,8 +67,8 @@ def _draw_node(node: Node, frame: Frame) -> Html:
         bars.append(el("rect", class_=f"node {color}", **_rounded(size)))
     if node.lost:
         size = {"x": node.x, "y": node.y + solid, "width": BAR, "height": node.lost}
-        fill = f"fill:url(#{frame.name}-{color})"
-        bars.append(el("rect", class_=f"node lost {color}", style=fill, **_rounded(size)))
+        fill = f"url(#{frame.name}-{color})"
+        bars.append(el("rect", class_=f"node lost {color}", fill=fill, **_rounded(size)))
     return el("g", el("title", node.title), *bars)
 
 

@@ -1,0 +1,156 @@
+"""What a page is asked, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, quote, urlencode
+
+from familiar_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from familiar_cli.familiar import Familiar
+
+_MOST_FIELDS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for a page.
+
+    Args:
+        familiar: Whose page it is; nobody else uses it meanwhile.
+        ids: All familiars of the home.
+        base: What the addresses of this familiar's pages begin with: empty, or `/f/NAME`.
+        path: The parts of the address that vary.
+        query: What stands behind its `?`; the last of each name.
+        form: What a form sent, each name with all its values.
+    """
+
+    familiar: Familiar
+    ids: tuple[str, ...]
+    base: str
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def sent(self, name: str) -> str:
+        """Return what a form says for `name`; empty: nothing."""
+        return self.form.get(name, [""])[-1]
+
+    def number(self, name: str) -> int | None:
+        """Return the number that the address gives for `name`; None: it gives none.
+
+        Raises:
+            UsageError: It is no number.
+        """
+        text = self.query.get(name, "")
+        if not text:
+            return None
+        return to_number(text, name)
+
+    def to(self, *parts: object, **query: object) -> str:
+        """Return the address of a page; parameters that are None or empty are left out."""
+        return address(self.base, *parts, **query)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page to draw.
+
+    Args:
+        template: The name of its template, without `.html`.
+        values: What it shows.
+        status: The HTTP status.
+    """
+
+    template: str
+    values: Mapping[str, Any]
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Something was done: the browser is sent on, so that reloading does not do it again.
+
+    Args:
+        to: The address.
+        told: What was done, a line each; shown once, on the page that comes.
+    """
+
+    to: str
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Bytes to hand on as they are.
+
+    Args:
+        body: They.
+        media_type: What they are.
+        name: The file name under which a browser keeps them; empty: it shows them.
+        status: The HTTP status.
+    """
+
+    body: bytes
+    media_type: str
+    name: str = ""
+    status: int = 200
+
+
+Answer = Shown | Moved | Data
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page.
+
+    Args:
+        path: Its address, as Starlette writes it, e.g. `/turns/{turn}`.
+        answer: Answers a request for it.
+        method: GET or POST.
+        is_long: It may take long, so it gets a familiar of its own, and other pages go on.
+    """
+
+    path: str
+    answer: Callable[[Asked], Answer]
+    method: str = "GET"
+    is_long: bool = False
+
+
+def to_number(text: str, name: str) -> int:
+    """Return a whole number that is not negative.
+
+    Raises:
+        UsageError: `text` is something else.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):  # noqa: PLR2004  # 63 bits
+        raise UsageError(f"{name} must be a number, not {text[:40]!r}")
+    return int(text)
+
+
+def address(base: str, *parts: object, **query: object) -> str:
+    """Return the address of a page; parameters that are None or empty are left out."""
+    path = "/".join(quote(str(part), safe="/") for part in parts)
+    given = {name: str(value) for name, value in query.items() if value not in (None, "")}
+    return f"{base}/{path}" + (f"?{urlencode(given)}" if given else "")
+
+
+def read_form(body: bytes) -> dict[str, list[str]]:
+    """Return what a form sent. Lines end as the browser ends them, with two characters.
+
+    Raises:
+        UsageError: It is no form.
+    """
+    try:
+        return parse_qs(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError as error:
+        raise UsageError(f"The form cannot be read: {error}; nothing was changed") from error

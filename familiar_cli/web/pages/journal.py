@@ -1,0 +1,46 @@
+"""Journal: every change of the memory, what it did, and undo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import NotFoundError
+from familiar_cli.web.asking import Moved, Page, Shown
+
+if TYPE_CHECKING:
+    from familiar_cli.web.asking import Asked
+
+_A_PAGE: Final = 50
+
+
+def show(asked: Asked) -> Shown:
+    """Return a page of changes."""
+    source, path = asked.query.get("source", ""), asked.query.get("path", "")
+    try:
+        found = asked.familiar.past.log(path, source=source or None, limit=_A_PAGE)
+    except NotFoundError:
+        found = []
+    return Shown("journal", {"changes": found, "source": source, "path": path})
+
+
+def one(asked: Asked) -> Shown:
+    """Return one change."""
+    change, files = asked.familiar.past.show(asked.path["commit"])
+    return Shown("change", {"change": change, "files": files})
+
+
+def undo(asked: Asked) -> Moved:
+    """Take a change back by a new one."""
+    from familiar_cli.actions.undo import undo as take_back
+
+    done = take_back(asked.familiar, asked.path["commit"])
+    what = done.undone.commit.message
+    told = f"Undone: {what}" if done.undone.changes else f"No longer in effect: {what}"
+    return Moved(asked.to("journal"), (told, *done.notices))
+
+
+PAGES: Final = (
+    Page("/journal", show),
+    Page("/journal/{commit}", one),
+    Page("/journal/{commit}/undo", undo, "POST"),
+)

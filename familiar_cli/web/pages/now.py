@@ -1,0 +1,34 @@
+"""Now: how a familiar is, what was said last, what is due, and what waits for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.people import with_speakers
+
+if TYPE_CHECKING:
+    from familiar_cli.web.asking import Asked
+
+_LAST: Final = 8
+
+
+def show(asked: Asked) -> Shown:
+    """Return the first page."""
+    from familiar_cli.actions.status import status_of
+    from familiar_cli.history.selection import TurnFilter, newest
+    from familiar_cli.review.pending import pending_ids
+
+    familiar = asked.familiar
+    said = [kept.turn for kept in newest(familiar.history, TurnFilter(), _LAST)]
+    return Shown(
+        "now",
+        {
+            "status": status_of(familiar),
+            "plans": len(pending_ids(familiar.memory)),
+            "turns": with_speakers(familiar, said[::-1]),
+        },
+    )
+
+
+PAGES: Final = (Page("/", show),)

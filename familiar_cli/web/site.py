@@ -1,0 +1,306 @@
+"""The site: one ASGI application that opens the door, finds the page, and guards what goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+
+from familiar_cli.config.home import list_familiars
+from familiar_cli.errors import (
+    ConfigError,
+    FamiliarError,
+    LockedError,
+    ModelError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
+from familiar_cli.text import sha256_of
+from familiar_cli.web import drawing
+from familiar_cli.web.asking import Asked, Data, Moved, address, read_form
+from familiar_cli.web.door import TOKEN, Door
+from familiar_cli.web.lending import Lending
+from familiar_cli.web.live import changes
+from familiar_cli.web.pages import PAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from familiar_cli.web.asking import Answer, Page
+
+POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    # With `no-referrer` a browser would send `Origin: null` with our own forms.
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+_STATIC: Final = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_STATUS: Final = (  # the first that fits counts
+    (NotFoundError, 404),
+    (UsageError, 400),
+    (LockedError, 503),
+    (ConfigError, 503),
+    (RefusedError, 409),
+    (ModelError, 502),
+)
+_OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
+_OWN_SITE: Final = frozenset({"", "same-origin", "none"})
+_MOST_NOTES: Final = 100
+_NOTE: Final = "note"
+
+
+class Site:
+    """The pages about the familiars of one home.
+
+    Args:
+        home: Where they live.
+        door: Who may look.
+        familiar_id: Whose pages those without a name are; None: those of the chosen one.
+        tell: Told in words what a person should know.
+        programs: The addresses for programs (`/distill/…`, `/sessions/…`) need no cookie: whoever
+            stands before this site lets nobody through who may not use them.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        door: Door,
+        *,
+        familiar_id: str | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        programs: bool = False,
+    ) -> None:
+        self._lending = Lending(home, tell)
+        self._door = door
+        self._familiar_id = familiar_id
+        self._programs = programs
+        self._notes: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._notes_lock = threading.Lock()
+        self._is_ending = asyncio.Event()
+        pages = [Route(p.path, self._endpoint(p), methods=[p.method]) for p in PAGES]
+        pages.append(Route("/events", self._events))
+        self._app = Starlette(
+            routes=[
+                Route("/static/{name}", _static),
+                Mount("/f/{familiar}", routes=list(pages)),
+                *pages,
+            ],
+            exception_handlers={HTTPException: self._refused, Exception: self._broken},
+        )
+        self._segments = {page.path.split("/")[1] for page in PAGES} | {"f", "static", "events"}
+
+    def owns(self, path: str) -> bool:
+        """Tell whether an address is one of the pages."""
+        return path.partition("?")[0].split("/")[1:2][0] in self._segments
+
+    def is_for_programs(self, path: str) -> bool:
+        """Tell whether an address is for programs rather than for people."""
+        return path.startswith(_OPEN_TO_PROGRAMS)
+
+    def end(self) -> None:
+        """End what waits for changes, so that the server can stop."""
+        self._is_ending.set()
+
+    def close(self) -> None:
+        """Let go of the familiars."""
+        self._lending.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        out = _guarded(send, scope["path"])
+        app = self._let_in(scope, headers) or self._app
+        await app(scope, receive, out)
+
+    def _let_in(self, scope: Scope, headers: dict[str, str]) -> ASGIApp | None:
+        """Return the answer for whoever has no cookie; None: they may look."""
+        host, path = headers.get("host", ""), scope["path"]
+        if path.startswith("/static/") or (self._programs and self.is_for_programs(path)):
+            return None
+        query = dict(_pairs(scope["query_string"]))
+        if path == "/" and TOKEN in query and self._door.take(query[TOKEN]):
+            cookie = {"set-cookie": self._door.cookie(host)}
+            return RedirectResponse("/", status_code=303, headers=cookie)
+        if not self._door.is_open(headers.get("cookie", ""), host):
+            return _page("locked", {"was_used": TOKEN in query}, 403)
+        foreign = headers.get("sec-fetch-site", "") not in _OWN_SITE
+        if foreign and headers.get("sec-fetch-mode") != "navigate":
+            return _page("locked", {"was_used": False}, 403)
+        return RedirectResponse("/", status_code=303) if TOKEN in query else None
+
+    def _endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            body = await request.body() if page.method == "POST" else b""
+            return await asyncio.to_thread(self._answer, page, request, body)
+
+        return answer
+
+    def _answer(self, page: Page, request: Request, body: bytes) -> Response:
+        name = request.path_params.get("familiar", self._familiar_id)
+        base = f"/f/{request.path_params['familiar']}" if "familiar" in request.path_params else ""
+        try:
+            form = read_form(body) if _is_form(request) else {}
+            with self._lending.lent(name, alone=page.is_long) as familiar:
+                asked = Asked(
+                    familiar,
+                    tuple(list_familiars(self._lending.home)),
+                    base,
+                    {k: str(v) for k, v in request.path_params.items()},
+                    dict(request.query_params),
+                    form,
+                )
+                return self._response(asked, request, page.answer(asked))
+        except FamiliarError as error:
+            return self._failed(request, error, base)
+
+    def _response(self, asked: Asked, request: Request, answer: Answer) -> Response:
+        if isinstance(answer, Moved):
+            return RedirectResponse(self._with_note(answer), status_code=303)
+        if isinstance(answer, Data):
+            return _data(answer)
+        shared = self._shared(asked.base, asked.ids, request)
+        zone = asked.familiar.zone
+        return _page(
+            answer.template,
+            {**shared, "current": asked.familiar.paths.id, "zone": zone, **answer.values},
+            answer.status,
+        )
+
+    def _shared(self, base: str, ids: tuple[str, ...], request: Request) -> dict[str, Any]:
+        """Return what the frame around every page needs."""
+        with self._notes_lock:
+            notes = self._notes.pop(request.query_params.get(_NOTE, ""), ())
+
+        def to(*parts: object, **query: object) -> str:
+            return address(base, *parts, **query)
+
+        here = request.url.path.removeprefix(base)
+        return {"to": to, "ids": ids, "here": here, "notes": notes, "current": "", "zone": None}
+
+    def _with_note(self, moved: Moved) -> str:
+        """Return the address to go to, with the number under which the next page finds a note."""
+        if not moved.told:
+            return moved.to
+        key = secrets.token_urlsafe(9)
+        with self._notes_lock:
+            self._notes[key] = moved.told
+            while len(self._notes) > _MOST_NOTES:
+                self._notes.popitem(last=False)
+        path, hash_, anchor = moved.to.partition("#")
+        return f"{path}{'&' if '?' in path else '?'}{_NOTE}={key}{hash_}{anchor}"
+
+    def _failed(self, request: Request, error: FamiliarError, base: str = "") -> Response:
+        status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+        if self.is_for_programs(request.url.path):
+            from starlette.responses import JSONResponse
+
+            told = {"code": error.code, "message": str(error), "hint": error.hint}
+            return JSONResponse({"error": told}, status)
+        try:
+            ids = tuple(list_familiars(self._lending.home))
+        except FamiliarError:
+            ids = ()
+        shared = self._shared(base, ids, request)
+        if request.url.path == "/" and isinstance(error, (UsageError, NotFoundError)):
+            return _page("home", shared, 200)
+        return _page("failed", {**shared, "message": str(error), "hint": error.hint}, status)
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 404:  # noqa: PLR2004
+            told: FamiliarError = NotFoundError(f"There is no page at {request.url.path!r}")
+        else:
+            told = UsageError(f"{request.url.path!r} does not support {request.method}")
+        return self._failed(request, told)
+
+    async def _broken(self, request: Request, error: Exception) -> Response:
+        told = FamiliarError(
+            f"The page failed: {type(error).__name__}", hint="`familiar doctor` looks for causes."
+        )
+        return self._failed(request, told)
+
+    async def _events(self, request: Request) -> Response:
+        """Say when something new was said or written, for as long as the browser listens."""
+        name = request.path_params.get("familiar", self._familiar_id)
+        try:
+            with self._lending.lent(name, alone=True) as familiar:
+                paths = familiar.paths
+        except FamiliarError as error:
+            return self._failed(request, error)
+        return StreamingResponse(changes(paths, self._is_ending), media_type="text/event-stream")
+
+
+def _page(template: str, values: dict[str, Any], status: int) -> Response:
+    return Response(
+        drawing.draw(template, values).encode("utf-8", "replace"),
+        status,
+        {"cache-control": "no-store"},
+        "text/html; charset=utf-8",
+    )
+
+
+def _data(data: Data) -> Response:
+    headers = {"cache-control": "no-store"}
+    if data.name:
+        safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in data.name)
+        headers["content-disposition"] = f'attachment; filename="{safe}"'
+    return Response(data.body, data.status, headers, data.media_type)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise HTTPException(404)
+    body = drawing.stylesheet() if name == "page.css" else drawing.static(name)
+    tag = f'"{sha256_of(body)[:32]}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, 200, headers, _STATIC[name])
+
+
+def _is_form(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/x-www-form-urlencoded"
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    from urllib.parse import parse_qsl
+
+    return parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+
+
+def _guarded(send: Send, path: str) -> Send:
+    """Return a `send` that tells browsers what a page may load, which is nothing from elsewhere."""
+    del path
+
+    async def put(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+        await send(message)
+
+    return put

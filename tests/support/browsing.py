@@ -1,0 +1,25 @@
+"""The pages as a browser gets them: through the link, with the cookie.
+
+with looking() as client:
+    assert client.get("/turns").status_code == 200
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from familiar_cli.web.door import Door
+from tests.support.serving import serving
+
+
+@contextmanager
+def looking(**how: Any) -> Iterator[httpx.Client]:
+    """Run a server as `familiar web` does, and go through the link."""
+    door = Door()
+    with serving(**{"api": False, "door": door, **how}) as server:
+        assert server.client.get(door.link).status_code == 303
+        yield server.client
