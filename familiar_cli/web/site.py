@@ -111,11 +111,12 @@ class Site:
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._broken},
         )
-        self._segments = {page.path.split("/")[1] for page in PAGES} | {"f", "static", "events"}
+        self._segments = {p.path.split("/")[1] for p in PAGES if p.path != "/"}
+        self._segments |= {"f", "static", "events"}
 
     def owns(self, path: str) -> bool:
         """Tell whether an address is one of the pages."""
-        return path.partition("?")[0].split("/")[1:2][0] in self._segments
+        return path == "/" or path.split("/")[1] in self._segments
 
     def is_for_programs(self, path: str) -> bool:
         """Tell whether an address is for programs rather than for people."""
