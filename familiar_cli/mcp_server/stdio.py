@@ -2,27 +2,171 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import json
+import os
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.server.stdio import stdio_server
 
 from familiar_cli.mcp_server.opened import Opened
-from familiar_cli.mcp_server.server import Manner, MemoryServer
+from familiar_cli.mcp_server.server import MemoryServer
+from familiar_cli.passes.watching import stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from typing import Self
+
     from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.mcp_server.server import Manner
+
+_STDIN: Final = 0
+_READ_BYTES: Final = 64 * 1024
+_MOST_LINE_BYTES: Final = 32 * 1024 * 1024
+_ANSWERING_S: Final = 30  # for what was asked before the client closed its end
 
 
 async def serve_stdio(paths: FamiliarPaths, manner: Manner) -> None:
-    """Serve one client over standard input and output.
+    """Serve one client over standard input and output; only in the main thread.
 
     The protocol keeps both to itself: whatever else writes to standard output meanwhile, of this
-    process or a child of it, goes to standard error.
+    process or a child of it, goes to standard error, and what reads standard input finds its end.
     """
-    opened = Opened(paths, manner.tell)
-    server = MemoryServer(opened, manner).protocol
+    stop = asyncio.Event()
+    with stopped_by_signals(stop):
+        opened = Opened(paths, manner.tell)
+        try:
+            await until_stopped(_serve(MemoryServer(opened, manner)), stop)
+        finally:
+            await opened.aclose()
+
+
+async def _serve(server: MemoryServer) -> None:
+    asked = _Asked()
+    protocol = server.protocol
+    with _claimed_stdin() as descriptor:
+        lines = cast("Any", _lines(descriptor, asked))  # all that is done with it is `async for`
+        try:
+            async with stdio_server(stdin=lines) as (read, write):
+                options = protocol.create_initialization_options()
+                await protocol.run(read, cast("Any", _Answers(write, asked)), options)
+        except* BrokenPipeError:
+            pass  # the client is gone
+
+
+class _Asked:
+    """The requests that have no answer yet.
+
+    The protocol's loop breaks off what is under way as soon as its input ends. A client that sends
+    all it wants to know and closes its end is to be answered all the same.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[int | str] = set()
+        self._changed = asyncio.Event()
+
+    def sent(self, line: str) -> None:
+        """Take note of a message of the client's."""
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(message, dict):
+            return
+        method, asked = message.get("method"), message.get("id")
+        if method == "notifications/cancelled" and isinstance(message.get("params"), dict):
+            self.answered(message["params"].get("requestId"))
+        elif method not in {None, "subscriptions/listen"} and isinstance(asked, int | str):
+            self._open.add(asked)
+
+    def answered(self, asked: object) -> None:
+        """Take note of an answer, or that none is wanted any more."""
+        if isinstance(asked, int | str):
+            self._open.discard(asked)
+        self._changed.set()
+
+    async def all_answered(self) -> None:
+        """Wait until every request has its answer, for as long as that may take."""
+        try:
+            async with asyncio.timeout(_ANSWERING_S):
+                while self._open:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return
+
+
+class _Answers:
+    """A stream of answers on which those that go out are noted.
+
+    Args:
+        stream: The transport's own.
+        asked: Where they are noted.
+    """
+
+    def __init__(self, stream: Any, asked: _Asked) -> None:  # noqa: ANN401  # the SDK's own
+        self._stream = stream
+        self._asked = asked
+
+    async def send(self, message: Any, /) -> None:  # noqa: ANN401
+        """Send a message."""
+        await self._stream.send(message)
+        if not hasattr(message.message, "method"):
+            self._asked.answered(getattr(message.message, "id", None))
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
+    """Yield the lines that come in, until their end.
+
+    A thread waits for them that ends with the process, because nothing can wake it: while a client
+    is silent, a signal must still end the program.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[bytes | None] = asyncio.Queue(1)
+
+    def read() -> None:
+        rest = b""
+        try:
+            while got := os.read(descriptor, _READ_BYTES):
+                *whole, rest = (rest + got).split(b"\n")
+                for line in whole:
+                    asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
+                if len(rest) > _MOST_LINE_BYTES:
+                    break
+        except (OSError, RuntimeError):  # closed from the other side, or the loop has ended
+            pass
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(waiting.put(None), loop)
+
+    Thread(target=read, daemon=True, name="familiar-mcp-stdin").start()
+    while (line := await waiting.get()) is not None:
+        text = line.decode("utf-8", "replace")
+        if text.strip():
+            asked.sent(text)
+            yield text
+    await asked.all_answered()
+
+
+@contextmanager
+def _claimed_stdin() -> Iterator[int]:
+    """Lend standard input under another number; who reads it by its own finds its end."""
+    descriptor = os.dup(_STDIN)
+    nothing = os.open(os.devnull, os.O_RDONLY)
     try:
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        os.dup2(nothing, _STDIN)
+        yield descriptor
     finally:
-        await opened.aclose()
+        os.dup2(descriptor, _STDIN)
+        os.close(nothing)
