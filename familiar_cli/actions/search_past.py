@@ -70,6 +70,7 @@ def search_past(
     method: str = "auto",
     since: date | None = None,
     channel: str | None = None,
+    own: str | None = None,
     min_score: float = 0.0,
 ) -> PastFound:
     """Return the turns that fit `query`.
@@ -81,6 +82,7 @@ def search_past(
         method: `auto` takes words and meaning where turns have vectors, else words alone.
         since: Only what was said on this day or later.
         channel: Only this channel; None: all but private ones.
+        own: Where `channel` is None, a private channel that is searched all the same.
         min_score: Least score of a turn.
 
     Raises:
@@ -103,7 +105,7 @@ def search_past(
         query,
         near=near,
         channel_id=channel,
-        hidden_channels=() if channel else familiar.channels.private(),
+        hidden_channels=() if channel else familiar.channels.private() - {own or ""},
         limit=max(k, _LOOKED_AT) if since is None else _BEFORE_DAYS,
     )
     labels = familiar.labels(one.turn.author for one in found.turns)

@@ -27,3 +27,10 @@ async def asking(familiar: str = "ada", **manner: Any) -> AsyncIterator[Client]:
             yield client
     finally:
         await opened.aclose()
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool that works, and return its structured result."""
+    found = await client.call_tool(tool, arguments)
+    assert not found.is_error, found.content
+    return found.structured_content

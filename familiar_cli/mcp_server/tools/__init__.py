@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.mcp_server.tools import reading, searching
+from familiar_cli.mcp_server.tools import knowing, past, prompting, reading, searching
 
 if TYPE_CHECKING:
     from familiar_cli.mcp_server.tool import Tool
 
-TOOLS: Final[tuple[Tool, ...]] = (*searching.TOOLS, *reading.TOOLS)
+TOOLS: Final[tuple[Tool, ...]] = (
+    *searching.TOOLS,
+    *reading.TOOLS,
+    *past.TOOLS,
+    *knowing.TOOLS,
+    *prompting.TOOLS,
+)
 """All tools, in the order in which clients list them."""

@@ -1,0 +1,115 @@
+"""`recent` and `history_search`: what was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.search_past import search_past
+from familiar_cli.errors import NotFoundError
+from familiar_cli.mcp_server.sight import speaker_of, turn_item
+from familiar_cli.mcp_server.tool import COUNT, TEXT, Answer, Item, Tool
+from familiar_cli.text import framed
+
+if TYPE_CHECKING:
+    from familiar_cli.history.types import Turn
+    from familiar_cli.mcp_server.tool import Arguments, Caller
+
+_RECENT: Final = 20
+_FOUND: Final = 10
+_MOST: Final = 200
+_MORE: Final = 4  # times as many are looked at when private ones stand between
+
+
+def recent(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the newest turns, oldest first.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private and of others.
+    """
+    channel = open_channel(caller, arguments)
+    wanted = min(arguments.get("limit", _RECENT), _MOST)
+    turns = _newest(caller, channel, wanted)
+    notes = () if turns else ("Nothing was said yet.",)
+    return Answer([turn_item(caller, turn, speaker_of(caller, turn)) for turn in turns], notes)
+
+
+def history_search(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the turns that fit some words, best first.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private and of others.
+        UsageError: `query` holds no word.
+    """
+    found = search_past(
+        caller.familiar,
+        arguments["query"],
+        k=min(arguments.get("limit", _FOUND), _MOST),
+        channel=open_channel(caller, arguments),
+        own=caller.channel_id,
+    )
+    items = [
+        Item(
+            {
+                "turns": str(hit.turns[0]),
+                "date": hit.at.isoformat(timespec="minutes"),
+                "channel": hit.channel,
+                "speaker": hit.speaker,
+                "score": hit.score,
+            },
+            hit.text,
+        )
+        for hit in found.hits
+    ]
+    notes = () if items else ("Nothing was found in what was said.",)
+    return Answer(items, notes, {"method": found.method})
+
+
+def open_channel(caller: Caller, arguments: Arguments) -> str | None:
+    """Return the channel that was asked for; None: all that the caller may hear of.
+
+    Raises:
+        NotFoundError: It is unknown, or private and of others: which of the two is not said.
+    """
+    channel = arguments.get("channel")
+    if channel is None:
+        return None
+    known = {found.channel_id for found in caller.familiar.history.channels()}
+    if channel not in known or channel in caller.hidden_channels:
+        raise NotFoundError(
+            f"There is no open channel {framed(channel)!r}",
+            hint="A private channel is open to a server started with `--channel ID` only.",
+        )
+    return str(channel)
+
+
+def _newest(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
+    history = caller.familiar.history
+    if channel is not None:
+        return history.recent(channel, wanted)
+    hidden, looked_at = caller.hidden_channels, wanted
+    while True:
+        turns = history.since(0, looked_at)
+        seen = [turn for turn in turns if turn.channel_id not in hidden]
+        if len(seen) >= wanted or len(turns) < looked_at:
+            return seen[-wanted:]
+        looked_at *= _MORE
+
+
+TOOLS: Final = (
+    Tool(
+        "recent",
+        "Newest turns, of all open channels or one.",
+        {"limit": COUNT, "channel": TEXT},
+        recent,
+        pages=True,
+    ),
+    Tool(
+        "history_search",
+        "Search past turns, word for word as they were said.",
+        {"query": TEXT, "limit": COUNT, "channel": TEXT},
+        history_search,
+        needs=("query",),
+        gives={"method": TEXT},
+        pages=True,
+    ),
+)
