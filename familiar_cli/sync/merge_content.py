@@ -1,8 +1,28 @@
-"""Two versions of one file and what both began with, as one file."""
+"""Two versions of one file and what both began with, as one file.
+
+Markdown is merged in layers: front matter by key, sections by heading, list items and paragraphs by
+what they say, the lines of a paragraph last. Anything else is the same on both sides or a conflict.
+A page that could not be read back as it was put together, or would show what one side keeps
+private, is a conflict as a whole.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.sync.blocks import Page, normal, put_together, take_apart, walk
+from familiar_cli.sync.merge_blocks import Findings, merge_sections, pick
+from familiar_cli.sync.merge_front import merge_front
+
+if TYPE_CHECKING:
+    from familiar_cli.sync.merge_blocks import Settle
+
+_MARKDOWN: Final = frozenset({".md", ".markdown", ".txt"})
+WHOLE: Final = "file"
+"""The kind of place of a clash that nothing smaller than the file can settle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,23 +32,95 @@ class MergedContent:
     Args:
         content: With what either side changed, and our side where they differ.
         clashes: The kinds of places where they do, each once; none: nothing is left to settle.
+        kept: How many parts stand in it that one side took out and the other changed.
     """
 
     content: bytes
     clashes: tuple[str, ...] = ()
+    kept: int = 0
 
 
-def merge_content(path: str, base: bytes, ours: bytes, theirs: bytes) -> MergedContent:  # noqa: ARG001
+def merge_content(
+    path: str, base: bytes, ours: bytes, theirs: bytes, settle: Settle = "ours"
+) -> MergedContent:
     """Return both versions of a file as one.
 
     Args:
-        path: Its name says whether it is Markdown; anything else is the same or a conflict.
+        path: Its name says whether it is Markdown.
         base: What both began with; empty where there was no such file.
-        ours: The version that stands where they differ.
+        ours: The version that is shown first.
         theirs: The other one.
+        settle: What stands where they differ.
     """
-    if theirs in (ours, base):
-        return MergedContent(ours)
-    if ours == base:
-        return MergedContent(theirs)
-    return MergedContent(ours, ("file",))
+    whole, agree = pick(base, ours, theirs)
+    if agree:
+        return MergedContent(whole)
+    either = MergedContent(theirs if settle == "theirs" else ours, (WHOLE,))
+    if PurePosixPath(path).suffix.lower() not in _MARKDOWN:
+        return either
+    try:
+        texts = [content.decode("utf-8") for content in (base, ours, theirs)]
+    except UnicodeDecodeError:
+        return either
+    return _merge_text(texts, settle) or either
+
+
+def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
+    """Return two versions of a page as one; None: that would not be safe."""
+    newlines = [_newline(text) for text in texts]
+    plain = "" not in newlines
+    if plain:
+        texts = [text.replace("\r\n", "\n") for text in texts]
+    base, ours, theirs = map(take_apart, texts)
+    findings = Findings()
+    merged = Page(
+        merge_sections(base.root, ours.root, theirs.root, settle, findings),
+        merge_front(base.front, ours.front, theirs.front, settle, findings),
+        pick(base.bom, ours.bom, theirs.bom)[0],
+        pick(base.tail, ours.tail, theirs.tail)[0],
+    )
+    text = put_together(merged)
+    if not _reads_back(merged, text) or _shows_more(text, texts):
+        return None
+    newline = pick(*newlines)[0] if plain else "\n"
+    content = text.replace("\n", newline).encode()
+    return MergedContent(content, tuple(findings.clashes), findings.kept)
+
+
+def _newline(text: str) -> str:
+    """Return what ends all lines; empty: some end so and some otherwise."""
+    returns = text.count("\r\n")
+    if not returns:
+        return "\n"
+    return "\r\n" if returns == text.count("\n") else ""
+
+
+def _reads_back(page: Page, text: str) -> bool:
+    """Return whether a page is taken apart into the blocks that it was put together of."""
+    again = take_apart(text)
+    if again.front != page.front:
+        return False
+    one, other = (
+        [(depth, block.kind, block.lines) for depth, block in walk(root)]
+        for root in (page.root, again.root)
+    )
+    return one == other
+
+
+def _shows_more(text: str, texts: list[str]) -> bool:
+    """Return whether everybody sees a line that one side keeps private.
+
+    What the other side said in public by itself is no secret.
+    """
+    every = [_said(one) for one in texts]
+    shown = [_said(visible_in(one, None)) for one in texts]
+    hidden = [here - seen for here, seen in zip(every, shown, strict=True)]
+    if not any(hidden):
+        return False
+    now = _said(visible_in(text, None))
+    said = [seen - shown[0] for seen in shown]
+    return bool(now & ((hidden[1] - said[2]) | (hidden[2] - said[1])))
+
+
+def _said(text: str) -> set[str]:
+    return {said for line in text.split("\n") if (said := normal(line).lstrip("-*+ "))}

@@ -1,0 +1,370 @@
+"""Two versions of a page and what both began with: block by block, as one.
+
+Blocks are the same that say the same, wherever they stand in their list. What one side added comes
+after what it followed there, ours first; what one side took out is gone, unless the other changed
+it. Where both changed one block in two ways, one version stands and the place is noted.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from familiar_cli.memory.journal.merge import merge as merge_lines
+from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.sync.blocks import Block, normal, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Settle = Literal["ours", "theirs", "both"]
+"""What stands where two versions differ."""
+
+_ALIKE: Final = 0.5
+_COMPARED_CHARS: Final = 400
+_NOTHING: Final = Block("section")
+
+_T = TypeVar("_T")
+Key = tuple[tuple[str, ...], int]
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a merge met with on its way.
+
+    Args:
+        clashes: The kinds of places where two versions differ; each once, as keys.
+        kept: Blocks that one side took out and the other changed.
+    """
+
+    clashes: dict[str, None] = field(default_factory=dict)
+    kept: int = 0
+
+
+def pick(base: _T, ours: _T, theirs: _T) -> tuple[_T, bool]:
+    """Return what one side alone made of `base`, else ours; and whether both can be had."""
+    if base == ours:
+        return theirs, True
+    return ours, theirs in (base, ours)
+
+
+def merge_sections(
+    base: Block, ours: Block, theirs: Block, settle: Settle, findings: Findings
+) -> Block:
+    """Return two versions of a section, or of a whole page, as one."""
+    return _Blocks(settle, findings).section(base, ours, theirs)
+
+
+def in_one_order(base: Sequence[_T], ours: Sequence[_T], theirs: Sequence[_T]) -> list[_T]:
+    """Return everything in `ours` and `theirs`, each thing once, in an order that both would know.
+
+    What only one side has comes after what it follows there; ours first. Where one side alone moved
+    something, it is moved; where both did, our order stands.
+    """
+    both = set(ours) & set(theirs)
+    mine, other = ([one for one in side if one in both] for side in (ours, theirs))
+    first = [one for one in base if one in both]
+    moved = mine != other and [one for one in mine if one in set(first)] == first
+    frame = other if moved else mine
+    after_ours, after_theirs = (_followers(side, both) for side in (ours, theirs))
+    out: list[_T] = []
+    for anchor in (None, *frame):
+        if anchor is not None:
+            out.append(anchor)
+        out += after_ours.get(anchor, ())
+        out += after_theirs.get(anchor, ())
+    return out
+
+
+def _followers(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
+    """Return what only one side has, by the last thing before it that both have."""
+    found: dict[_T | None, list[_T]] = {}
+    anchor: _T | None = None
+    for one in side:
+        if one in both:
+            anchor = one
+        else:
+            found.setdefault(anchor, []).append(one)
+    return found
+
+
+class _Blocks:
+    def __init__(self, settle: Settle, findings: Findings) -> None:
+        self._settle = settle
+        self._findings = findings
+
+    def section(self, base: Block, ours: Block, theirs: Block) -> Block:
+        merged = Block("section", self._heading(base, ours, theirs), level=ours.level)
+        merged.inside = self._several(base.inside, ours.inside, theirs.inside)
+        merged.sections = self._several(base.sections, ours.sections, theirs.sections)
+        return merged
+
+    def _heading(self, base: Block, ours: Block, theirs: Block) -> list[str]:
+        lines, agree = pick(base.lines, ours.lines, theirs.lines)
+        if not agree and ours.key == theirs.key:
+            return ours.lines
+        if ours.channel != theirs.channel:  # what one side made private stays so
+            lines = ours.lines if ours.channel else theirs.lines
+        elif not agree and self._settle == "theirs":
+            lines = theirs.lines
+        if not agree:
+            self._clash("heading")
+        return lines
+
+    def _several(
+        self, base: Sequence[Block], ours: Sequence[Block], theirs: Sequence[Block]
+    ) -> list[Block]:
+        """Return the blocks of one list."""
+        began, mine, other = (_keyed(side) for side in (base, ours, theirs))
+        ours_of, theirs_of = (_followed(began, side) for side in (mine, other))
+        from_ours = {key: was for was, key in ours_of.items()}
+        from_theirs = {key: was for was, key in theirs_of.items()}
+        made: dict[Key, list[Block]] = {}
+        for was, block in began.items():
+            at, to = ours_of.get(was), theirs_of.get(was)
+            if at is not None and to is not None:
+                made[was] = self._one(block, mine[at], other[to])
+            elif at is not None or to is not None:
+                left = mine[at] if at is not None else other[to]  # type: ignore[index]
+                made[was] = self._against_deletion(block, left)
+        for key in (*mine, *other):
+            if key in mine and key in other and key not in from_ours and key not in from_theirs:
+                made[key] = self._one(None, mine[key], other[key])
+            elif key in mine and key not in from_ours:
+                made.setdefault(key, [mine[key]])
+            elif key in other and key not in from_theirs and key not in mine:
+                made.setdefault(key, [other[key]])
+        order = in_one_order(
+            list(began),
+            [name for key in mine if made.get(name := from_ours.get(key, key))],
+            [name for key in other if made.get(name := from_theirs.get(key, key))],
+        )
+        return _set_apart([block for name in order for block in made[name]])
+
+    def _one(self, base: Block | None, ours: Block, theirs: Block) -> list[Block]:
+        """Return two versions of one block as one; or as two, where both are wanted."""
+        gap, _ = pick(base.gap if base else [], ours.gap, theirs.gap)
+        if base is not None and ours == base:
+            merged = _copy(theirs)
+        elif theirs in (ours, base):
+            merged = _copy(ours)
+        elif ours.kind == "section":
+            merged = self.section(base or _NOTHING, ours, theirs)
+        else:
+            return self._one_text(base, ours, theirs, gap)
+        merged.gap, merged.after = gap, ours.after
+        return [merged]
+
+    def _one_text(
+        self, base: Block | None, ours: Block, theirs: Block, gap: list[str]
+    ) -> list[Block]:
+        text, agree = _words(base, ours, theirs)
+        merged = Block(ours.kind, gap=gap, indent=ours.indent, after=ours.after)
+        merged.inside = self._several(base.inside if base else (), ours.inside, theirs.inside)
+        merged.lines = text.split("\n")
+        if agree:
+            return [merged]
+        self._clash("list item" if ours.kind == "item" else "text")
+        if self._settle == "ours":
+            return [merged]
+        other = Block(theirs.kind, theirs.lines, theirs.gap, indent=theirs.indent)
+        other.after = theirs.after
+        if self._settle == "both":
+            return [merged, other]
+        other.gap, other.inside = gap, merged.inside
+        return [other]
+
+    def _against_deletion(self, base: Block, left: Block) -> list[Block]:
+        """Return what stays of a block that one side took out."""
+        if left == base:
+            return []
+        self._findings.kept += 1
+        if left.kind == "section" and left.lines == base.lines:
+            gone = Block("section", left.lines, level=left.level)
+            kept = self.section(base, left, gone)
+            kept.gap = left.gap
+            if kept.inside or kept.sections:
+                return [kept]
+        return [left]
+
+    def _clash(self, kind: str) -> None:
+        self._findings.clashes[kind] = None
+
+
+def _keyed(blocks: Sequence[Block]) -> dict[Key, Block]:
+    """Return blocks by what they say; one that stands there twice is two."""
+    seen = Counter[tuple[str, ...]]()
+    found: dict[Key, Block] = {}
+    for block in blocks:
+        found[block.key, seen[block.key]] = block
+        seen[block.key] += 1
+    return found
+
+
+def _followed(base: Mapping[Key, Block], side: Mapping[Key, Block]) -> dict[Key, Key]:
+    """Return what became of the blocks of `base` on one side: those that are still there."""
+    found = {key: key for key in base if key in side}
+    if len(found) == len(base) or len(found) == len(side):
+        return found
+    before, after = list(base), list(side)
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, False).get_opcodes():  # noqa: FBT003
+        if tag == "replace":
+            gone = [key for key in before[i1:i2] if key not in side]
+            new = [key for key in after[j1:j2] if key not in base]
+            found.update(_edited(base, side, gone, new))
+    return found
+
+
+def _edited(
+    base: Mapping[Key, Block], side: Mapping[Key, Block], gone: list[Key], new: list[Key]
+) -> Iterator[tuple[Key, Key]]:
+    """Yield which of the new blocks are old ones that were changed."""
+    pairs = sorted(
+        (
+            (-likeness, i, j)
+            for i, was in enumerate(gone)
+            for j, now in enumerate(new)
+            if (likeness := _likeness(base[was], side[now])) >= _ALIKE
+        ),
+    )
+    left, free = dict(enumerate(gone)), dict(enumerate(new))
+    for _, i, j in pairs:
+        if i in left and j in free:
+            yield left.pop(i), free.pop(j)
+    if len(left) == len(free) == 1:  # one was put in the place of the other
+        ((_, was),), ((_, now),) = left.items(), free.items()
+        if base[was].kind == side[now].kind != "section":
+            yield was, now
+
+
+def _likeness(one: Block, other: Block) -> float:
+    """Return how much two blocks are like each other, 0 to 1; 0: one is never made of the other."""
+    if one.kind != other.kind or (one.channel and one.channel != other.channel):
+        return 0.0
+    if one.kind != "section":
+        return _ratio(normal(one.words), normal(other.words))
+    if one.level != other.level:
+        return 0.0
+    title = _ratio(*(normal(without_mark(block.lines[0])) for block in (one, other)))
+    within = [{block.key for depth, block in walk(each) if depth} for each in (one, other)]
+    most = max(map(len, within))
+    return max(title, len(within[0] & within[1]) / most if most else 0.0)
+
+
+def without_mark(heading: str) -> str:
+    """Return a heading without the comment that keeps its section private."""
+    return heading.partition("<!--")[0]
+
+
+def _ratio(one: str, other: str) -> float:
+    matcher = difflib.SequenceMatcher(
+        None, one[:_COMPARED_CHARS], other[:_COMPARED_CHARS], autojunk=False
+    )
+    return matcher.ratio() if matcher.quick_ratio() >= _ALIKE else 0.0
+
+
+def _words(base: Block | None, ours: Block, theirs: Block) -> tuple[str, bool]:
+    """Return the lines of two versions of an item or text as one, and whether both can be had."""
+    mark, box, agree = _mark(base, ours, theirs)
+    bare = [without_references(block.words) if block else "" for block in (base, ours, theirs)]
+    text, same = pick(*bare)
+    if base is None or normal(bare[1]) == normal(bare[2]):
+        text, same = (text, True) if same else (bare[1], True)
+    if not same:
+        merged = merge_lines(*(one.encode("utf-8", "surrogatepass") for one in bare))
+        text = merged.content.decode("utf-8", "surrogatepass")
+        same = not merged.clashes
+        text = text if same else bare[1]
+    return mark + box + _with_evidence(base, ours, theirs, text), same and agree
+
+
+def _mark(base: Block | None, ours: Block, theirs: Block) -> tuple[str, str, bool]:
+    """Return how an item begins: its mark, its box, and whether both sides agree on that."""
+    marks, boxes = zip(*(_begin(block) for block in (base, ours, theirs)), strict=True)
+    mark, _ = pick(*marks)
+    box, agree = pick(*boxes)
+    return mark, box, agree or base is None
+
+
+def _begin(block: Block | None) -> tuple[str, str]:
+    if block is None:
+        return "", ""
+    begin = block.lines[0][: block.words_at]
+    at = begin.find("[")
+    return (begin, "") if at < 0 else (begin[:at], begin[at:])
+
+
+def _with_evidence(base: Block | None, ours: Block, theirs: Block, text: str) -> str:
+    """Return a text with the evidence of both sides, where the first of it stood."""
+    began, mine, other = (_evidence(block) if block else set() for block in (base, ours, theirs))
+    cited = (mine | other) - (began - mine) - (began - other)
+    for block, has in ((ours, mine), (theirs, other)):
+        if has == cited and without_references(block.words) == text:
+            return block.words
+    if not cited:
+        return text
+    at = next((_place(block) for block in (ours, theirs) if _bare(block) == text), len(text))
+    return " ".join((text[:at].rstrip(" \t"), reference(cited))) + text[at:]
+
+
+def _bare(block: Block) -> str:
+    return without_references(block.words)
+
+
+def _place(block: Block) -> int:
+    """Return where evidence stood in a text, as a place in it without evidence."""
+    bare = _bare(block)
+    if bare == block.words:
+        return len(bare)
+    at = next(
+        (
+            at
+            for at, (one, other) in enumerate(zip(bare, block.words, strict=False))
+            if one != other
+        ),
+        len(bare),
+    )
+    return len(bare[:at].rstrip(" \t"))
+
+
+def _evidence(block: Block) -> set[int]:
+    return set(turn_ids(block.words))
+
+
+def _copy(block: Block) -> Block:
+    return Block(
+        block.kind,
+        block.lines,
+        block.gap,
+        block.inside,
+        block.sections,
+        block.level,
+        block.indent,
+        block.after,
+    )
+
+
+def _set_apart(blocks: list[Block]) -> list[Block]:
+    """Return the blocks of a list with the blank lines that now have to be between them."""
+    return [
+        _with_gap(block, before) for before, block in zip([None, *blocks], blocks, strict=False)
+    ]
+
+
+def _with_gap(block: Block, before: Block | None) -> Block:
+    """Return a block as it stands below another one that may not be the one it stood below."""
+    after = block.after
+    if before is None or (after is not None and before.key == after.key):
+        return block
+    gap = block.gap
+    if block.kind == "text" and not gap:
+        gap = [""]
+    elif before.kind == block.kind == "item" and (after is None or after.kind != "item"):
+        gap = []
+    if gap == block.gap:
+        return block
+    apart = _copy(block)
+    apart.gap = gap
+    return apart
