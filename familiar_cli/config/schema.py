@@ -355,6 +355,23 @@ class DistillSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """`[sync]`: one memory on several machines."""
+
+    turns: str = setting("on", "Whether conversations travel, too", choices=ON_OFF)
+    interval_s: float = setting(
+        300.0, "How often the daemon and the server sync, in seconds; 0: never", minimum=0
+    )
+    encrypt: tuple[str, ...] = setting(
+        (),
+        'Who can read a folder: age recipients or SSH public keys, or "passphrase"; empty: anyone',
+    )
+    key_file: str = setting(
+        "", "File with the key or the passphrase of an encrypted folder; empty: it is asked for"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -388,6 +405,7 @@ class CharacterConfig:
     instance: InstanceSettings = field(default_factory=InstanceSettings)
     consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
     distill: DistillSettings = field(default_factory=DistillSettings)
+    sync: SyncSettings = field(default_factory=SyncSettings)
     housekeeping: HousekeepingSettings = field(default_factory=HousekeepingSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}
