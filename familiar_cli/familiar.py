@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.journal.past import Past
+    from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.people.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.background import Passes
@@ -131,6 +132,32 @@ class Familiar:
         from familiar_cli.config.instance import ensure_instance
 
         return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
+
+    @property
+    def numbering(self) -> Numbering:
+        """Which turns citations in memory mean here, and how a turn is cited.
+
+        Raises:
+            ConfigError: `instance.id` is damaged, or cannot be read.
+        """
+        from familiar_cli.config.instance import read_instance
+        from familiar_cli.history.elsewhere import TurnName, ids_of, names_of
+        from familiar_cli.memory.pages.evidence import PLAIN, Numbering
+
+        here = read_instance(self.paths.instance)
+        if here is None:
+            return PLAIN
+        own = here.id
+
+        def find(instance: str, numbers: Iterable[int]) -> dict[int, int]:
+            names = (TurnName(instance, number) for number in numbers)
+            return {name.id: local for name, local in ids_of(self.history, own, names).items()}
+
+        def origins(turn_ids: Iterable[int]) -> dict[int, tuple[str, int]]:
+            names = names_of(self.history, own, turn_ids).items()
+            return {local: name for local, name in names if name.instance != own}
+
+        return Numbering(own, here.began, find, origins)
 
     @property
     def days_name(self) -> str:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.rewritten import Rewritten
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
+    from familiar_cli.memory.pages.evidence import Cited
 
 SLOT: Final = "consolidation"
 _REPLY_TOKENS: Final = 1600  # of a reply that is a plan
@@ -232,12 +233,13 @@ class Consolidating:
         times = self._familiar.history.unsummarised_times()
         return frozenset(day_at(at, zone, cutoff) for at in times)
 
-    def _chats_of(self, session: str, turns: Sequence[int]) -> tuple[str, ...]:
+    def _chats_of(self, session: str, turns: Sequence[Cited]) -> tuple[str, ...]:
         """Return the channels of turns that were said in a session, as far as this history knows.
 
         In another machine's session the same numbers mean other turns.
         """
-        found = (self._familiar.history.turn(number) for number in turns)
+        local = (self._familiar.numbering.local(one).values() for one in turns)
+        found = (self._familiar.history.turn(turn_id) for ids in local for turn_id in ids)
         here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
         return tuple(dict.fromkeys(turn.channel_id for turn in here))
 

@@ -22,11 +22,12 @@ from familiar_cli.review.plans import read_plans
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import date, datetime
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.housekeeping.types import Finding
+    from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped
     from familiar_cli.review.plans import Plans
@@ -138,6 +139,7 @@ async def tidy_up(
         max_file_bytes=set_to.memory.max_file_bytes,
         day_of_turn=past.day_of,
         fallen=past.fallen,
+        numbering=past.numbering(),
     )
     looked = await in_thread(
         lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
@@ -175,6 +177,16 @@ class _Past:
     def fallen(self, turn_ids: Collection[int]) -> dict[int, str]:
         """Return which of some turns no longer stand, and what became of each."""
         return self._read(lambda: fallen(self._familiar.history, turn_ids), {})
+
+    def numbering(self) -> Numbering:
+        """Return which turns citations mean; those of other machines as far as that is known."""
+        numbering = self._familiar.numbering
+
+        def find(instance: str, numbers: Collection[int]) -> Mapping[int, int]:
+            nothing: Mapping[int, int] = {}
+            return self._read(lambda: numbering.find(instance, numbers), nothing)
+
+        return replace(numbering, find=find)
 
     def _read(self, read: Callable[[], T], otherwise: T) -> T:
         from familiar_cli.memory.store.types import Skipped

@@ -286,6 +286,7 @@ def _content_search(
         on_behind=familiar.note_index_behind,
         share_private=set_to.memory_writer.dm == "share",
         deadline_s=set_to.context.provider_deadline_s,
+        numbering=familiar.numbering,
     )
 
 
@@ -304,6 +305,7 @@ def _retrieval(
         setup.channel.recent_turns,
         _recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == "on" else None,
         pinned.of,
+        familiar.numbering,
     )
     return Retrieval(
         memory,

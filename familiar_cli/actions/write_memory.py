@@ -89,6 +89,7 @@ def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
         reply_tokens=reply_tokens,
         temperature=temperature,
         structured=set_to.structured,
+        numbering=familiar.numbering,
     )
 
 
@@ -131,6 +132,7 @@ async def write_memory(
         return await work()
     writing = familiar.passes.named(WRITING)
     with writing.recording():
+        familiar.instance  # noqa: B018  # what is written names the instance, made if need be
         writer = memory_writer(familiar, on_wait=on_wait)
     return await writing.run(
         work, wait_s=wait_s, on_wait=on_wait, error_in=lambda report: report.error

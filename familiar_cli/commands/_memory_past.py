@@ -137,7 +137,8 @@ def blame(
 
     with familiar_of(ctx) as familiar:
         lines = familiar.past.blame(path)
-        rests_on = {line.line: turn_ids(line.text) for line in lines}
+        numbering = familiar.numbering
+        rests_on = {line.line: turn_ids(line.text, numbering) for line in lines}
         wanted = {n for ids in rests_on.values() for n in ids} if words else set()
         turns = {n: turn for n in wanted if (turn := familiar.history.turn(n))}
     data = {

@@ -14,12 +14,14 @@ from urllib.parse import quote
 from familiar_cli.consolidation.blocks import blocks, key_of
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import without_marker
-from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import cited, reference, without_references
 from familiar_cli.memory.pages.machine_text import TAG
 from familiar_cli.memory.pages.privacy import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from familiar_cli.memory.pages.evidence import Cited
 
 _FALSE_TAG: Final = re.compile(r"\[(?=(?:chat|via):)")
 _SESSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
@@ -41,7 +43,7 @@ class Bullet:
     text: str
     chats: tuple[str, ...] = ()
     via: str = ""
-    turns: tuple[int, ...] = ()
+    turns: tuple[Cited, ...] = ()
 
     @property
     def key(self) -> tuple[frozenset[str], str]:
@@ -80,7 +82,7 @@ def bullets_from_session(
     body: str,
     session: str,
     via: str,
-    chats_of: Callable[[Sequence[int]], tuple[str, ...]],
+    chats_of: Callable[[Sequence[Cited]], tuple[str, ...]],
     code_label: str = ENGLISH.code_block,
 ) -> tuple[Bullet, ...]:
     """Return what a session file says, as bullets.
@@ -98,7 +100,7 @@ def bullets_from_session(
         text = _words(block.text)
         if block.kind == "heading" or not text.strip():
             continue
-        turns = turn_ids(block.text)
+        turns = tuple(cited(block.text))
         chats = chats_of(turns) or (session,)
         if block.kind == "code":
             text = f"{code_label}\n{text}"
@@ -126,7 +128,7 @@ def merged(days: Iterable[Iterable[Bullet]]) -> tuple[Bullet, ...]:
 
 
 def _tagged(text: str) -> Bullet:
-    turns = turn_ids(text)
+    turns = tuple(cited(text))
     tags = TAG.findall(text)
     chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
     via = next((value for name, value in tags if name == "via"), "")

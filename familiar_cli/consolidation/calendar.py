@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.consolidation.types import Made, Refused
     from familiar_cli.languages import Phrases
+    from familiar_cli.memory.pages.evidence import Cited
 
 BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
 _GUIDANCE: Final[dict[Tier, str]] = {
@@ -148,7 +149,7 @@ class Consolidator:
         states: PeriodStates,
         engine: Engine,
         *,
-        chats_of: Callable[[str, Sequence[int]], tuple[str, ...]] = lambda *_: (),
+        chats_of: Callable[[str, Sequence[Cited]], tuple[str, ...]] = lambda *_: (),
         plans: Plans | None = None,
         wanted_tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
@@ -290,7 +291,7 @@ class Consolidator:
         rel_path = f"{DAILY_DIR}/{day.name}_{instance}.md"
         return Wanted(day.name, rel_path, title, sources, body=body)
 
-    def _chats(self, session: str) -> Callable[[Sequence[int]], tuple[str, ...]]:
+    def _chats(self, session: str) -> Callable[[Sequence[Cited]], tuple[str, ...]]:
         return lambda turns: self._chats_of(session, turns)
 
     def _of_others(self, day: Period) -> list[Bullet]:

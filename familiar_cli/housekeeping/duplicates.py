@@ -10,7 +10,7 @@ from familiar_cli.housekeeping.sketch import Sketches, words_of
 from familiar_cli.housekeeping.types import DERIVED, Check, Finding, Quote
 from familiar_cli.markdown import scan, without_marker
 from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import cited, reference, without_references
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import sha256_of
 
@@ -148,11 +148,12 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
     for at, first in again.items():
         alike[first].add(lines[at])
     for first, others in alike.items():
-        turns = {turn for line in others for turn in turn_ids(line)}
-        if turns.difference(turn_ids(lines[first])):
+        known = cited(lines[first])
+        both = reference([*known, *(turns for line in others for turns in cited(line))])
+        if both != reference(known):
             end = "\r" if lines[first].endswith("\r") else ""
             bare = without_references(lines[first]).rstrip()
-            kept[first] = f"{bare} {reference(turns.union(turn_ids(lines[first])))}{end}"
+            kept[first] = f"{bare} {both}{end}"
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 

@@ -81,7 +81,7 @@ def _statement(note: Note, line: Line, headings: tuple[str, ...], options: Optio
     item = bullet(said)
     text = said[item.words_at :] if item else said
     dates = _DATING.search(text)
-    turn = last_turn(line.text)
+    turn = last_turn(line.text, options.numbering)
     own = last_day(dates[0]) if dates else None
     if own is None and turn is not None:
         own = options.day_of_turn(turn)

@@ -17,6 +17,7 @@ from familiar_cli.memory.layout import (
     SIGNIFICANT_DIR,
     TASKS,
 )
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.memory.pages.links import SUFFIXES, places, unhidden
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 
@@ -132,6 +133,7 @@ class Options:
         max_file_bytes: The largest file that may be written.
         day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
         fallen: Tells which of some turns no longer stand, and for each what became of it.
+        numbering: Which turns lines name.
     """
 
     today: date
@@ -140,6 +142,7 @@ class Options:
     max_file_bytes: int = 256 * 1024
     day_of_turn: Callable[[int], date | None] = lambda _: None
     fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
+    numbering: Numbering = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.housekeeping.lines import goes_on, quotes
 from familiar_cli.housekeeping.types import DERIVED, Check, Finding
 from familiar_cli.markdown import bullet, scan
-from familiar_cli.memory.pages.evidence import reference, turn_count, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import (
+    cited,
+    reference,
+    turn_count,
+    turn_ids,
+    without_references,
+)
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import counted
 
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.housekeeping.types import Corpus, Note, Options
     from familiar_cli.markdown import Line
+    from familiar_cli.memory.pages.evidence import Cited, Numbering
 
 _MOST_REASONS: Final = 3
 _MOST_TURNS: Final = 1_000  # of one line; a slip of the pen names millions
@@ -26,10 +33,11 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if note.directory in DERIVED or "<!-- turn" not in note.text:
             continue
-        cited = {line.number: (line, turn_ids(line.text)) for line in _lines(note)}
-        fallen = options.fallen({turn for _, turns in cited.values() for turn in turns})
+        numbering = options.numbering
+        lines = [(line, turn_ids(line.text, numbering)) for line in _lines(note)]
+        fallen = options.fallen({turn for _, turns in lines for turn in turns})
         if fallen:
-            yield _finding(note, list(cited.values()), fallen)
+            yield _finding(note, lines, fallen, numbering)
 
 
 def _lines(note: Note) -> Iterator[Line]:
@@ -41,15 +49,18 @@ def _lines(note: Note) -> Iterator[Line]:
 
 
 def _finding(
-    note: Note, cited: list[tuple[Line, tuple[int, ...]]], fallen: Mapping[int, str]
+    note: Note,
+    resting: list[tuple[Line, tuple[int, ...]]],
+    fallen: Mapping[int, str],
+    numbering: Numbering,
 ) -> Finding:
     lines: list[str | None] = list(note.text.split("\n"))
     texts = note.text.split("\n")
     whole, parts, by_hand = list[int](), list[int](), list[int]()
-    for line, turns in cited:
-        left = [turn for turn in turns if turn not in fallen]
-        if len(left) == len(turns):
+    for line, turns in resting:
+        if not any(turn in fallen for turn in turns):
             continue
+        left = numbering.without(cited(line.text), fallen)
         at = line.number - 1
         if left:
             parts.append(line.number)
@@ -61,7 +72,7 @@ def _finding(
             lines[at] = None
     numbers = sorted([*whole, *parts, *by_hand])
     after = "\n".join(text for text in lines if text is not None)
-    gone = {turn for _, turns in cited for turn in turns if turn in fallen}
+    gone = {turn for _, turns in resting for turn in turns if turn in fallen}
     return Finding(
         CHECK.name,
         (note.rel_path,),
@@ -72,7 +83,7 @@ def _finding(
     )
 
 
-def _resting_on(text: str, turns: Collection[int]) -> str:
+def _resting_on(text: str, turns: Collection[Cited]) -> str:
     """Return a line with these turns as its only evidence."""
     end = "\r" if text.endswith("\r") else ""
     return f"{without_references(text).rstrip()} {reference(turns)}{end}"

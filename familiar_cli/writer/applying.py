@@ -10,6 +10,7 @@ from familiar_cli.identity import handle_of
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages import links
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.text import one_line
 from familiar_cli.writer import sections
@@ -65,7 +66,13 @@ class Applying:
                 operation = replace(operation, op="add_bullets")
             elif operation.op in REWRITES and not self._may_rewrite(operation):
                 return False
-            after = edited(text, operation, self._private_heading, self.grounds.phrases)
+            after = edited(
+                text,
+                operation,
+                self._private_heading,
+                self.grounds.phrases,
+                self.grounds.numbering,
+            )
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
         if operation.op in REWRITES and shrinks(text, after, operation):
@@ -192,13 +199,13 @@ class Applying:
         return False
 
 
-def with_held(draft: Draft, operations: Sequence[Operation]) -> Draft:
+def with_held(draft: Draft, operations: Sequence[Operation], numbering: Numbering = PLAIN) -> Draft:
     """Return a draft in which what is held was done, too."""
     other = draft.copy()
     for operation in operations:
         text = other.text(operation.rel_path)
         if text is not None:
-            other.put(operation.rel_path, edited(text, operation))
+            other.put(operation.rel_path, edited(text, operation, numbering=numbering))
     return other
 
 

@@ -58,7 +58,7 @@ def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: in
         applied.refused += work.refused
         held += work.held
     if held:
-        applied.held, applied.has_held = with_held(draft, held), True
+        applied.held, applied.has_held = with_held(draft, held, work.grounds.numbering), True
     return applied
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import split_lines
-from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import PLAIN, cited, reference, without_references
 from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.writer import sections
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.languages import Phrases
+    from familiar_cli.memory.pages.evidence import Cited, Numbering
     from familiar_cli.writer.types import Operation, ProposedLine
 
 # A part shorter than this may be replaced by a shorter one: "Likes tea." says all of "She said …".
@@ -23,7 +24,11 @@ _HALF: Final = 0.5
 
 
 def edited(
-    text: str, operation: Operation, private_heading: str = "", phrases: Phrases = ENGLISH
+    text: str,
+    operation: Operation,
+    private_heading: str = "",
+    phrases: Phrases = ENGLISH,
+    numbering: Numbering = PLAIN,
 ) -> str:
     """Return `text` after one operation.
 
@@ -32,6 +37,7 @@ def edited(
         operation: What to do.
         private_heading: Where it goes instead of its section, if it was said in private.
         phrases: In which language a list of names that is new is headed.
+        numbering: How turns are cited.
     """
     heading = private_heading or f"## {operation.section}"
     match operation.op:
@@ -40,14 +46,15 @@ def edited(
                 text = with_alias(text, line.text, phrases.heading("aliases"))
             return text
         case "set_summary" | "create":
-            return sections.with_summary(text, _paragraphs(text, operation.lines))
+            return sections.with_summary(text, _paragraphs(text, operation.lines, numbering))
         case "replace_section":
-            return sections.with_section(text, heading, _rewritten(text, heading, operation.lines))
+            lines = _rewritten(text, heading, operation.lines, numbering)
+            return sections.with_section(text, heading, lines)
         case _:
             section = sections.section_of(text, heading) or ""
             there = normal_lines(section) | normal_lines(sections.summary_of(text))
             fresh = [line for line in operation.lines if normal(line.text) not in there]
-            bullets = [_bullet(line.text, line.turns) for line in fresh]
+            bullets = [_bullet(line.text, numbering.cite(line.turns)) for line in fresh]
             return sections.with_bullets(text, heading, bullets) if bullets else text
 
 
@@ -71,25 +78,27 @@ def _size(text: str) -> int:
     return len("".join(without_references(text).split()))
 
 
-def _bullet(text: str, turns: Sequence[int]) -> str:
+def _bullet(text: str, turns: Sequence[Cited]) -> str:
     return f"- {text} {reference(turns)}".rstrip()
 
 
-def _paragraphs(text: str, lines: Sequence[ProposedLine]) -> list[str]:
+def _paragraphs(text: str, lines: Sequence[ProposedLine], numbering: Numbering) -> list[str]:
     """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
-    old = turn_ids(sections.summary_of(text))
-    turns = {n for line in lines for n in line.turns} | set(old)
+    old = cited(sections.summary_of(text))
+    turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
     texts = [line.text for line in lines]
     return [*texts[:-1], f"{texts[-1]} {reference(turns)}"]
 
 
-def _rewritten(text: str, heading: str, lines: Sequence[ProposedLine]) -> list[str]:
+def _rewritten(
+    text: str, heading: str, lines: Sequence[ProposedLine], numbering: Numbering
+) -> list[str]:
     """Return the bullets of a section; one that was there keeps the turns that it rests on."""
     body = sections.section_of(text, heading) or ""
     old = {normal(line): line for line in split_lines(body) if normal(line)}
     return [
-        _bullet(line.text, turn_ids(old[normal(line.text)]))
+        _bullet(line.text, cited(old[normal(line.text)]))
         if normal(line.text) in old
-        else _bullet(line.text, line.turns)
+        else _bullet(line.text, numbering.cite(line.turns))
         for line in lines
     ]

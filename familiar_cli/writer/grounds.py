@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.clock import to_zone
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import TOPICS_DIR
-from familiar_cli.memory.pages.evidence import without_references
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering, without_references
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
 from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
 from familiar_cli.text import fold, slugify
@@ -66,6 +66,7 @@ class Grounds:
         zone: The familiar's timezone; None: the system's.
         topics: Every topic there is.
         phrases: The titles and headings of what is written.
+        numbering: How turns are cited.
     """
 
     batch: Batch
@@ -80,6 +81,7 @@ class Grounds:
     zone: tzinfo | None = None
     topics: Sequence[str] = ()
     phrases: Phrases = field(default=ENGLISH, repr=False)
+    numbering: Numbering = field(default=PLAIN, repr=False)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:

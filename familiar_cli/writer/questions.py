@@ -162,6 +162,7 @@ class Questions:
             zone=self.zone,
             topics=gathered.known,
             phrases=self.who.phrases,
+            numbering=self.settings.numbering,
         )
         named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
         files = [*sessions, *(person.rel_path for person in roster.people)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
+
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
@@ -17,6 +19,7 @@ class WriterSettings:
         reply_tokens: Most tokens of a reply.
         temperature: How freely words are chosen; None: as the model's settings say.
         structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
+        numbering: How turns are cited.
     """
 
     batch_turns: int = 60
@@ -26,3 +29,4 @@ class WriterSettings:
     reply_tokens: int = 1024
     temperature: float | None = None
     structured: str = "auto"
+    numbering: Numbering = PLAIN

@@ -159,3 +159,14 @@ def test_the_title_changes_and_nothing_that_looks_like_it(two, page, title):
     two.store.write_file(BOBS, page.format(title))
     people.make(two.store, people.renamed(two.store, "discord-7", "Bob", "Rob"), "x", dry_run=False)
     assert two.read(BOBS).startswith(page.format(title.replace("Bob", "Rob")))
+
+
+def test_a_split_leaves_what_rests_on_turns_that_are_not_held_here(two):
+    merge(two)
+    text = two.read(ANNAS).replace("honey. <!-- turns 2 -->", "honey. <!-- turns 2; x-1:2 -->")
+    two.store.write_file(ANNAS, text)
+
+    change = people.split(two.store, "discord-7", said_by(two))
+    people.make(two.store, change, "split", dry_run=False)
+
+    assert "honey" in two.read(ANNAS)

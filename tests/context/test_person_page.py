@@ -56,3 +56,9 @@ def test_both_parts_keep_to_their_tokens(text, room) -> None:
     made = parts(text, room, 2 * room, COUNT)
     slack = 2 + made.first.count("\n") + made.rest.count("\n") * 3
     assert COUNT(made.first) <= room + slack + COUNT("## heading") * text.count("#")
+
+
+def test_what_rests_on_turns_that_are_not_held_here_counts_as_old() -> None:
+    lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(1, 100)]
+    lines.insert(50, "Their server says so. <!-- turns server-1:900 -->")
+    assert "server" not in parts(page(*lines), 120, 200, COUNT).first

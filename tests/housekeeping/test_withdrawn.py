@@ -6,6 +6,7 @@ from contextlib import closing
 
 from familiar_cli.history import HistoryStore, standing
 from familiar_cli.identity import Author
+from familiar_cli.memory.pages.evidence import Numbering
 from tests.support.world import data, live, run
 
 BEES = "- Anna keeps bees. <!-- turns 1-2 -->\n"
@@ -66,3 +67,12 @@ def test_a_withdrawn_turn_leaves_memory_by_way_of_the_desk() -> None:
     notes = (root / "memory" / "notes.md").read_text("utf-8")
     assert notes == "# Notes\n\n- Anna keeps bees. <!-- turns 2 -->\n- Tea <!-- turns 2 -->\n"
     assert "familiar housekeep withdrawn" in run("history", "withdraw", "2").stderr
+
+
+def test_only_turns_that_are_held_here_can_have_fallen(look) -> None:
+    there = Numbering("desk-9c2d", "laptop-7f3a", lambda _, ids: {5: 1} if 5 in ids else {})
+    lines = "- Bees <!-- turns 1, 5; server-1:1 -->\n- Tea <!-- turns 1; desk-9c2d:3 -->\n"
+
+    (finding,) = look("withdrawn", {"notes.md": lines}, fallen=fallen, numbering=there)
+
+    assert finding.repair[0].after == lines.replace("1, 5", "1")

@@ -23,7 +23,7 @@ from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.layout import WRITER_JSON
-from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.evidence import Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
 from familiar_cli.writer.runs import Runs
@@ -622,3 +622,26 @@ def test_what_the_reply_may_name_holds_topics_in_subfolders(world):
     world.say()
     world.write(NOTHING)
     assert "topics/garden/Green Tea.md" in json.dumps(json.loads(world.model.requests[-1].body))
+
+
+HERE = Numbering("desk-9c2d", "laptop-7f3a", lambda *_: {}, lambda _: dict(ELSEWHERE))
+ELSEWHERE = {1: ("laptop-7f3a", 31)}
+
+
+def test_what_is_written_names_the_instance_that_a_turn_came_from(world):
+    world.say()
+    world.say("And a cat.")
+
+    world.write(reply(op(lines=["Anna keeps bees and a cat."], turns=[1, 2])), numbering=HERE)
+
+    assert "a cat. <!-- turns desk-9c2d:2; laptop-7f3a:31 -->" in world.read(ANNAS)
+    assert "desk-9c2d" not in world.prompt
+
+
+def test_a_summary_keeps_the_turns_that_are_not_held_here(world):
+    world.store.write_file(SESSION, "# 2026-04-07, evening\n\nOld. <!-- turns 9; server-1:4 -->\n")
+    world.say()
+
+    world.write(reply(SUMMARY), numbering=HERE)
+
+    assert world.read(SESSION).endswith("bees. <!-- turns 9; laptop-7f3a:31; server-1:4 -->\n")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.doctor.types import Patient, Result, warn
 from familiar_cli.errors import FamiliarError
+from familiar_cli.memory.pages.evidence import BODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ _MOST: Final = 20
 _MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know how it was."
 _COMMENT: Final = re.compile(r"<!--\s*([^\s<>-]*)[^\n]*?(?:-->|$)")
 _WHOLE: Final = {
-    "turns": re.compile(r"<!-- turns? [0-9]{1,19}(?:[-, ]+[0-9]{1,19})* -->"),
+    "turns": re.compile(rf"<!-- turns? {BODY} -->"),
     "private": re.compile(r"<!-- private [^\s<>]+ -->"),
     "same": re.compile(r"<!-- same person as [^\s<>]{1,255} -->"),
     "lorebook": re.compile(r"<!-- *lorebook entry [0-9a-f]{8,64} *-->"),

@@ -129,7 +129,14 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
 
     with _meant(familiar, other) as (names, slug):
         titles = _titles(familiar)
-        draft = drafts.split(familiar.memory, slug, said_by, familiar.phrases, titles)
+        draft = drafts.split(
+            familiar.memory,
+            slug,
+            said_by,
+            familiar.phrases,
+            titles,
+            numbering=familiar.numbering,
+        )
         done = PeopleChange(slug, "", (), draft.moved, draft.draft.diff(), dry_run=dry_run)
         return _made(familiar, names, done, draft, f"split {slug}")
 

@@ -13,7 +13,7 @@ from familiar_cli.languages import ENGLISH
 from familiar_cli.languages.headings import heading_in
 from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.layout import people_path
-from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
 from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
 from familiar_cli.memory.pages.relink import LinkedPages, Relabel, Relinking
 from familiar_cli.memory.pages.similarity import normal, normal_lines
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from familiar_cli.languages import Phrases
+    from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -130,6 +131,8 @@ def split(
     said_by: Callable[[int], str | None],
     phrases: Phrases = ENGLISH,
     titles: Mapping[str, str] = MappingProxyType({}),
+    *,
+    numbering: Numbering = PLAIN,
 ) -> PeopleDraft:
     """Return the change that gives `other` a file of their own again.
 
@@ -141,6 +144,7 @@ def split(
         said_by: Gives the slug of who said a turn.
         phrases: In which language a new list of names is headed.
         titles: The titles of those who are known by what they said, by slug.
+        numbering: Which turns lines name.
 
     Raises:
         UsageError: They were not merged.
@@ -163,7 +167,7 @@ def split(
             ours = _without(ours, name)
     moved = 0
     for heading, said in _parts(ours, phrases):
-        lines = [line for line in said if _rests_on(line, other, said_by)]
+        lines = [line for line in said if _rests_on(line, other, said_by, numbering)]
         if lines:
             own = sections.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
             moved += len(lines)
@@ -287,7 +291,10 @@ def _without(text: str, name: str) -> str:
         raise RefusedError(str(error), hint=error.hint) from error
 
 
-def _rests_on(line: str, slug: str, said_by: Callable[[int], str | None]) -> bool:
-    ids = turn_ids(line)
+def _rests_on(
+    line: str, slug: str, said_by: Callable[[int], str | None], numbering: Numbering
+) -> bool:
+    """Tell whether a line rests on turns of one person alone; of all its turns that are known."""
+    ids = turn_ids(line, numbering)
     people = {said_by(n) for n in ids} - {None}
-    return bool(ids) and people == {slug}
+    return bool(ids) and people == {slug} and numbering.holds(line)

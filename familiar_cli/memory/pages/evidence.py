@@ -1,59 +1,176 @@
 """Which turns a line of memory rests on: a quiet HTML comment at its end.
 
-`- Anna keeps bees <!-- turns 12-14, 20 -->` rests on the turns 12, 13, 14 and 20.
+`- Anna keeps bees <!-- turns laptop-7f3a:12-14, 20; desk-9c2d:3 -->` rests on the turns 12, 13, 14
+and 20 of the instance `laptop-7f3a`, and on turn 3 of `desk-9c2d`. An instance stands for all
+numbers up to the next `;`. Numbers without one are of the instance that the familiar began on.
+
+Inside one machine turns have local ids. A `Numbering` tells which local turn a citation means; one
+of a turn that is not held here means none, and is kept as it is.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-_REFERENCE: Final = re.compile(r"[ \t]{0,9}<!-- turns? ([0-9]{1,19}(?:[-, ]+[0-9]{1,19})*) -->")
-_RANGE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_INSTANCE: Final = r"[a-z0-9]++(?:-[a-z0-9]++)*+"
+_ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"
+BODY: Final = rf"{_ONE}(?:[-,; ]++{_ONE})*+"
+"""What stands after the word `turns` in the comment. Nothing in it can be read in two ways."""
+
+_REFERENCE: Final = re.compile(rf"[ \t]{{0,9}}<!-- turns? ({BODY}) -->")
+_RANGE: Final = re.compile(rf"(?:({_INSTANCE}):)?+([0-9]+)(?:-([0-9]+))?|;")
 _MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
 
 
-def reference(turn_ids: Iterable[int]) -> str:
-    """Return the comment that names `turn_ids`; an empty string for none."""
-    named = spans(turn_ids)
-    return f"<!-- turns {named} -->" if named else ""
+class Cited(NamedTuple):
+    """Turns that follow each other.
+
+    Args:
+        instance: By whose numbers; empty: those of the instance that the familiar began on.
+        first: The first.
+        last: The last.
+    """
+
+    instance: str
+    first: int
+    last: int
+
+    @property
+    def ids(self) -> range:
+        """The numbers, or the first of them where there are far too many."""
+        return range(self.first, min(self.last, self.first + _MOST_IN_RANGE) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Which local turn a citation means, and how a local turn is cited.
+
+    Args:
+        own: This instance; empty: it has no id yet, and all its turns are its own.
+        began: The instance that the familiar began on.
+        find: Gives the local ids of turns of another instance that are held here, by their numbers
+            there.
+        origins: Gives, of local turns, those that came from another instance: it, and their number
+            there.
+    """
+
+    own: str = ""
+    began: str = ""
+    find: Callable[[str, Collection[int]], Mapping[int, int]] = lambda _, __: {}
+    origins: Callable[[Collection[int]], Mapping[int, tuple[str, int]]] = lambda _: {}
+
+    def cite(self, turn_ids: Iterable[int]) -> list[Cited]:
+        """Return how local turns are cited."""
+        wanted = set(turn_ids)
+        elsewhere = self.origins(wanted) if wanted else {}
+        found = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
+        return _joined(Cited(instance, number, number) for instance, number in found)
+
+    def local(self, cited: Cited) -> Mapping[int, int]:
+        """Return the turns of a citation that are held here: the local id of each number."""
+        instance = cited.instance or self.began
+        if instance == self.own:
+            return {number: number for number in cited.ids}
+        return self.find(instance, cited.ids)
+
+    def holds(self, text: str) -> bool:
+        """Tell whether every turn that a line names is held here."""
+        return all(len(self.local(one)) == len(one.ids) for one in cited(text))
+
+    def without(self, citations: Iterable[Cited], gone: Collection[int]) -> list[Cited]:
+        """Return citations without those of some local turns; what is not held here stays."""
+        left: list[Cited] = []
+        for one in citations:
+            fallen = {number for number, local in self.local(one).items() if local in gone}
+            if fallen:
+                left += (Cited(one.instance, n, n) for n in one.ids if n not in fallen)
+            else:
+                left.append(one)
+        return _joined(left)
+
+
+PLAIN: Final = Numbering()
+"""Of a familiar that lives on one machine and whose citations name no instance."""
+
+
+def cited(text: str) -> list[Cited]:
+    """Return what a line, or a longer text, names, in the order in which it does."""
+    return [one for comment in _REFERENCE.finditer(text) for one in _read(comment[1])]
+
+
+def _read(body: str) -> Iterator[Cited]:
+    instance = ""
+    for match in _RANGE.finditer(body):
+        if not match[2]:
+            instance = ""
+            continue
+        instance = match[1] or instance
+        first, last = int(match[2]), int(match[3] or match[2])
+        if last >= first:
+            yield Cited(instance, first, last)
+
+
+def reference(turns: Iterable[Cited | int]) -> str:
+    """Return the comment that names `turns`; an empty string for none.
+
+    Args:
+        turns: A number alone is that of the instance that the familiar began on.
+    """
+    named = _joined(one if isinstance(one, Cited) else Cited("", one, one) for one in turns)
+    groups = (
+        (f"{instance}:" if instance else "") + ", ".join(map(_numbers, group))
+        for instance, group in groupby(named, key=lambda one: one.instance)
+    )
+    body = "; ".join(groups)
+    return f"<!-- turns {body} -->" if body else ""
+
+
+def _joined(cited: Iterable[Cited]) -> list[Cited]:
+    """Return citations as few as say the same, sorted by instance and number."""
+    found: list[Cited] = []
+    for one in sorted(cited):
+        last = found[-1] if found else None
+        if last and last.instance == one.instance and one.first <= last.last + 1:
+            found[-1] = last._replace(last=max(last.last, one.last))
+        else:
+            found.append(one)
+    return found
+
+
+def _numbers(one: Cited) -> str:
+    return f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
 
 
 def spans(turn_ids: Iterable[int]) -> str:
     """Return `turn_ids` as few numbers: `12-14, 20`."""
-    ranges: list[list[int]] = []
-    for turn_id in sorted(set(turn_ids)):
-        if ranges and turn_id == ranges[-1][1] + 1:
-            ranges[-1][1] = turn_id
-        else:
-            ranges.append([turn_id, turn_id])
-    return ", ".join(f"{a}-{b}" if b > a else f"{a}" for a, b in ranges)
+    return ", ".join(map(_numbers, _joined(Cited("", n, n) for n in turn_ids)))
 
 
-def turn_ids(line: str) -> tuple[int, ...]:
-    """Return the turns that a line, or a longer text, names; sorted, each once."""
-    return tuple(sorted(set().union(*_ranges(line))))
+def turn_ids(line: str, numbering: Numbering = PLAIN) -> tuple[int, ...]:
+    """Return the local turns that a line, or a longer text, names; sorted, each once."""
+    found = (numbering.local(one).values() for one in cited(line))
+    return tuple(sorted(set().union(*found)))
 
 
 def turn_count(line: str) -> int:
     """Return how many turns a line names, without counting them one by one; some count twice."""
-    return sum(map(len, _ranges(line)))
+    return sum(len(one.ids) for one in cited(line))
 
 
-def _ranges(line: str) -> Iterator[range]:
-    for comment in _REFERENCE.finditer(line):
-        for match in _RANGE.finditer(comment[1]):
-            first, last = int(match[1]), int(match[2] or match[1])
-            yield range(first, min(last, first + _MOST_IN_RANGE) + 1)
+def last_turn(line: str, numbering: Numbering = PLAIN) -> int | None:
+    """Return the newest local turn that a line names; None when it names none that is held here."""
+    return max((n for one in cited(line) for n in _last(one, numbering)), default=None)
 
 
-def last_turn(line: str) -> int | None:
-    """Return the newest turn that a line names; None when it names none."""
-    named = " ".join(comment[1] for comment in _REFERENCE.finditer(line))
-    return max(map(int, re.findall(r"[0-9]+", named)), default=None)
+def _last(one: Cited, numbering: Numbering) -> Iterable[int]:
+    instance = one.instance or numbering.began
+    return (one.last,) if instance == numbering.own else numbering.local(one).values()
 
 
 def is_reference(comment: str) -> bool:

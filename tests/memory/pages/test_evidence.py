@@ -1,17 +1,64 @@
 from __future__ import annotations
 
+import re
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.evidence import last_turn, reference, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import (
+    Cited,
+    Numbering,
+    cited,
+    last_turn,
+    reference,
+    turn_ids,
+    without_references,
+)
 
 IDS = st.sets(st.integers(1, 10**12), max_size=20)
+INSTANCES = st.from_regex(r"[a-z0-9]{1,6}(-[a-z0-9]{1,4}){0,3}", fullmatch=True)
+TURNS = st.sets(
+    st.tuples(st.sampled_from(["", "laptop-7f3a", "desk-9c2d"]) | INSTANCES, st.integers(1, 40)),
+    max_size=30,
+)
+# On this machine turn 3 of the desk is turn 41, and so on.
+AT_DESK = {number: number + 38 for number in range(3, 10)}
+BOTH = Numbering(
+    "laptop-7f3a",
+    "laptop-7f3a",
+    lambda instance, ids: {n: AT_DESK[n] for n in ids if instance == "desk-9c2d" and n in AT_DESK},
+    lambda ids: {n: ("desk-9c2d", n - 38) for n in ids if n > 40},
+)
+BEGAN_ELSEWHERE = Numbering("desk-9c2d", "laptop-7f3a", lambda _, ids: {n: n + 100 for n in ids})
+
+
+def as_cited(turns):
+    return [Cited(instance, number, number) for instance, number in turns]
+
+
+def as_turns(citations):
+    return {(one.instance, number) for one in citations for number in one.ids}
 
 
 @settings(max_examples=60)
 @given(ids=IDS)
 def test_what_is_written_is_read_again(ids) -> None:
     assert turn_ids(f"- a line {reference(ids)}") == tuple(sorted(ids))
+
+
+@settings(max_examples=200)
+@given(turns=TURNS)
+def test_turns_of_several_instances_are_read_as_they_were_written(turns) -> None:
+    line = f"- a line {reference(as_cited(turns))}"
+    assert as_turns(cited(line)) == turns
+    assert reference(cited(line)) == reference(as_cited(turns))
+    assert without_references(line).rstrip() == "- a line"
+
+
+@settings(max_examples=60)
+@given(ids=st.sets(st.integers(1, 47), min_size=1, max_size=20))
+def test_a_local_turn_is_found_again_by_what_cites_it(ids) -> None:
+    assert turn_ids(reference(BOTH.cite(ids)), BOTH) == tuple(sorted(ids))
 
 
 @settings(max_examples=60)
@@ -26,8 +73,58 @@ def test_neighbours_are_written_as_a_range() -> None:
     assert reference([]) == ""
 
 
+def test_an_instance_stands_once_for_all_its_turns() -> None:
+    assert reference(BOTH.cite([12, 13, 41, 14, 20])) == (
+        "<!-- turns desk-9c2d:3; laptop-7f3a:12-14, 20 -->"
+    )
+
+
+def test_a_person_may_write_commas_alone() -> None:
+    line = "<!-- turn laptop-7f3a:12, 20, desk-9c2d:3-4 -->"
+    assert as_turns(cited(line)) == {
+        ("laptop-7f3a", 12),
+        ("laptop-7f3a", 20),
+        ("desk-9c2d", 3),
+        ("desk-9c2d", 4),
+    }
+
+
+def test_a_number_alone_is_of_the_instance_that_the_familiar_began_on() -> None:
+    line = "- a <!-- turns 12 -->"
+    assert turn_ids(line, BOTH) == (12,)
+    assert turn_ids(line, BEGAN_ELSEWHERE) == (112,)
+
+
+def test_a_turn_that_is_not_held_here_is_no_local_one() -> None:
+    line = "- a <!-- turns 2; desk-9c2d:3, 1; server-1:2 -->"
+    assert turn_ids(line, BOTH) == (2, 41)
+    assert not BOTH.holds(line)
+    assert last_turn("- a <!-- turns server-1:900 -->", BOTH) is None
+
+
+def test_a_familiar_without_an_id_takes_no_qualified_turn_for_its_own() -> None:
+    assert turn_ids("- a <!-- turns 2; laptop-7f3a:3 -->") == (2,)
+
+
+def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
+    line = "<!-- turns 2; desk-9c2d:1-4; server-1:2-99999999 -->"
+    left = reference(BOTH.without(cited(line), {2, 41}))
+    assert left == "<!-- turns desk-9c2d:1-2, 4; server-1:2-99999999 -->"
+
+
+def test_it_can_be_searched_for_with_grep() -> None:
+    line = reference(BOTH.cite([12, 13]))
+    assert re.search(r"turns .*laptop-7f3a:12", line)
+
+
 def test_a_slip_of_the_pen_does_not_fill_the_machine() -> None:
     assert len(turn_ids("<!-- turns 1-999999999999 -->")) < 20_000
+
+
+def test_a_comment_that_ends_badly_is_read_in_no_time() -> None:
+    hostile = "<!-- turns " + "1-2-3:4-" * 5_000 + "x -->"
+    assert cited(hostile) == []
+    assert without_references(hostile) == hostile
 
 
 def test_the_newest_turn_is_told_without_counting_them() -> None:

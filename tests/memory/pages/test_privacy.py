@@ -9,6 +9,7 @@ from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.pages import readable
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.providers.content_search.passages import Sight
+from familiar_cli.memory.pages.evidence import Numbering
 from familiar_cli.memory.pages.privacy import (
     private_channel,
     private_heading,
@@ -119,3 +120,10 @@ def _assert_hidden(text: str, seen_times: int) -> None:
     ]
     assert [view for view in views if "secret" in view] == []
     assert views[0].count("open") == seen_times
+
+
+def test_a_line_whose_turns_are_not_all_held_here_is_no_repetition() -> None:
+    here = Numbering("desk-9c2d", "laptop-7f3a", lambda _, ids: {5: 1} if 5 in ids else {})
+    sight = Sight("cli", lambda: frozenset({1, 5}), Macros("Aria", "Anna"), numbering=here)
+    text = "- Shown <!-- turns 5 -->\n- Elsewhere <!-- turns 5-6 -->\n- Own <!-- turns desk-9c2d:5 -->\n"
+    assert sight.of("topics/a.md", text).shown == "- Elsewhere"

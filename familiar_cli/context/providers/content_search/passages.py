@@ -20,7 +20,7 @@ from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages import lore_page
-from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering, cited, turn_ids
 from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.pages.similarity import normal
@@ -149,6 +149,7 @@ class Sight:
         macros: What macros in lore become.
         share_private: What was said in private is shown everywhere.
         phrases: In which language labels are.
+        numbering: Which turns lines name.
     """
 
     channel_id: str
@@ -156,6 +157,7 @@ class Sight:
     macros: Macros
     share_private: bool = False
     phrases: Phrases = field(default=ENGLISH, repr=False)
+    numbering: Numbering = field(default=PLAIN, repr=False)
 
     def of(self, rel_path: str, text: str) -> Seen:
         """Return what of a file may be shown."""
@@ -180,6 +182,10 @@ class Sight:
             any(why != _NOT_ITS_WORDS for _, _, why in seen.hidden),
         )
 
+    def turns_of(self, text: str) -> frozenset[int]:
+        """Return the turns that are held here and named in a line, or in a longer text."""
+        return frozenset(turn_ids(text, self.numbering))
+
     def words(self, rel_path: str, text: str) -> str:
         """Return the words of a file as they are shown: macros mean something in lore alone."""
         return self.macros.expand(text).strip() if rel_path.startswith(f"{LORE_DIR}/") else text
@@ -194,12 +200,16 @@ class Sight:
                 start = line.end
             elif bullet(line.text):
                 start = line.start
-            turns = turn_ids(line.text)
-            if turns:
-                if self.window().issuperset(turns):
+            if cited(line.text):
+                if self._are_shown(line.text):
                     spans.append((start, line.end))
                 start = line.end
         return spans
+
+    def _are_shown(self, line: str) -> bool:
+        """Tell whether the prompt shows all turns that a line names."""
+        shown = self.window()
+        return shown.issuperset(turn_ids(line, self.numbering)) and self.numbering.holds(line)
 
 
 @dataclass(slots=True)
@@ -331,7 +341,7 @@ class Gatherer:
             text=self.sight.words(hit.rel_path, shown),
             score=hit.score,
             strength=round(max(signals.coverage, signals.dense or 0.0), 4),
-            turns=frozenset(turn_ids(file.text[hit.char_start : hit.char_end])),
+            turns=self.sight.turns_of(file.text[hit.char_start : hit.char_end]),
             vague=_VAGUE.get(hit.rel_path.partition("/")[0], 0),
         )
 
@@ -348,7 +358,7 @@ class Gatherer:
             whole=whole,
             is_entry=is_lore,
             size_tokens=len(shown) // _CHARS_A_TOKEN,
-            facts=tuple(_facts(seen)) if whole and not is_lore else (),
+            facts=tuple(_facts(seen, self.sight)) if whole and not is_lore else (),
         )
 
 
@@ -390,12 +400,12 @@ def _below_heading(text: str, heading: str) -> str:
     return text[first.end :].strip() or text
 
 
-def _facts(seen: Seen) -> Iterator[Fact]:
+def _facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
     """Yield what the lines of a file say."""
     for line in scan(seen.text):
         said = normal(seen.between(line.start, line.end))
         if said and not line.level:
-            yield Fact(said, frozenset(turn_ids(line.text)))
+            yield Fact(said, sight.turns_of(line.text))
 
 
 def _below_title(text: str, title: str) -> str:

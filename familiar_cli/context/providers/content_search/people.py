@@ -19,6 +19,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.memory.pages.machine_text import readable
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.aliases import slug_in
@@ -73,6 +74,7 @@ class People:
         recent_author_limit: How many of those who spoke last are remembered.
         share_private: What was said in private is shown everywhere.
         limit_s: After this much time, what was found by then is offered.
+        numbering: Which turns lines name.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class People:
         recent_author_limit: int,
         share_private: bool,
         limit_s: float,
+        numbering: Numbering = PLAIN,
     ) -> None:
         self._store = store
         self._history = history
@@ -93,6 +96,7 @@ class People:
         self._recent_author_limit = recent_author_limit
         self._share_private = share_private
         self._limit_s = limit_s
+        self._numbering = numbering
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the files, in the order of who matters most, and what went wrong."""
@@ -224,7 +228,7 @@ class People:
         room = request.layer_tokens.get(Layer.content, request.budget_tokens)
         people = min(max(sharers, 1), _SHARERS)
         share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
-        made = parts(seen, share, FILE_TOKENS, self._counter.count)
+        made = parts(seen, share, FILE_TOKENS, self._counter.count, self._numbering)
         is_all = head.is_whole and not made.rest and made.first == readable(seen)
         kept_back = "" if seen == head.text else "without what was said in private elsewhere"
         first = Contribution(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.languages.headings import heading_in
 from familiar_cli.markdown import sections
-from familiar_cli.memory.pages.evidence import last_turn, without_references
+from familiar_cli.memory.pages.evidence import PLAIN, last_turn, without_references
 from familiar_cli.memory.pages.machine_text import readable, with_references
 from familiar_cli.truncate import cut_to
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from familiar_cli.markdown import Line, Section
+    from familiar_cli.memory.pages.evidence import Numbering
 
 GAP: Final = "…"
 _HEAD_SHARE: Final = 0.5
@@ -39,7 +40,11 @@ class PersonParts:
 
 
 def parts(
-    text: str, first_tokens: int, all_tokens: int, count: Callable[[str], int]
+    text: str,
+    first_tokens: int,
+    all_tokens: int,
+    count: Callable[[str], int],
+    numbering: Numbering = PLAIN,
 ) -> PersonParts:
     """Divide the file of a person.
 
@@ -48,6 +53,7 @@ def parts(
         first_tokens: Most tokens of the first part.
         all_tokens: Most tokens of both.
         count: Counts tokens.
+        numbering: Which turns lines name.
     """
     if len(text) <= _MOST_CHARS_A_TOKEN * first_tokens and count(readable(text)) <= first_tokens:
         return PersonParts(readable(text))
@@ -59,7 +65,7 @@ def parts(
     most = int(first_tokens * (_HEAD_SHARE if body else 1))
     if len(shown) > _MOST_CHARS_A_TOKEN * most or count(shown) > most:
         shown = cut_to(shown, most, count)
-    newest = _newest_first(body)
+    newest = _newest_first(body, numbering)
     first = _taken(newest, first_tokens - count(shown), count)
     left = [line for line in newest if line.start not in first]
     rest = _taken(left, all_tokens - first_tokens, count)
@@ -72,10 +78,14 @@ def _is_head(section: Section) -> bool:
     return section.level < 2 or heading_in(section.title) == "aliases"  # noqa: PLR2004
 
 
-def _newest_first(lines: Iterable[Line]) -> list[Line]:
+def _newest_first(lines: Iterable[Line], numbering: Numbering) -> list[Line]:
     """Return the lines that say something; those that rest on no turn by their place."""
     saying = [line for line in lines if line.text.strip() and not line.level]
-    return sorted(saying, key=lambda line: (last_turn(line.text) or 0, line.start), reverse=True)
+
+    def newest(line: Line) -> tuple[int, int]:
+        return last_turn(line.text, numbering) or 0, line.start
+
+    return sorted(saying, key=newest, reverse=True)
 
 
 def _taken(lines: Iterable[Line], room: int, count: Callable[[str], int]) -> set[int]:

@@ -21,6 +21,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import PEOPLE_DIR
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.text import one_line
 from familiar_cli.truncate import USEFUL_TOKENS
 
@@ -68,6 +69,7 @@ class ContentSearchProvider:
         recent_author_limit: How many of those who spoke last in the channel are remembered.
         share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take without the filter.
+        numbering: Which turns lines of memory name.
     """
 
     name: Final = "content_search"
@@ -89,6 +91,7 @@ class ContentSearchProvider:
         recent_author_limit: int = RECENT_AUTHORS,
         share_private: bool = False,
         deadline_s: float = 2.0,
+        numbering: Numbering = PLAIN,
     ) -> None:
         self.deadline_s = deadline_s + (content_filter.deadline_s if content_filter else 0.0)
         self._search_s = deadline_s
@@ -104,6 +107,7 @@ class ContentSearchProvider:
             recent_author_limit=recent_author_limit,
             share_private=share_private,
             limit_s=_SHARE * deadline_s,
+            numbering=numbering,
         )
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:

@@ -21,6 +21,7 @@ from familiar_cli.index.build import Refreshed
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.memory.pages.similarity import normal
@@ -69,6 +70,7 @@ class Memory:
         recall: Searches the past, given what a prompt is wanted for, the question, the turns that
             the prompt shows, and whether by meaning, too; None: nobody looks there.
         pinned: Gives what pins give to a prompt; None: nothing is pinned.
+        numbering: Which turns lines of memory name.
     """
 
     store: MemoryStore
@@ -79,6 +81,7 @@ class Memory:
     recent_turns: int = 0
     recall: Callable[[ContextRequest, str, frozenset[int], bool], Recall] | None = None
     pinned: Callable[[ContextRequest], Pinned] | None = None
+    numbering: Numbering = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,8 @@ class Retrieval:
 
         macros = self._memory.macros(request)
         private = self._share_private
-        return Sight(request.channel_id, shown, macros, private, request.phrases)
+        numbering = self._memory.numbering
+        return Sight(request.channel_id, shown, macros, private, request.phrases, numbering)
 
     def _gatherer(
         self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
