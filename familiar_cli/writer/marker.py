@@ -1,8 +1,8 @@
 """How far memory has come, written in the same transaction as memory itself.
 
 The history's own watermark moves after the commit. When the program is killed between the two, this
-file tells at the next start that the turns are done. It names the last turn by its words too, so
-that on another machine, with another history, it means nothing.
+file tells at the next start that the turns are done. It names the instance and, by its words, the
+last turn, so that on another machine, with another history, it means nothing.
 """
 
 from __future__ import annotations
@@ -25,21 +25,31 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 
-def marker_text(run: str, piece: Sequence[Turn], *, is_part: bool = False) -> str:
+def marker_text(
+    run: str, piece: Sequence[Turn], *, instance: str = "", is_part: bool = False
+) -> str:
     """Return the content of the file after a step.
 
     Args:
         run: The pass.
         piece: The turns of the step.
+        instance: Which instance wrote; empty: it has no id.
         is_part: Turns before them go on waiting, so that only these are done.
     """
     last = piece[-1]
     told = {"run": run, "through": last.id, "turn": _digest(last)}
-    return json.dumps(told | ({"turns": spans(t.id for t in piece)} if is_part else {})) + "\n"
+    where = {"instance": instance} if instance else {}
+    part = {"turns": spans(t.id for t in piece)} if is_part else {}
+    return json.dumps(told | where | part) + "\n"
 
 
-def reconcile(store: MemoryStore, history: HistoryStore) -> int:
+def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
     """Record in the history what memory says is done, and return how many turns that is.
+
+    Args:
+        store: The memory.
+        history: The history.
+        instance: Which instance asks; what another one wrote says nothing about its turns.
 
     Raises:
         FamiliarError: The history cannot be written.
@@ -47,10 +57,11 @@ def reconcile(store: MemoryStore, history: HistoryStore) -> int:
     try:
         value = json.loads(store.read_file(WRITER_JSON))
         through, digest, part = int(value["through"]), value["turn"], value.get("turns")
+        is_own = value.get("instance", instance) == instance
     except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0  # none, or not ours: the watermark is where it is
     last = history.turn(through)
-    if last is None or _digest(last) != digest:
+    if not is_own or last is None or _digest(last) != digest:
         return 0
     before = history.unsummarised_count()
     if part is not None:

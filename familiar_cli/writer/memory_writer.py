@@ -97,6 +97,7 @@ class MemoryWriter:
         self._count = counter.count
         self._runs = runs
         self._settings = settings
+        self._own = settings.numbering.own
         self._private = private
         self._aliases = Aliases(store)
         self._questions = Questions(
@@ -153,7 +154,7 @@ class MemoryWriter:
             FamiliarError: The history, the memory or the record cannot be used.
         """
         self._begin(mode, which, newest=newest or again)
-        if mode != "dry_run" and reconcile(self._store, self._history):
+        if mode != "dry_run" and reconcile(self._store, self._history, self._own):
             self.report.notices.append(
                 "An earlier pass was interrupted right after writing; this was recorded."
             )
@@ -404,7 +405,7 @@ class MemoryWriter:
 
     def _marker(self, piece: Sequence[Turn]) -> str:
         is_part = self._which != ALL or bool(self._fresh) or waiting.has_gaps(self._history)
-        return marker_text(self.report.run, piece, is_part=is_part)
+        return marker_text(self.report.run, piece, instance=self._own, is_part=is_part)
 
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:

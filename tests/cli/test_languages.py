@@ -11,7 +11,7 @@ import pytest
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from tests.support.server import Say
-from tests.support.world import data, live, run
+from tests.support.world import data, live, own, run
 
 SESSION = "sessions/2024-04-07-evening.md"
 ANNAS = "people/discord-42.md"
@@ -99,7 +99,9 @@ def test_whatever_a_model_calls_a_usual_section_it_is_one_section(section, serve
     serve(Say(plan("de", section)))
     assert run("write-memory").exit_code == 0
     assert headings(root, ANNAS) == ["# Anna", "## Aliases", "## Facts", "## Themen"]
-    assert "- She paints.\n- Anna hält Bienen im Garten. <!-- turns 1 -->\n" in memory(root, ANNAS)
+    assert f"- She paints.\n- Anna hält Bienen im Garten. <!-- turns {own(root)}:1 -->\n" in memory(
+        root, ANNAS
+    )
 
 
 def test_another_language_begins_no_second_file_and_no_second_heading(serve) -> None:

@@ -14,7 +14,7 @@ from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from tests.support.server import ChatServer
 from tests.support.terminals import answering
-from tests.support.world import data, run
+from tests.support.world import data, own, run
 from tests.support.writing import ANNAS, answer, memory, point_at, talked
 
 
@@ -56,7 +56,7 @@ def test_show_prints_the_pieces_by_number(root):
     done = run("review", "show")
 
     assert done.stdout.startswith(f"[1] {ANNAS} (new file)\n+# Anna\n")
-    assert "+- Sells honey. (Anna) <!-- turns 1 -->\n" in done.stdout
+    assert f"+- Sells honey. (Anna) <!-- turns {own(root)}:1 -->\n" in done.stdout
 
 
 def test_apply_makes_the_changes_and_the_plan_is_settled(root):
@@ -93,7 +93,7 @@ def test_one_line_of_a_piece_is_applied_and_the_rest_waits(root):
     found = data("review", "apply", "--hunk", line_of("Keeps bees."))
 
     assert (found["changed"], found["left"]) == ([ANNAS], 2)
-    assert memory(root, ANNAS).strip() == "- Keeps bees. (Anna) <!-- turns 1 -->"
+    assert memory(root, ANNAS).strip() == f"- Keeps bees. (Anna) <!-- turns {own(root)}:1 -->"
     assert data("review", "apply", "--all")["left"] == 0
     assert memory(root, ANNAS).startswith("# Anna\n")
     assert memory(root, ANNAS).count("\n- ") == 3
@@ -269,4 +269,4 @@ def test_a_narrow_terminal_shows_whole_lines_and_the_question(three):
     code, screen = asked("y\n", "y\n", "y\n", columns=20)
 
     assert (code, topics(three)) == (0, ["bees", "honey", "wax"])
-    assert "\n+About bees. <!-- turns 1 -->\n" in screen
+    assert f"\n+About bees. <!-- turns {own(three)}:1 -->\n" in screen

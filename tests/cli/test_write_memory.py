@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.support.server import ChatServer, Fail, Say, Stall
-from tests.support.world import data, run
+from tests.support.world import data, own, run
 from tests.support.writing import ANNAS, NOTHING, answer, environment, memory, point_at, talked
 
 
@@ -25,7 +25,7 @@ def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(serve):
     assert (done.exit_code, done.stdout) == (0, f"create {ANNAS} +9 -0\n")
     assert "2 turns done." in done.stderr
     assert "1 question; about" in done.stderr
-    assert "- Keeps bees. (Anna) <!-- turns 1 -->" in memory(root, ANNAS)
+    assert f"- Keeps bees. (Anna) <!-- turns {own(root)}:1 -->" in memory(root, ANNAS)
 
 
 def test_the_contract_of_its_json(serve):

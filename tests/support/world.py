@@ -11,6 +11,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from familiar_cli.cli import app
+from familiar_cli.config.instance import read_instance
 
 
 def home() -> Path:
@@ -27,6 +28,13 @@ def live(name: str = "ada", **files: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
     return memory.parent
+
+
+def own(root: Path) -> str:
+    """Return which instance of a familiar lives here."""
+    found = read_instance(root / "instance.id")
+    assert found
+    return found.id
 
 
 def without_block(messages: list[dict[str, str]]) -> list[dict[str, str]]:

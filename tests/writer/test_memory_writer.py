@@ -26,6 +26,7 @@ from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.evidence import Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
+from familiar_cli.writer import marker
 from familiar_cli.writer.runs import Runs
 from tests.writer.support import (
     ANNA,
@@ -645,3 +646,16 @@ def test_a_summary_keeps_the_turns_that_are_not_held_here(world):
     world.write(reply(SUMMARY), numbering=HERE)
 
     assert world.read(SESSION).endswith("bees. <!-- turns 9; laptop-7f3a:31; server-1:4 -->\n")
+
+
+def test_how_far_another_instance_has_come_says_nothing_here(world):
+    world.say()
+    world.write(reply(SUMMARY), numbering=HERE)
+    told = json.loads(world.read(WRITER_JSON))
+    assert told["instance"] == "desk-9c2d"
+    world.say("And a cat.")
+    told |= {"through": 2, "turn": marker._digest(world.history.turn(2))}
+    world.store.write_file(WRITER_JSON, json.dumps(told))
+
+    assert marker.reconcile(world.store, world.history, "laptop-7f3a") == 0
+    assert marker.reconcile(world.store, world.history, "desk-9c2d") == 1

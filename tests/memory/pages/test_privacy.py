@@ -125,5 +125,6 @@ def _assert_hidden(text: str, seen_times: int) -> None:
 def test_a_line_whose_turns_are_not_all_held_here_is_no_repetition() -> None:
     here = Numbering("desk-9c2d", "laptop-7f3a", lambda _, ids: {5: 1} if 5 in ids else {})
     sight = Sight("cli", lambda: frozenset({1, 5}), Macros("Aria", "Anna"), numbering=here)
-    text = "- Shown <!-- turns 5 -->\n- Elsewhere <!-- turns 5-6 -->\n- Own <!-- turns desk-9c2d:5 -->\n"
+    text = "- Shown <!-- turns 5 -->\n- Elsewhere <!-- turns 5-6 -->\n"
+    text += "- Own <!-- turns desk-9c2d:5 -->\n"
     assert sight.of("topics/a.md", text).shown == "- Elsewhere"
