@@ -17,6 +17,7 @@ from familiar_cli.serve.asking import parse, unknown_model
 from familiar_cli.serve.client_jobs import is_chore
 from familiar_cli.serve.failing import ApiError, from_error
 from familiar_cli.serve.guard import Guard
+from familiar_cli.serve.memories import Memories
 from familiar_cli.serve.recalling import has_exchange, keep, recall
 from familiar_cli.serve.replying import Replying
 from familiar_cli.serve.speakers import MESSAGE, channel_of, header, speaker_of
@@ -46,6 +47,7 @@ class Server:
 
     def __init__(self, familiars: Familiars) -> None:
         self.familiars = familiars
+        self.memories = Memories(familiars.home, familiars.tell)
         self.alone = Alone()
         self.turns: set[ServedTurn] = set()
 
@@ -136,6 +138,7 @@ class Server:
     async def aclose(self) -> None:
         """End what is under way, and keep what came of it."""
         await asyncio.gather(*(turn.cancel() for turn in tuple(self.turns)), return_exceptions=True)
+        await self.memories.aclose()
         await self.familiars.aclose()
 
 
@@ -167,6 +170,8 @@ def make_app(familiars: Familiars, rules: Rules, site: Site, *, api: bool = True
             Route("/familiar/context", server.context, methods=["POST"]),
             Route("/familiar/turns", server.keep, methods=["POST"]),
             Route("/v1/embeddings", server.embeddings, methods=["POST"]),
+            Route("/mcp", server.memories, methods=["POST"]),
+            Route("/mcp/{familiar}", server.memories, methods=["POST"]),
         ]
         if api
         else [Route("/health", server.health)],

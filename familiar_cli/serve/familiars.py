@@ -58,7 +58,7 @@ class Familiars:
         on_open: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.home = home
-        self._tell = tell
+        self.tell = tell
         self._on_open = on_open
         self._open: dict[str, Served] = {}
 
@@ -105,7 +105,7 @@ class Familiars:
             await served.aclose()
 
     def _opened(self, familiar_id: str, stamp: tuple[int, int]) -> Served:
-        familiar = Familiar(find_familiar(self.home, familiar_id), self._tell)
+        familiar = Familiar(find_familiar(self.home, familiar_id), self.tell)
         known = KnownLines(familiar.paths.root / KNOWN_FILE, familiar.history)
         return Served(familiar, Conversations(familiar, known), known, stamp)
 
