@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.index.types import SearchOptions
+from familiar_cli.actions.search_memories import MOST_RESULTS, search_memories
 from familiar_cli.mcp_server.tool import COUNT, NUMBER, TEXT, TEXTS, Answer, Item, Tool
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.evidence import spans
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.search_memories import FoundMemory
     from familiar_cli.mcp_server.tool import Arguments, Caller
 
 _MOST: Final = 10
 
 
 def memory_search(caller: Caller, arguments: Arguments) -> Answer:
-    """Return the memories that fit a query, best first."""
-    asked = arguments["query"]
-    query = asked if isinstance(asked, str) else "\n".join(asked)
-    found = caller.familiar.search(query, SearchOptions(k=arguments.get("maxResults", _MOST)))
-    items = []
-    for hit in found.hits:
-        text = visible_in(caller.familiar.memory.read_file(hit.rel_path), caller.channel_id)
-        items.append(Item({"path": hit.rel_path, "score": hit.score}, text[:2000]))
+    """Return the memories that fit a query, or any of up to five, best first."""
+    found = search_memories(
+        caller.familiar,
+        arguments["query"],
+        max_results=arguments.get("maxResults", _MOST),
+        min_score=arguments.get("minScore", 0.0),
+        instance=arguments.get("instanceId", ""),
+        channel=caller.channel_id,
+    )
+    items = [Item(_about(memory), memory.text) for memory in found.memories]
     return Answer(items, found.notes, {"method": found.method})
+
+
+def _about(memory: FoundMemory) -> dict[str, Any]:
+    about = {
+        "path": memory.rel_path,
+        "line": memory.line,
+        "date": memory.date,
+        "turns": spans(memory.turns),
+        "granularity": memory.granularity,
+        "heading": memory.heading,
+    }
+    return {name: value for name, value in about.items() if value} | {"score": memory.score}
 
 
 TOOLS: Final = (
@@ -31,9 +46,10 @@ TOOLS: Final = (
         "memory_search",
         "Find memories by words and meaning.",
         {
-            "query": {"anyOf": [TEXT, {**TEXTS, "maxItems": 5}]},
+            "query": {"anyOf": [TEXT, {**TEXTS, "minItems": 1, "maxItems": 5}]},
             "minScore": NUMBER,
-            "maxResults": COUNT,
+            "maxResults": {**COUNT, "maximum": MOST_RESULTS},
+            "instanceId": TEXT,
         },
         memory_search,
         needs=("query",),
