@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap import bullets
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
 from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
 from familiar_cli.bootstrap.folders.reading import read_folder, require_there
@@ -21,6 +20,7 @@ from familiar_cli.memory.layout import (
     WEEKLY_DIR,
     YEARLY_DIR,
 )
+from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.text import fold, one_line
 

@@ -141,7 +141,9 @@ def reject(
         if plan is None or dry_run:
             raise
         drop_damaged(memory, plan)
-        return out.answer({"plan": plan, "changed": [], "left": 0}, f"thrown away: {plan}")
+        return out.answer(
+            {"plan": plan, "changed": [], "deleted": [], "left": 0}, f"thrown away: {plan}"
+        )
     drop = _refs(hunk, found)
     return _decide(out, memory, found, set(), drop, dry_run=dry_run)
 
@@ -160,9 +162,17 @@ def _decide(
 
     done = decide(memory, plan, apply=take, reject=drop, dry_run=dry_run)
     left = len(done.rest.hunks) if done.rest else 0
-    data = {"plan": plan.id, "changed": list(done.changed), "left": left, "dry_run": dry_run}
-    verb = "would write" if dry_run else "wrote"
-    out.answer(data, lambda: exact("".join(f"{verb} {path}\n" for path in done.changed)))
+    data = {
+        "plan": plan.id,
+        "changed": list(done.changed),
+        "deleted": list(done.deleted),
+        "left": left,
+        "dry_run": dry_run,
+    }
+    wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
+    lines = [f"{wrote} {path}\n" for path in done.changed]
+    lines += [f"{deleted} {path}\n" for path in done.deleted]
+    out.answer(data, lambda: exact("".join(lines)))
     for note in _told(plan, drop, left, dry_run=dry_run):
         out.note(note)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from familiar_cli.consolidation.blocks import blocks, key_of
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import without_marker
+from familiar_cli.memory.pages.bullets import tag_value
 from familiar_cli.memory.pages.evidence import cited, reference, without_references
 from familiar_cli.memory.pages.machine_text import TAG
 from familiar_cli.memory.pages.privacy import visible_in
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _FALSE_TAG: Final = re.compile(r"\[(?=(?:chat|via):)")
 _SESSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _INDENT: Final = "  "
-_PLAIN: Final = ":/@.,+-_#!~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,6 @@ class Bullet:
         head = " ".join(part for part in [first, *tags, reference(self.turns)] if part)
         more = "".join(f"{_INDENT}{line}\n" if line else "\n" for line in rest.split("\n") if rest)
         return f"- {head}\n{more}"
-
-
-def tag_value(name: str) -> str:
-    """Return a channel's id as it stands in a tag: nothing in it can end the tag."""
-    return quote(name, safe=_PLAIN, errors="surrogatepass") if not _is_plain(name) else name
 
 
 def bullets_of(body: str) -> tuple[Bullet, ...]:
@@ -140,7 +134,3 @@ def _words(text: str) -> str:
     first, *rest = without_references(text).rstrip().split("\n")
     lines = [without_marker(first).strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
     return "\n".join(lines)
-
-
-def _is_plain(name: str) -> bool:
-    return name.isprintable() and not re.search(r"[\s\[\]<>%]", name)

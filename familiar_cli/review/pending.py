@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
-_SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}")
+_SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}(?::[^\x00-\x1f\x7f<>]{1,60})?")
 Why = Literal["review", "held"]
 """Why a plan waits: the pass was told to (`review`), or a rule wants a person's yes (`held`)."""
 
@@ -43,12 +43,14 @@ class PlannedFile:
         before: Its text; None: there was none.
         after: Its text once all pieces are taken.
         has_record: Its front matter tells what the file was made of.
+        deletes: Once nothing is left of its text, the file goes.
     """
 
     rel_path: str
     before: str | None
     after: str
     has_record: bool = False
+    deletes: bool = False
 
     @property
     def hunks(self) -> tuple[patch.Hunk, ...]:
@@ -77,7 +79,8 @@ class PlannedFile:
     @property
     def diff(self) -> str:
         """The change as a unified diff."""
-        return unified_file(self.rel_path, self.before, self.after)
+        after = None if self.deletes and not self.after else self.after
+        return unified_file(self.rel_path, self.before, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +129,11 @@ class ReviewPlan:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of a plan: the files that changed, and what of it still waits."""
+    """What became of a plan: the files that changed or went, and what of it still waits."""
 
     changed: tuple[str, ...]
     rest: ReviewPlan | None
+    deleted: tuple[str, ...] = ()
 
 
 def stage(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
@@ -219,7 +223,8 @@ def decide(
             _write(tx, rest)
     aside = (PENDING_DIR, REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
-    return Decided(changed, rest)
+    deleted = tuple(p for p in tx.result.deleted if not p.startswith(aside))
+    return Decided(changed, rest, deleted)
 
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:
@@ -239,6 +244,7 @@ def _read(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
             None if f["before"] is None else str(f["before"]),
             str(f["after"]),
             f.get("has_record") is True,
+            f.get("deletes") is True,
         )
         for f in value["files"]
     )
@@ -307,4 +313,8 @@ def _stage_file(
             hint=f"Compare: `familiar review show {plan.id}`. Apply other pieces with --hunk, or "
             "copy what you want by hand and reject the plan.",
         )
-    tx.write(file.rel_path, text, expect=there.sha256 if there else MISSING)
+    expect = there.sha256 if there else MISSING
+    if file.deletes and not text:
+        tx.delete(file.rel_path, expect=expect)
+    else:
+        tx.write(file.rel_path, text, expect=expect)

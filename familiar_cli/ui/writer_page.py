@@ -103,7 +103,7 @@ def plan_text(plan: ReviewPlan) -> str:
     """Return a plan piece by piece, numbered as `--hunk` takes them."""
     parts = []
     for number, (file, hunk) in enumerate(plan.hunks, 1):
-        new = " (new file)" if file.before is None else ""
+        new = " (new file)" if file.before is None else " (deleted)" if file.deletes else ""
         parts.append(f"[{number}] {file.rel_path}{new}\n{hunk.text}")
     return "\n".join(parts)
 

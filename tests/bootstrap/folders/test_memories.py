@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap import bullets
+from familiar_cli.memory.pages import bullets
 from familiar_cli.bootstrap.folders.ledger import originals
 from familiar_cli.bootstrap.folders.plan import FolderImportOptions
 from familiar_cli.bootstrap.folders.reading import Folder

@@ -1,0 +1,470 @@
+"""Let a program write memory: as a plan that waits for a person, or as a change that can be undone.
+
+Whatever is written passes the same rules: a path inside the memory, text that is not blank and
+holds no secret, no front matter, and nothing private is read, shown or lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.clock import iso, now
+from familiar_cli.consolidation.periods import read_period
+from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
+from familiar_cli.housekeeping.secrets import masked
+from familiar_cli.markdown import body_start
+from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.memory.pages import bullets
+from familiar_cli.memory.pages.outward import outward, put_back
+from familiar_cli.memory.run_ids import RUN_ID
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.types import MISSING
+from familiar_cli.review.pending import (
+    PlannedFile,
+    ReviewPlan,
+    decide,
+    pending_ids,
+    read_pending,
+    stage,
+)
+from familiar_cli.text import harmless, is_visible, sha256_of, slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+
+GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
+INSTANCE: Final = "Instance"
+"""The line of a commit that names the instance that a change comes from."""
+
+_ID_CHARS: Final = 16
+_TRIES: Final = 4  # others may write the same file at the same time
+_LONG_CHARS: Final = 400  # what is shorter may shrink to anything
+
+Outcome = Literal["written", "deleted", "unchanged", "planned", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes.
+
+    Args:
+        source: As whom the journal notes it, e.g. `mcp:claude-ai`.
+        session: What its changes are noted under, so that they can be undone together.
+        instance: The instance that it writes for; empty: none is named.
+        may_write: Changes are made at once; otherwise they are plans.
+        channel_id: The private channel that it owns; None: none.
+    """
+
+    source: str
+    session: str
+    instance: str = ""
+    may_write: bool = False
+    channel_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which memory is meant: a path, or a granularity with its date.
+
+    Args:
+        rel_path: Its file; empty: the others say.
+        granularity: `daily` … `significant`.
+        date: `2026-01-31`, `2026-W05`, `2026-01` or `2026`.
+        slug: What a significant moment is called.
+        instance: The instance that a daily memory belongs to.
+    """
+
+    rel_path: str = ""
+    granularity: str = ""
+    date: str = ""
+    slug: str = ""
+    instance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a change.
+
+    Args:
+        outcome: `planned` and `held` wait for a person, the latter because a rule demands it.
+        rel_path: The file.
+        plan_id: The plan that waits; empty: none does.
+    """
+
+    outcome: Outcome
+    rel_path: str
+    plan_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What a session took back: files that are as before, and plans that wait no longer."""
+
+    rel_paths: tuple[str, ...]
+    plans: tuple[str, ...] = ()
+
+
+def create_memory(
+    familiar: Familiar,
+    writer: Writer,
+    place: Place,
+    content: str,
+    *,
+    chats: Sequence[str] = (),
+    participating: Sequence[str] = (),
+) -> Written:
+    """Write a memory down. A day that is there already gets the bullets that it lacks.
+
+    Args:
+        familiar: Whose memory.
+        writer: Who writes.
+        place: Where.
+        content: Markdown.
+        chats: Where it was said.
+        participating: Other instances that took part.
+
+    Raises:
+        UsageError: `place` names no memory.
+        RefusedError: A rule forbids it, or something else is there; nothing was changed.
+    """
+    rel_path = path_of(familiar.memory, place, is_new=True)
+    words = checked(content)
+    is_memory = rel_path.partition("/")[0] in GRANULARITIES
+
+    def made(before: str | None) -> str:
+        if is_memory and writer.instance:
+            known = bullets.keys_without_via(before or "")
+            new = bullets.tagged(words, via=writer.instance, chats=chats, known=known)
+        else:
+            new = words
+        if before is None:
+            return _front(rel_path, writer.instance, participating) + new
+        if not rel_path.startswith(f"{DAILY_DIR}/"):
+            if outward(before, writer.channel_id).strip() == new.strip():
+                return before
+            raise RefusedError(
+                f"{rel_path!r} is there already; nothing was changed",
+                hint="Change it with memory_update.",
+            )
+        there = outward(before)
+        return put_back(before, bullets.merged(there, new))
+
+    return _write(familiar, writer, rel_path, "create", made)
+
+
+def update_memory(
+    familiar: Familiar, writer: Writer, place: Place, content: str, *, edited_by: str = ""
+) -> Written:
+    """Replace the text of a memory. What is private in it, and its front matter, stay.
+
+    A text that shrinks by half waits for a person.
+
+    Raises:
+        NotFoundError: There is no such memory.
+        UsageError: `place` names no memory, or several.
+        RefusedError: A rule forbids it; nothing was changed.
+    """
+    rel_path = path_of(familiar.memory, place)
+    words = checked(content)
+
+    def made(before: str | None) -> str:
+        if before is None:
+            raise _missing(rel_path)
+        return put_back(before, words, writer.channel_id)
+
+    return _write(familiar, writer, rel_path, "update", made, by=edited_by)
+
+
+def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
+    """Delete a memory; one that holds something private of others is refused.
+
+    Raises:
+        NotFoundError: There is no such memory.
+        UsageError: `place` names no memory, or several.
+        RefusedError: A rule forbids it; nothing was changed.
+    """
+    rel_path = path_of(familiar.memory, place)
+
+    def made(before: str | None) -> None:
+        if before is None:
+            raise _missing(rel_path)
+        if put_back(before, "", writer.channel_id).strip("\n") != before[: body_start(before)]:
+            raise RefusedError(
+                f"{rel_path!r} cannot be deleted from here; nothing was changed",
+                hint=f"A person can: `familiar memory rm {rel_path}`.",
+            )
+
+    return _write(familiar, writer, rel_path, "delete", made)
+
+
+def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -> TakenBack:
+    """Take back the newest change that this session made, or all of them, and its plans.
+
+    Raises:
+        NotFoundError: It changed nothing that is still in effect.
+        ConflictError: Later changes touch the same lines; nothing was changed.
+    """
+    plans = _own_plans(familiar.memory, writer)
+    if plans and not everything:
+        plans = plans[-1:]
+    for plan in plans:
+        decide(familiar.memory, plan, reject=range(1, len(plan.hunks) + 1))
+    commits = _own_commits(familiar, writer) if everything or not plans else []
+    if not commits and not plans:
+        raise NotFoundError("This session has changed nothing that could be taken back")
+    rel_paths: list[str] = []
+    for commit in commits if everything else commits[:1]:
+        done = familiar.past.undo(commit.id)
+        rel_paths += [change.rel_path for change in done.changes]
+    return TakenBack(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
+
+
+def path_of(store: MemoryStore, place: Place, *, is_new: bool = False) -> str:
+    """Return the file of a memory.
+
+    Args:
+        store: The memory.
+        place: What is meant.
+        is_new: It need not be there; else a day without an instance means the only file it has.
+
+    Raises:
+        UsageError: It names no memory, or several.
+    """
+    if place.rel_path:
+        return _page_path(place.rel_path)
+    if place.granularity not in GRANULARITIES:
+        raise UsageError(
+            f"No such granularity: {place.granularity!r}", hint=f"Known: {', '.join(GRANULARITIES)}"
+        )
+    period = read_period(place.date)
+    tier = DAILY_DIR if place.granularity == SIGNIFICANT_DIR else place.granularity
+    if period is None or period.tier != tier:
+        raise UsageError(
+            f"{place.date!r} is no date of a {place.granularity} memory",
+            hint="Dates are 2026-01-31, 2026-W05, 2026-01 or 2026.",
+        )
+    if place.granularity == DAILY_DIR:
+        return _daily_path(store, place, is_new=is_new)
+    if place.granularity == SIGNIFICANT_DIR:
+        return _named_path(store, place, is_new=is_new)
+    return f"{place.granularity}/{place.date}.md"
+
+
+def checked(content: str) -> str:
+    """Return a text as it may be written: harmless, with a newline at its end.
+
+    Raises:
+        RefusedError: It is blank, begins with front matter, or holds a secret.
+    """
+    text = harmless(content).replace("\r", "\n").strip("\n") + "\n"
+    if not is_visible(text):
+        raise RefusedError("`content` is blank; nothing was changed")
+    if body_start(text):
+        raise RefusedError(
+            "`content` begins with front matter; nothing was changed",
+            hint="Send the text below it; the front matter of a file stays as it is.",
+        )
+    if masked(text) != text:
+        raise RefusedError(
+            "`content` holds what looks like a password, a key or a card number; nothing was "
+            "changed",
+            hint="Memory is no place for secrets: leave it out.",
+        )
+    return text
+
+
+def shrinks(before: str, after: str) -> bool:
+    """Return whether a text loses more than half of itself."""
+    return len(before) > _LONG_CHARS and len(after) * 2 < len(before)
+
+
+def propose(
+    familiar: Familiar,
+    writer: Writer,
+    files: Sequence[PlannedFile],
+    what: str,
+    *,
+    held: bool = False,
+) -> str:
+    """Make a plan of changes, and return its id. The same changes are the same plan."""
+    told = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
+    plan = ReviewPlan(
+        id=f"mcp-{what}-{sha256_of(told)[:_ID_CHARS]}",
+        run=writer.session,
+        created=iso(now()),
+        why="held" if held else "review",
+        model=writer.source,
+        turns=(0, 0),
+        files=tuple(files),
+        source=writer.source,
+        rests_on=f"{what} by {writer.source}",
+    )
+    if plan.id not in pending_ids(familiar.memory):
+        trailers = {RUN_ID: writer.session}
+        message = f"propose to {what} {files[0].rel_path}"
+        with familiar.memory.transaction(writer.source, message, trailers=trailers) as tx:
+            stage(tx, familiar.memory, plan)
+    return plan.id
+
+
+def _write(
+    familiar: Familiar,
+    writer: Writer,
+    rel_path: str,
+    what: str,
+    made: Callable[[str | None], str | None],
+    *,
+    by: str = "",
+) -> Written:
+    """Carry a change out, or plan it; read again when somebody else was quicker.
+
+    Args:
+        familiar: Whose memory.
+        writer: Who writes.
+        rel_path: The file.
+        what: What is done, in a word.
+        made: Returns its new text, given the old; None: it goes.
+        by: Who edited it, where that is not the writer's instance.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return _written(familiar, writer, rel_path, what, made, by=by)
+        except ConflictError:
+            if not tries_left:
+                raise
+    raise AssertionError
+
+
+def _written(
+    familiar: Familiar,
+    writer: Writer,
+    rel_path: str,
+    what: str,
+    made: Callable[[str | None], str | None],
+    *,
+    by: str,
+) -> Written:
+    store = familiar.memory
+    before = _text(store, rel_path)
+    after = made(before)
+    if after == before:
+        return Written("unchanged", rel_path)
+    held = bool(before and after is not None and what == "update" and shrinks(before, after))
+    if held or not writer.may_write:
+        file = PlannedFile(rel_path, before, after or "", deletes=after is None)
+        with store.transaction(writer.source, what, dry_run=True) as tx:
+            _stage(tx, rel_path, before, after)
+        return Written(
+            "held" if held else "planned",
+            rel_path,
+            propose(familiar, writer, [file], what, held=held),
+        )
+    instance = by or writer.instance
+    trailers = {RUN_ID: writer.session} | ({INSTANCE: instance} if instance else {})
+    with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
+        _stage(tx, rel_path, before, after)
+    return Written("deleted" if after is None else "written", rel_path)
+
+
+def _stage(tx: Transaction, rel_path: str, before: str | None, after: str | None) -> None:
+    expect = MISSING if before is None else sha256_of(before)
+    if after is None:
+        tx.delete(rel_path, expect=expect)
+    else:
+        tx.write(rel_path, after, expect=expect)
+
+
+def _text(store: MemoryStore, rel_path: str) -> str | None:
+    return store.read_file(rel_path) if store.exists(rel_path) else None
+
+
+def _missing(rel_path: str) -> NotFoundError:
+    return NotFoundError(
+        f"There is no memory {rel_path!r}; nothing was changed",
+        hint="memory_list shows what is there, memory_create writes a new one.",
+    )
+
+
+def _front(rel_path: str, instance: str, participating: Sequence[str]) -> str:
+    """Return the front matter of a new memory; a day says in its name whose it is."""
+    lines = []
+    if instance and not rel_path.startswith(f"{DAILY_DIR}/"):
+        lines.append(f"instance: {json.dumps(instance, ensure_ascii=False)}")
+    others = [one for one in dict.fromkeys(participating) if one != instance]
+    if others:
+        lines.append(f"participating: {json.dumps(others, ensure_ascii=False)}")
+    return "\n".join(["---", *lines, "---", "", ""]) if lines else ""
+
+
+def _page_path(rel_path: str) -> str:
+    """Return a path in its one spelling, if it is that of a page that people read."""
+    clean = paths.parse_new(rel_path)
+    parts = clean.split("/")
+    if not clean.endswith(".md") or any(part.startswith((".", "_")) for part in parts):
+        raise RefusedError(
+            f"{rel_path!r} is not a page of memory; nothing was changed",
+            hint="Pages end in `.md`, and no part of their path begins with `.` or `_`.",
+        )
+    return clean
+
+
+def _daily_path(store: MemoryStore, place: Place, *, is_new: bool) -> str:
+    if place.instance:
+        return f"{DAILY_DIR}/{place.date}_{instance_name(place.instance)}.md"
+    there = store.glob(f"{DAILY_DIR}/{place.date}_*.md")
+    if is_new or len(there) != 1:
+        several = f"; there are {len(there)} of that day" if there else ""
+        raise UsageError(f"A daily memory needs `instanceId`{several}; nothing was changed")
+    return there[0]
+
+
+def _named_path(store: MemoryStore, place: Place, *, is_new: bool) -> str:
+    if slug := slugify(place.slug):
+        return f"{SIGNIFICANT_DIR}/{place.date}_{slug}.md"
+    there = store.glob(f"{SIGNIFICANT_DIR}/{place.date}_*.md")
+    if is_new or len(there) != 1:
+        several = f"; there are {len(there)} of that day" if there else ""
+        raise UsageError(f"A significant memory needs `slug`{several}; nothing was changed")
+    return there[0]
+
+
+def instance_name(instance: str) -> str:
+    """Return how an instance is called in the name of a file.
+
+    Raises:
+        UsageError: It holds neither letter nor digit.
+    """
+    name = instance if re.fullmatch(r"\w[\w.-]{0,63}", instance) else slugify(instance)
+    if not name:
+        raise UsageError(f"{instance!r} cannot name an instance; nothing was changed")
+    return name
+
+
+def _own_plans(store: MemoryStore, writer: Writer) -> list[ReviewPlan]:
+    """Return the plans that wait from this session, oldest first."""
+    names = [name for name in pending_ids(store) if name.startswith("mcp-")]
+    plans = [read_pending(store, name) for name in names]
+    own = [p for p in plans if p.run == writer.session and p.source == writer.source]
+    return sorted(own, key=lambda plan: plan.created)
+
+
+def _own_commits(familiar: Familiar, writer: Writer) -> list[Commit]:
+    """Return the changes of this session that are in effect, newest first."""
+    undone: set[str] = set()
+    found = []
+    for change in familiar.past.log():
+        commit = change.commit
+        undone.update(commit.undoes)
+        touches = any(not t.rel_path.startswith(PENDING_DIR) for t in change.touched)
+        is_own = commit.run_id == writer.session and commit.source == writer.source
+        if is_own and touches and commit.id not in undone:
+            found.append(commit)
+    return found
