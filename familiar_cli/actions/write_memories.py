@@ -18,7 +18,7 @@ from familiar_cli.housekeeping.secrets import masked
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.pages.outward import outward, put_back
+from familiar_cli.memory.pages.outward import holds_back, outward, put_back
 from familiar_cli.memory.run_ids import RUN_ID
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MISSING
@@ -196,7 +196,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
     def made(before: str | None) -> None:
         if before is None:
             raise _missing(rel_path)
-        if put_back(before, "", writer.channel_id).strip("\n") != before[: body_start(before)]:
+        if holds_back(before, writer.channel_id):
             raise RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",
@@ -223,7 +223,7 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
     rel_paths: list[str] = []
     for commit in commits if everything else commits[:1]:
         done = familiar.past.undo(commit.id)
-        rel_paths += [change.rel_path for change in done.changes]
+        rel_paths += [c.rel_path for c in done.changes if not c.rel_path.startswith(".")]
     return TakenBack(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
 
 

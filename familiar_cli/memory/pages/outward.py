@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from familiar_cli.errors import RefusedError
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.pages.privacy import owned, private_spans, visible_in
 
@@ -13,7 +14,8 @@ def outward(text: str, channel_id: str | None = None) -> str:
         text: The page.
         channel_id: The private channel that it owns; None: none.
     """
-    return visible_in(text[body_start(text) :], channel_id)
+    shown = visible_in(text[_start(text) :], channel_id).strip("\n")
+    return f"{shown}\n" if shown else ""
 
 
 def holds_back(text: str, channel_id: str | None = None) -> bool:
@@ -30,11 +32,26 @@ def put_back(text: str, new: str, channel_id: str | None = None) -> str:
         text: The page as it is; empty where there is none.
         new: What `outward` gave, changed.
         channel_id: As it was given to `outward`.
+
+    Raises:
+        RefusedError: What is private could not be kept so.
     """
-    start = body_start(text)
-    body = text[start:]
-    if new == visible_in(body, channel_id):
+    if outward(text, channel_id) == new:
         return text
+    start = _start(text)
+    body = text[start:]
     kept = "".join(line.text for line, owners in owned(body) if not owners <= {channel_id})
     gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
-    return text[:start] + new + gap + kept
+    made = text[:start] + new + gap + kept
+    if kept and outward(made, channel_id) != outward(new, channel_id):
+        raise RefusedError(
+            "What the file holds in private could not be kept apart; nothing was changed",
+            hint="A person can edit the file itself.",
+        )
+    return made
+
+
+def _start(text: str) -> int:
+    """Return where the words of a page begin: below its front matter, and the empty line there."""
+    start = body_start(text)
+    return len(text) - len(text[start:].lstrip("\n"))

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages import bullets
 from familiar_cli.bootstrap.folders.ledger import originals
 from familiar_cli.bootstrap.folders.plan import FolderImportOptions
 from familiar_cli.bootstrap.folders.reading import Folder
@@ -17,6 +16,7 @@ from familiar_cli.bootstrap.import_memories import (
     tier_of,
 )
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, RefusedError
+from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.store.store import MemoryStore
 from tests.bootstrap.folders.conftest import EXAMPLES
 

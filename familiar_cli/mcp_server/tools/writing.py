@@ -1,0 +1,164 @@
+"""`memory_create`, `memory_update`, `memory_delete`, `memory_consolidate` and `memory_undo`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.write_memories import (
+    GRANULARITIES,
+    Place,
+    Writer,
+    create_memory,
+    delete_memory,
+    take_back,
+    update_memory,
+)
+from familiar_cli.mcp_server.tool import FLAG, TEXT, TEXTS, Answer, Item, Tool, one_of
+from familiar_cli.text import counted
+
+if TYPE_CHECKING:
+    from familiar_cli.actions.write_memories import Written
+    from familiar_cli.mcp_server.tool import Arguments, Caller
+
+_NOTES: Final = {
+    "written": "Written to {path}.",
+    "deleted": "Deleted {path}.",
+    "unchanged": "Nothing new: {path} is unchanged.",
+    "planned": "Memory is unchanged: the change of {path} waits for a person as plan {plan}.",
+    "held": "Memory is unchanged: the change would halve {path}, so a person decides on plan "
+    "{plan}.",
+}
+_PLACE: Final = {
+    "granularity": one_of(*GRANULARITIES),
+    "date": TEXT,
+    "slug": TEXT,
+    "instanceId": TEXT,
+    "path": TEXT,
+}
+
+
+def memory_create(caller: Caller, arguments: Arguments) -> Answer:
+    """Write a memory down."""
+    instance = arguments.get("instanceId") or arguments.get("sourceInstance") or ""
+    made = create_memory(
+        caller.familiar,
+        writer_of(caller, instance),
+        _place(arguments, instance),
+        arguments["content"],
+        chats=arguments.get("chatIds", ()),
+        participating=arguments.get("participatingInstances", ()),
+    )
+    return _answer(made)
+
+
+def memory_update(caller: Caller, arguments: Arguments) -> Answer:
+    """Replace a memory's text."""
+    instance = arguments.get("instanceId", "")
+    made = update_memory(
+        caller.familiar,
+        writer_of(caller, instance),
+        _place(arguments, instance),
+        arguments["content"],
+        edited_by=arguments.get("editedBy", ""),
+    )
+    return _answer(made)
+
+
+def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
+    """Delete a memory."""
+    instance = arguments.get("instanceId", "")
+    place = _place(arguments, instance)
+    return _answer(delete_memory(caller.familiar, writer_of(caller, instance), place))
+
+
+def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
+    """Take back what this session wrote."""
+    done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
+    files = [Item({"path": path, "status": "restored"}) for path in done.rel_paths]
+    plans = [Item({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
+    told = f"Took back {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
+    return Answer([*files, *plans], [told])
+
+
+def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
+    """Make weeks, months and years."""
+    from familiar_cli.actions.consolidate_for_program import consolidate_memories
+
+    done = consolidate_memories(
+        caller.familiar,
+        may_write=caller.allow_write,
+        granularity=arguments.get("granularity", ""),
+        period=arguments.get("targetDate", ""),
+    )
+    items = [Item({"path": path, "status": "written"}) for path in done.made]
+    items += [
+        Item({"period": period, "plan": plan, "status": "planned"})
+        for period, plan in done.plans.items()
+    ]
+    notes = [*done.failed] or ([] if items else ["Nothing is due."])
+    return Answer(items, notes)
+
+
+def writer_of(caller: Caller, instance: str = "") -> Writer:
+    """Return as whom a caller writes."""
+    return Writer(caller.source, caller.session, instance, caller.allow_write, caller.channel_id)
+
+
+def _place(arguments: Arguments, instance: str) -> Place:
+    return Place(
+        arguments.get("path", ""),
+        arguments.get("granularity", ""),
+        arguments.get("date", ""),
+        arguments.get("slug", ""),
+        instance,
+    )
+
+
+def _answer(made: Written) -> Answer:
+    about: dict[str, Any] = {"path": made.rel_path, "status": made.outcome}
+    if made.plan_id:
+        about["plan"] = made.plan_id
+    note = _NOTES[made.outcome].format(path=made.rel_path, plan=made.plan_id)
+    hint = f"See it: `familiar review show {made.plan_id}`." if made.plan_id else ""
+    return Answer([Item(about)], [*filter(None, (note, hint))])
+
+
+TOOLS: Final = (
+    Tool(
+        "memory_create",
+        "Write a memory: granularity and date, or path. A day is added to.",
+        {
+            **_PLACE,
+            "content": TEXT,
+            "chatIds": TEXTS,
+            "sourceInstance": TEXT,
+            "participatingInstances": TEXTS,
+        },
+        memory_create,
+        needs=("content",),
+        kind="add",
+    ),
+    Tool(
+        "memory_update",
+        "Replace a memory's text.",
+        {**_PLACE, "content": TEXT, "editedBy": TEXT},
+        memory_update,
+        needs=("content",),
+        kind="change",
+    ),
+    Tool("memory_delete", "Delete a memory.", _PLACE, memory_delete, kind="change"),
+    Tool(
+        "memory_undo",
+        "Take back the newest change of this session, or all.",
+        {"all": FLAG},
+        memory_undo,
+        kind="change",
+    ),
+    Tool(
+        "memory_consolidate",
+        "Sum up days into weeks, months and years; targetDate is one period.",
+        {"granularity": one_of("weekly", "monthly", "yearly"), "targetDate": TEXT, "all": FLAG},
+        memory_consolidate,
+        kind="add",
+    ),
+)
