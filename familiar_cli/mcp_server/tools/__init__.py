@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.mcp_server.tools import knowing, past, prompting, reading, searching
+from familiar_cli.mcp_server.tools import knowing, past, prompting, reading, searching, writing
 
 if TYPE_CHECKING:
     from familiar_cli.mcp_server.tool import Tool
@@ -15,5 +15,6 @@ TOOLS: Final[tuple[Tool, ...]] = (
     *past.TOOLS,
     *knowing.TOOLS,
     *prompting.TOOLS,
+    *writing.TOOLS,
 )
 """All tools, in the order in which clients list them."""

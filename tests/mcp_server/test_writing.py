@@ -1,0 +1,69 @@
+"""Writing tools: plans unless the server may write, and an undo for the session."""
+
+from __future__ import annotations
+
+from tests.support.clients import asking
+from tests.support.world import data, home, live
+
+HERON = {
+    "granularity": "daily",
+    "date": "2026-01-31",
+    "content": "- Saw a heron.",
+    "chatIds": ["c1"],
+    "instanceId": "phone",
+}
+DAYS_FILE = "daily/2026-01-31_phone.md"
+
+
+def memory() -> dict[str, str]:
+    root = home() / "ada" / "memory"
+    return {f.relative_to(root).as_posix(): f.read_text() for f in root.rglob("*.md")}
+
+
+async def test_without_leave_to_write_a_memory_is_a_plan_that_review_lists():
+    live(tea="Tea.\n")
+    async with asking() as client:
+        made = await client.call_tool("memory_create", HERON)
+    result = made.structured_content["results"][0]
+    assert result["status"] == "planned"
+    assert [plan["id"] for plan in data("review", "list")["plans"]] == [result["plan"]]
+    assert memory() == {"tea.md": "Tea.\n"}
+    data("review", "apply", result["plan"])
+    assert memory()[DAYS_FILE] == "- Saw a heron. [chat:c1] [via:phone]\n"
+
+
+async def test_with_leave_to_write_a_session_writes_and_takes_back():
+    live(tea="Tea.\n")
+    async with asking(allow_write=True, client="desk") as client:
+        await client.call_tool("memory_create", HERON)
+        await client.call_tool("memory_update", {"path": "tea.md", "content": "Green tea."})
+        assert memory()["tea.md"] == "Green tea.\n"
+        await client.call_tool("memory_delete", {"path": "tea.md"})
+        assert "tea.md" not in memory()
+        await client.call_tool("memory_undo", {})
+        assert memory()["tea.md"] == "Green tea.\n"
+        done = await client.call_tool("memory_undo", {"all": True})
+    assert memory() == {"tea.md": "Tea.\n"}
+    assert "Took back 2 files" in done.content[0].text
+
+
+async def test_a_refusal_says_what_stayed_unchanged():
+    live(tea="Tea.\n")
+    async with asking(allow_write=True) as client:
+        made = await client.call_tool("memory_create", {"path": "../x.md", "content": "x"})
+        blank = await client.call_tool("memory_update", {"path": "tea.md", "content": " "})
+    assert made.is_error
+    assert blank.is_error
+    assert "nothing was changed" in blank.content[0].text
+    assert memory() == {"tea.md": "Tea.\n"}
+
+
+async def test_consolidating_without_a_model_says_so():
+    root = live() / "memory" / "daily"
+    root.mkdir()
+    for day in range(5, 12):
+        (root / f"2026-01-{day:02}_phone.md").write_text("- Saw a heron.\n")
+    async with asking() as client:
+        made = await client.call_tool("memory_consolidate", {"targetDate": "2026-W02"})
+    assert "weekly/2026-W02.md" not in memory()
+    assert made.is_error or made.structured_content["notes"]
