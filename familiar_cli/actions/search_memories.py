@@ -122,7 +122,7 @@ def _cited(familiar: Familiar, hit: Hit, audience: Audience | None) -> tuple[int
     except FamiliarError:  # it is gone since it was found
         return ()
     hidden = private_spans(text, audience.channel_id) if audience else []
-    return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden))
+    return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
 
 
 def _notes(results: Sequence[SearchResult]) -> tuple[str, ...]:
