@@ -110,7 +110,11 @@ class _Merging:
         return min(heads, key=lambda head: (self._past.tree_id(head), head))
 
     def _only_merges(self, commit: str) -> bool:
-        return len(self.parents(commit)) > 1
+        """Return whether a version says nothing of its own."""
+        above = self.parents(commit)
+        return len(above) > 1 or [self._past.tree_id(one) for one in above] == [
+            self._past.tree_id(commit)
+        ]
 
     def _unmerged(self, heads: Sequence[str]) -> list[str]:
         """Return the newest versions that say something of their own, as far as heads differ."""
