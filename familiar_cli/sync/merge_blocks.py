@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from familiar_cli.memory.journal.merge import merge as merge_lines
-from familiar_cli.memory.pages.evidence import reference, turn_ids, without_references
+from familiar_cli.memory.pages.evidence import Cited, cited, reference, without_references
 from familiar_cli.sync.blocks import Block, normal, walk
 
 if TYPE_CHECKING:
@@ -299,14 +299,14 @@ def _begin(block: Block | None) -> tuple[str, str]:
 def _with_evidence(base: Block | None, ours: Block, theirs: Block, text: str) -> str:
     """Return a text with the evidence of both sides, where the first of it stood."""
     began, mine, other = (_evidence(block) if block else set() for block in (base, ours, theirs))
-    cited = (mine | other) - (began - mine) - (began - other)
+    named = (mine | other) - (began - mine) - (began - other)
     for block, has in ((ours, mine), (theirs, other)):
-        if has == cited and without_references(block.words) == text:
+        if has == named and without_references(block.words) == text:
             return block.words
-    if not cited:
+    if not named:
         return text
     at = next((_place(block) for block in (ours, theirs) if _bare(block) == text), len(text))
-    return " ".join((text[:at].rstrip(" \t"), reference(cited))) + text[at:]
+    return " ".join((text[:at].rstrip(" \t"), reference(named))) + text[at:]
 
 
 def _bare(block: Block) -> str:
@@ -329,8 +329,17 @@ def _place(block: Block) -> int:
     return len(bare[:at].rstrip(" \t"))
 
 
-def _evidence(block: Block) -> set[int]:
-    return set(turn_ids(block.words))
+def _evidence(block: Block) -> set[Cited]:
+    """Return the turns that a text names, one by one; those of a slip of the pen as one."""
+    return {
+        turn
+        for one in cited(block.words)
+        for turn in (
+            [one]
+            if len(one.ids) <= one.last - one.first
+            else [Cited(one.instance, number, number) for number in one.ids]
+        )
+    }
 
 
 def _copy(block: Block) -> Block:

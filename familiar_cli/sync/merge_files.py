@@ -15,7 +15,7 @@ from familiar_cli.memory.layout import DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_
 from familiar_cli.sync.conflicts import LIST, copy_path, is_copy, with_conflicts
 from familiar_cli.sync.merge_content import merge_content
 from familiar_cli.sync.merge_types import Conflict, MergedTree, Note, Read, Tree, blob_id
-from familiar_cli.text import fold
+from familiar_cli.text import counted, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -197,6 +197,9 @@ class _Trees:
             first, second, other = second, first, mine
             made = merge_content(path, base, two, one)
         self._put_content(path, made.content)
+        if made.kept:
+            parts = counted(made.kept, "part")
+            self._notes.append(Note(path, f"kept: {parts} that one side took out, one changed"))
         if made.clashes:
             names = first.name(path), second.name(path)
             self._keep_copy(Conflict(path, "", *names, was or "", made.clashes), other)

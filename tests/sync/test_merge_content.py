@@ -69,6 +69,15 @@ def test_the_same_item_with_other_evidence_rests_on_both() -> None:
     )
 
 
+def test_evidence_keeps_the_machine_whose_turns_it_means() -> None:
+    base = "- a <!-- turns 1 -->\n"
+
+    assert (
+        merged(base, "- a <!-- turns 1; desk-9c2d:3 -->\n", "- a <!-- turns 1-2 -->\n")
+        == "- a <!-- turns 1-2; desk-9c2d:3 -->\n"
+    )
+
+
 def test_evidence_that_one_side_took_out_is_gone() -> None:
     assert (
         merged("- a <!-- turns 1-3 -->\n", "- a <!-- turns 1, 3 -->\n", "- a <!-- turns 1-4 -->\n")
