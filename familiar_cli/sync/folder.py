@@ -54,7 +54,7 @@ class FolderTransport:
         for one in self._leading_to(wants):
             with self._folder.opened(one.name) as file:
                 bundle.read_header(file)
-                incoming.add_pack(file.read)
+                incoming.add_pack(file)
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
         """See `Transport`. All that is new goes into one bundle."""

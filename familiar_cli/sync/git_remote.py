@@ -95,7 +95,7 @@ class GitRemote:
             self._talk(fetch)
             if file.tell():
                 file.seek(0)
-                incoming.add_pack(file.read)
+                incoming.add_pack(file)
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
         """See `Transport`."""

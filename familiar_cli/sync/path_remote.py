@@ -46,7 +46,7 @@ class PathRemote:
         self._exchange = exchange
         self._disk = disk or Disk()
         self._path = _repository_at(address.path)
-        self._objects = Objects(os.path.join(self._path, "objects"), self._disk)
+        self._objects = Objects(os.path.join(self._path, "objects"), self._disk, is_foreign=True)
 
     def refs(self) -> dict[str, str]:
         """See `Transport`."""

@@ -6,10 +6,10 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal import reachable
+from familiar_cli.memory.journal import packs, reachable
 from familiar_cli.memory.journal.commits import parents
 from familiar_cli.memory.journal.compact import batches
 from familiar_cli.memory.journal.objects import Objects
@@ -114,19 +114,21 @@ class Incoming:
         self._objects = Objects(path, repository.disk)
         self._store: DiskObjectStore | None = None
 
-    def add_pack(self, read: Callable[[int], bytes], *, most_bytes: int | None = None) -> None:
+    def add_pack(self, file: IO[bytes]) -> None:
         """Take in a pack, which may hold differences to what the journal has.
 
         Args:
-            read: Returns exactly so many bytes of it.
-            most_bytes: The longest pack that is taken.
+            file: Stands at the pack's first byte.
 
         Raises:
-            FamiliarError: It cannot be read, or it is too large.
+            FamiliarError: It cannot be read, or something in it is too large.
         """
         with translated(self._journal.path):
+            begin = file.tell()
+            packs.check(file)
+            file.seek(begin)
             try:
-                self.store().add_thin_pack(read, None, max_input_size=most_bytes)
+                self.store().add_thin_pack(file.read, None)
             except OSError:
                 raise
             except Exception as error:  # dulwich raises what a broken pack happens to cause

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dulwich.object_store import DiskObjectStore
+    from dulwich.objects import ObjectID
     from dulwich.pack import Pack, UnpackedObject
 
 Kind = Literal["blob", "tree", "commit"]
@@ -56,10 +57,20 @@ def object_id(kind: Kind, content: bytes) -> str:
 
 
 class Objects:
-    """All objects below `journal.git/objects`. Close it: packs are kept open while reading."""
+    """All objects below `journal.git/objects`. Close it: packs are kept open while reading.
 
-    def __init__(self, directory: str, disk: Disk | None = None) -> None:
+    Args:
+        directory: Where they are.
+        disk: The file system.
+        is_foreign: Whether others wrote them: then none is unpacked that would not fit into memory.
+    """
+
+    def __init__(
+        self, directory: str, disk: Disk | None = None, *, is_foreign: bool = False
+    ) -> None:
         self.directory = directory
+        self._is_foreign = is_foreign
+        self._checked: set[str] = set()  # packs in which nothing is too large
         self._disk = disk or Disk()
         self._packs: DiskObjectStore | None = None
         self._fresh: list[str] = []  # files that nothing in effect leads to yet
@@ -75,7 +86,7 @@ class Objects:
             FamiliarError: It is missing or damaged.
         """
         try:
-            header, _, content = zlib.decompress(read_plain(self._path(id_))).partition(b"\0")
+            header, _, content = self._inflated(self._path(id_)).partition(b"\0")
             found = git_object(_KINDS[header.split(b" ")[0].decode()], content)
         except FileNotFoundError:
             found = self._read_packed(id_)
@@ -210,6 +221,8 @@ class Objects:
             raise damaged(f"object {id_} is missing")
         from dulwich.objects import ObjectID
 
+        if self._is_foreign:
+            self._check_size(ObjectID(id_.encode()))
         try:
             number, content = self.packs().get_raw(ObjectID(id_.encode()))
             return git_object(_BY_NUMBER[number], content)
@@ -217,6 +230,29 @@ class Objects:
             raise damaged(f"object {id_} is missing") from error
         except Exception as error:  # dulwich raises what a broken pack happens to cause
             raise damaged(f"object {id_} cannot be read: {error}") from error
+
+    def _inflated(self, path: str) -> bytes:
+        if not self._is_foreign:
+            return zlib.decompress(read_plain(path))
+        from familiar_cli.memory.journal import packs
+
+        compressed = read_plain(path, packs.MOST_OBJECT_BYTES)
+        unpacker = zlib.decompressobj()
+        content = unpacker.decompress(compressed, packs.MOST_OBJECT_BYTES)
+        if not unpacker.eof:
+            raise packs.too_large(None) if content else zlib.error("it is empty")
+        return content
+
+    def _check_size(self, id_: ObjectID) -> None:
+        """Look once through the pack that holds an object."""
+        from familiar_cli.memory.journal import packs
+
+        for pack in self.packs().packs:
+            path = str(pack.data.path) if id_ in pack else ""
+            if path and path not in self._checked:
+                with open(path, "rb") as file:
+                    packs.check(file)
+                self._checked.add(path)
 
     def _check_plain(self, directory: str) -> None:
         """Refuse what dulwich would wait for when it opens it, such as a named pipe."""
