@@ -9,9 +9,12 @@ so that each machine can tell which of two marks was made in the knowledge of th
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from familiar_cli.history.lines import TurnName
 from familiar_cli.sqlite import rows_among
+
+__all__ = ["TurnName", "foreign_names", "ids_of", "local_ids", "names_of"]
 
 if TYPE_CHECKING:
     import sqlite3
@@ -109,16 +112,6 @@ TABLES: Final = (
     )""",
     "CREATE INDEX lines_waiting_for ON lines_waiting (needs_instance, needs_id)",
 )
-
-
-class TurnName(NamedTuple):
-    """What a turn is called between machines: the instance that wrote it down, its number there."""
-
-    instance: str
-    id: int
-
-    def __str__(self) -> str:
-        return f"{self.instance}:{self.id}"
 
 
 def add(connection: sqlite3.Connection) -> None:

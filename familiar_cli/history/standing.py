@@ -21,6 +21,7 @@ from familiar_cli.history.branches import branch_of, move
 from familiar_cli.history.messages import insert
 from familiar_cli.history.rows import SELECTED, in_ms, pack, to_turn, unpack
 from familiar_cli.history.selection import newest_rows
+from familiar_cli.history.settling import own_instance, settle
 from familiar_cli.history.speakers import recount
 from familiar_cli.history.summaries import forget_from
 from familiar_cli.sqlite import rows_among
@@ -302,6 +303,8 @@ def _mark(connection: sqlite3.Connection, turn_ids: Collection[int], mark: str, 
     connection.executemany(sql, [(turn_id, mark, value, at_ms) for turn_id in turn_ids])
     if turn_ids:
         forget_from(connection, min(places_of(connection, turn_ids)))
+        if own_instance(connection):
+            settle(connection, turn_ids)
     changed = before ^ _set_aside(connection, turn_ids)
     recount(connection, {i: 1 if i in before else -1 for i in changed})
 

@@ -162,6 +162,11 @@ def has_gaps(history: HistoryStore) -> bool:
         return connection is not None and bool(_runs(connection, ALL))
 
 
+def unread_before_mark(connection: sqlite3.Connection) -> tuple[tuple[int, int], ...]:
+    """Return the first and last turn of each run before the watermark that waits."""
+    return tuple((run.first_id, run.last_id) for run in _runs(connection, ALL))
+
+
 def finish(history: HistoryStore, turn_ids: Collection[int]) -> None:
     """Say that these turns were read; whatever waits besides goes on waiting.
 

@@ -1,0 +1,445 @@
+"""Taking in what another machine tells of a conversation: once, in whatever order it comes.
+
+A line that speaks of a turn which is not here yet waits, in the history itself, until the turn is.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import RefusedError
+from familiar_cli.history.elsewhere import foreign_names, local_ids
+from familiar_cli.history.lines import (
+    BadLineError,
+    BranchLine,
+    ChannelMarkLine,
+    ChatLine,
+    MarkLine,
+    ThroughLine,
+    TurnLine,
+    TurnName,
+    parsed,
+)
+from familiar_cli.history.order import place_in, weave
+from familiar_cli.history.rows import COLUMNS, in_ms, pack, to_row, to_turn, unpack
+from familiar_cli.history.settling import remember_own, settle, share_place, slots_of
+from familiar_cli.history.store import GREETING
+from familiar_cli.history.summaries import forget_from
+from familiar_cli.history.types import Turn
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+    from familiar_cli.history.lines import Fact, Line
+    from familiar_cli.history.store import HistoryStore
+
+_INSERT: Final = (
+    f"INSERT INTO turns ({', '.join(COLUMNS)}, hidden) "  # noqa: S608  # our own names
+    f"VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+)
+_KNOWN: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns WHERE id = ?"  # noqa: S608
+_UNKNOWN: Final = "unknown"
+_REFUSED: Final = "refused"
+_CACHED: Final = 100_000
+
+
+class InstanceTwiceError(RefusedError):
+    """Two machines write turns under the name of one instance, as after a restored backup.
+
+    Args:
+        name: The first turn that is not the same on both.
+    """
+
+    code = "instance_twice"
+
+    def __init__(self, name: TurnName) -> None:
+        super().__init__(
+            f"Turn {name} is another one here than elsewhere: two machines call themselves "
+            f"{name.instance!r}; nothing was changed",
+            hint="This happens after a familiar was restored from a backup or copied.",
+        )
+        self.name = name
+
+
+@dataclass(slots=True)
+class Taken:
+    """How much came that was not here yet.
+
+    Args:
+        turns: Turns.
+        marks: Marks, branches and chats.
+        waiting: Lines that wait for a turn.
+    """
+
+    turns: int = 0
+    marks: int = 0
+    waiting: int = 0
+
+    def plus(self, other: Taken) -> Taken:
+        """Return how much came with both."""
+        both = self.turns + other.turns, self.marks + other.marks
+        return Taken(*both, self.waiting + other.waiting)
+
+
+def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
+    """Return how many bytes of a file of turns were taken in already."""
+    sql = "SELECT through FROM turn_files WHERE instance = ? AND rel_path = ?"
+    with history.use(create=False) as connection:
+        found = connection.execute(sql, (instance, rel_path)).fetchone() if connection else None
+    return int(found[0]) if found else 0
+
+
+@contextmanager
+def intake(history: HistoryStore, own: str) -> Iterator[Intake]:
+    """Take lines in, all or none; their turns stand at their places when it is done.
+
+    Args:
+        history: The history.
+        own: The instance that this is.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        remember_own(connection, own)
+        taking = Intake(connection, own)
+        yield taking
+        taking.finish()
+
+
+@dataclass(slots=True)
+class Intake:
+    """Takes lines in, inside a transaction; see `intake`."""
+
+    connection: sqlite3.Connection
+    own: str
+    taken: Taken = field(default_factory=Taken)
+    _ids: dict[TurnName, int] = field(default_factory=dict)
+    _nodes: list[int] = field(default_factory=list)
+    _touched: set[int] = field(default_factory=set)
+    _marked: dict[int, bool] = field(default_factory=dict)
+    _changed: set[int] = field(default_factory=set)
+
+    def take(self, instance: str, text: str) -> None:
+        """Take one line of an instance's file in.
+
+        Raises:
+            BadLineError: It says what cannot be.
+            InstanceTwiceError: A turn with its name is here and is another one.
+        """
+        line = parsed(text)
+        if line is None:
+            self._hold(instance, text, TurnName(_UNKNOWN, 0))
+            return
+        arrived = self._take(instance, text, line)
+        while arrived:
+            arrived += self._take_waiting(arrived.pop())
+
+    def finish(self) -> None:
+        """Put all turns that came at their places, and let marks come to what they do."""
+        lowest = weave(self.connection, self.own, self._nodes)
+        marked = [*self._touched, *self._marked]
+        changed = settle(self.connection, marked, self._marked) if marked else []
+        places = [place_in(self.connection, i) for i in {*changed, *self._changed}]
+        start = min([*places, *([] if lowest is None else [lowest])], default=None)
+        if start is not None:
+            forget_from(self.connection, max(start, 1))
+
+    def note_through(self, instance: str, rel_path: str, start: int, end: int) -> None:
+        """Write down that the bytes of a file from `start` to `end` were taken in."""
+        sql = (
+            "INSERT INTO turn_files SELECT ?1, ?2, ?4 WHERE NOT ?3 OR EXISTS (SELECT 1 FROM "
+            "turn_files WHERE (instance, rel_path) = (?1, ?2) AND through >= ?3) "
+            "ON CONFLICT DO UPDATE SET through = max(through, excluded.through)"
+        )
+        self.connection.execute(sql, (instance, rel_path, start, end))
+
+    def _take(self, instance: str, text: str, line: Line) -> list[TurnName]:
+        """Take a line in, or let it wait; return the turn that it was."""
+        if isinstance(line, ThroughLine):
+            self._note_written(instance, text)
+            return []
+        name = TurnName(instance, line.id)
+        if isinstance(line, TurnLine):
+            known = self._id_of(name)
+            if known is not None:
+                self._check_same(name, known, line)
+                return []
+        elif self._is_known(name, line):
+            return []
+        if instance == self.own:
+            raise InstanceTwiceError(name)
+        missing = next((n for n in _needs(line) if self._id_of(n) is None), None)
+        if missing is not None:
+            if not isinstance(line, TurnLine) or missing != name:
+                self._hold(instance, text, missing)
+                return []
+            raise BadLineError("it follows itself")
+        if isinstance(line, TurnLine):
+            self._add_turn(name, line)
+            self.taken.turns += 1
+            return [name]
+        self._add_fact(name, line)
+        self.taken.marks += 1
+        return []
+
+    def _take_waiting(self, name: TurnName) -> list[TurnName]:
+        """Take in what waited for a turn."""
+        sql = (
+            "DELETE FROM lines_waiting WHERE needs_instance = ? AND needs_id = ? "
+            "RETURNING id, instance, line"
+        )
+        rows = sorted(self.connection.execute(sql, name).fetchall())
+        arrived = []
+        for _, instance, text in rows:
+            line = parsed(unpack(text))
+            assert line is not None  # one of a kind that is not known here waits for no turn
+            try:
+                arrived += self._take(instance, unpack(text), line)
+            except BadLineError:  # no other line is the worse for it
+                self._hold(instance, unpack(text), TurnName(_REFUSED, 0))
+        return arrived
+
+    def _hold(self, instance: str, text: str, needs: TurnName) -> None:
+        sql = (
+            "INSERT OR IGNORE INTO lines_waiting (instance, line, needs_instance, needs_id) "
+            "VALUES (?, ?, ?, ?)"
+        )
+        values = (instance, pack(text), *needs)
+        self.taken.waiting += self.connection.execute(sql, values).rowcount
+
+    def _id_of(self, name: TurnName) -> int | None:
+        if name not in self._ids:
+            found = local_ids(self.connection, self.own, (name,)).get(name)
+            if found is None:
+                return None
+            if len(self._ids) >= _CACHED:
+                self._ids.clear()
+            self._ids[name] = found
+        return self._ids[name]
+
+    def _given(self, name: TurnName | None) -> int:
+        """Return the number of a turn that is here; 0: none is named."""
+        return (self._id_of(name) or 0) if name else 0
+
+    def _check_same(self, name: TurnName, known: int, line: TurnLine) -> None:
+        row = self.connection.execute(_KNOWN, (known,)).fetchone()
+        here, there = to_turn(row), _turn(line)
+        if replace(here, id=0) != there:
+            raise InstanceTwiceError(name)
+
+    def _is_known(self, name: TurnName, line: Fact) -> bool:
+        if name.instance == self.own:
+            sql = "SELECT 1 FROM facts WHERE id = ? AND clock = ? AND instance IS NULL"
+            values: tuple[object, ...] = (line.id, line.clock)
+        else:
+            sql, values = "SELECT 1 FROM facts WHERE instance = ? AND id_there = ?", name
+        return self.connection.execute(sql, values).fetchone() is not None
+
+    def _add_turn(self, name: TurnName, line: TurnLine) -> None:
+        values = (*to_row(_turn(line)), int(line.hidden))
+        turn_id = self.connection.execute(_INSERT, values).lastrowid or 0
+        self._ids[name] = turn_id
+        follows = self._given(line.after)
+        sql = "INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)"
+        self.connection.execute(sql, (turn_id, *name, follows, line.more))
+        if line.reply_to:
+            values = (turn_id, self._given(line.reply_to))
+            self.connection.execute("INSERT INTO replies VALUES (?, ?)", values)
+        same = self._same_message(name, turn_id, line)
+        if line.instead_of:
+            slot = slots_of(self.connection, (self._given(line.instead_of),)).popitem()[1]
+            self.connection.execute("INSERT INTO slots VALUES (?, ?, 0)", (turn_id, slot))
+            place = (turn_id, pack(line.channel), place_in(self.connection, slot))
+            self.connection.execute("INSERT INTO places VALUES (?, ?, ?)", place)
+            self._touched.add(turn_id)
+            return
+        self._nodes.append(turn_id)
+        if same:
+            share_place(self.connection, self.own, same, turn_id)
+            self._touched.add(turn_id)
+
+    def _same_message(self, name: TurnName, turn_id: int, line: TurnLine) -> int | None:
+        """Keep what is known of a turn besides, and return one that is the same message."""
+        if line.message_id:
+            key = (pack(line.channel), pack(line.message_id))
+            sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
+            found = self.connection.execute(sql, key).fetchone()
+            if not found:
+                values = (*key, turn_id)
+                self.connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
+        same = int(found[0]) if line.message_id and found else None
+        if line.imported:
+            same = same or self._same_line(name, line.imported.identity)
+            chat = self._chat(name.instance, line)
+            about = (line.imported.identity, int(line.imported.estimated), pack(line.imported.raw))
+            sql = "INSERT INTO turn_extras VALUES (?, ?, ?, ?, ?)"
+            self.connection.execute(sql, (turn_id, chat, *about))
+        if line.source == GREETING:
+            same = same or self._same_greeting(turn_id, line)
+        return same
+
+    def _same_line(self, name: TurnName, identity: bytes) -> int | None:
+        """Return the imported turn that is the same line of a chat; of many, the same one."""
+        sql = "SELECT turn_id FROM turn_extras WHERE identity = ? ORDER BY turn_id"
+        rows = [row[0] for row in self.connection.execute(sql, (identity,))]
+        if not rows:
+            return None
+        names = {i: TurnName(self.own, i) for i in rows} | foreign_names(self.connection, rows)
+        number = sum(other.instance == name.instance for other in names.values())
+        for instance in sorted({other.instance for other in names.values()} - {name.instance}):
+            there = sorted((n.id, i) for i, n in names.items() if n.instance == instance)
+            if number < len(there):
+                return int(there[number][1])
+        return None
+
+    def _same_greeting(self, turn_id: int, line: TurnLine) -> int | None:
+        sql = (
+            "SELECT id FROM turns WHERE channel_id = ? AND id < ? AND source = ? AND content = ? "
+            "ORDER BY id LIMIT 1"
+        )
+        values = (pack(line.channel), turn_id, GREETING, pack(line.content))
+        found = self.connection.execute(sql, values).fetchone()
+        return int(found[0]) if found else None
+
+    def _chat(self, instance: str, line: TurnLine) -> int:
+        """Return the number of the chat of an imported turn; its own line may come later."""
+        assert line.imported
+        key = pack(line.imported.chat or f"{instance}:{line.channel}")
+        sql = "SELECT id FROM chats WHERE key = ?"
+        found = self.connection.execute(sql, (key,)).fetchone()
+        if found:
+            return int(found[0])
+        sql = (
+            "INSERT INTO chats (channel_id, key, kind, format, name, head) "
+            "VALUES (?, ?, 'import', '', '', '')"
+        )
+        number = self.connection.execute(sql, (pack(line.channel), key)).lastrowid or 0
+        self._note_fact(instance, None, 0)
+        return number
+
+    def _add_fact(self, name: TurnName, line: Fact) -> None:
+        if isinstance(line, MarkLine):
+            self._add_mark(line)
+        elif isinstance(line, ChannelMarkLine):
+            self._add_channel_mark(name, line)
+            return
+        elif isinstance(line, BranchLine):
+            sql = (
+                "INSERT INTO branches (channel_id, parent, turn_id, place, at_ms) "
+                "VALUES (?, ?, ?, ?, ?)"
+            )
+            left = self._given(line.turn)
+            texts = (pack(line.channel), pack(line.parent))
+            self.connection.execute(sql, (*texts, left, left, in_ms(line.at)))
+            sql = "SELECT 1 FROM summaries WHERE scope = ?"
+            if self.connection.execute(sql, (texts[0],)).fetchone():
+                forget_from(self.connection, 1, line.channel)
+        else:
+            self._add_chat(name, line)
+            return
+        self._note_fact(name.instance, name.id, line.clock)
+
+    def _add_mark(self, line: MarkLine) -> None:
+        turn_id = self._given(line.turn)
+        value = line.value if isinstance(line.value, int) else self._given(line.value)
+        places = slots_of(self.connection, (turn_id, value))
+        if line.mark == "superseded" and value and places[turn_id] != places[value]:
+            raise BadLineError(f"turn {line.value} does not stand in the place of {line.turn}")
+        for other in {turn_id, places[turn_id]}:
+            if other not in self._marked:
+                self._marked[other] = self._is_set_aside(other)
+        sql = "INSERT INTO marks (turn_id, mark, value, at_ms) VALUES (?, ?, ?, ?)"
+        self.connection.execute(sql, (turn_id, line.mark, value, in_ms(line.at)))
+        self._changed.add(turn_id)
+
+    def _is_set_aside(self, turn_id: int) -> bool:
+        sql = "SELECT 1 FROM set_aside WHERE turn_id = ? AND (superseded_by OR withdrawn)"
+        return self.connection.execute(sql, (turn_id,)).fetchone() is not None
+
+    def _add_channel_mark(self, name: TurnName, line: ChannelMarkLine) -> None:
+        sql = "INSERT INTO channel_marks (channel_id, withdrawn, at_ms) VALUES (?, ?, ?)"
+        key = pack(line.channel)
+        self.connection.execute(sql, (key, int(line.withdrawn), in_ms(line.at)))
+        self._note_fact(name.instance, name.id, line.clock)
+        sql = (
+            "SELECT withdrawn FROM channel_marks JOIN facts ON kind = 'channel mark' "
+            "AND row_id = channel_marks.id WHERE channel_id = ? "
+            "ORDER BY clock DESC, coalesce(instance, ?) DESC, channel_marks.id DESC LIMIT 1"
+        )
+        (withdrawn,) = self.connection.execute(sql, (key, self.own)).fetchone()
+        self.connection.execute("DELETE FROM channels_set_aside WHERE channel_id = ?", (key,))
+        if withdrawn:
+            self.connection.execute("INSERT INTO channels_set_aside VALUES (?)", (key,))
+        forget_from(self.connection, 1)
+
+    def _add_chat(self, name: TurnName, line: ChatLine) -> None:
+        sql = "SELECT id FROM chats WHERE key = ?"
+        known = self.connection.execute(sql, (pack(line.key),)).fetchone()
+        texts = tuple(map(pack, (line.channel, line.chat_kind, line.format, line.name, line.head)))
+        if known is None:
+            sql = (
+                "INSERT INTO chats (channel_id, kind, format, name, head, key) "
+                "VALUES (?, ?, ?, ?, ?, ?)"
+            )
+            self.connection.execute(sql, (*texts, pack(line.key)))
+            self._note_fact(name.instance, name.id, line.clock)
+            return
+        sql = (
+            "SELECT clock, coalesce(instance, ?) FROM facts WHERE kind = 'chat' AND row_id = ? "
+            "ORDER BY 1 DESC, 2 DESC LIMIT 1"
+        )
+        newest = self.connection.execute(sql, (self.own, known[0])).fetchone()
+        if newest and tuple(newest) >= (line.clock, name.instance):
+            sql = "INSERT INTO facts (kind, row_id, clock) VALUES ('chat', ?, 0)"
+            self.connection.execute(sql, known)
+        else:
+            sql = (
+                "UPDATE chats SET channel_id = ?, kind = ?, format = ?, name = ?, head = ? "
+                "WHERE id = ?"
+            )
+            self.connection.execute(sql, (*texts, *known))
+        self._note_fact(name.instance, name.id, line.clock)
+
+    def _note_fact(self, instance: str, id_there: int | None, clock: int) -> None:
+        """Say where the newest fact came from."""
+        sql = (
+            "UPDATE facts SET instance = ?, id_there = ?, clock = ? "
+            "WHERE id = (SELECT max(id) FROM facts)"
+        )
+        self.connection.execute(sql, (instance, id_there, clock))
+
+    def _note_written(self, instance: str, text: str) -> None:
+        if instance != self.own:
+            sql = "INSERT OR REPLACE INTO sync_state VALUES (?, ?)"
+            self.connection.execute(sql, (f"through:{instance}", text))
+
+
+def _turn(line: TurnLine) -> Turn:
+    return Turn(
+        id=0,
+        channel_id=line.channel,
+        author=line.author,
+        role=line.role,
+        content=line.content,
+        at=line.at,
+        modality=line.modality,
+        source=line.source,
+        partial=line.partial,
+    )
+
+
+def _needs(line: TurnLine | Fact) -> list[TurnName]:
+    """Return the turns without which a line means nothing."""
+    if isinstance(line, TurnLine):
+        wanted = [line.after, line.instead_of, line.reply_to]
+    elif isinstance(line, MarkLine):
+        wanted = [line.turn, line.value if isinstance(line.value, TurnName) else None]
+    elif isinstance(line, BranchLine):
+        wanted = [line.turn]
+    else:
+        wanted = []
+    return [name for name in wanted if name is not None]

@@ -1,0 +1,181 @@
+"""What a history tells other machines: its own turns, and what became known of any turn here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.history.elsewhere import foreign_names
+from familiar_cli.history.lines import (
+    BranchLine,
+    ChannelMarkLine,
+    ChatLine,
+    Imported,
+    MarkLine,
+    ThroughLine,
+    TurnLine,
+    TurnName,
+)
+from familiar_cli.history.order import place_in, predecessor
+from familiar_cli.history.rows import COLUMNS, from_ms, to_number, to_turn, unpack
+from familiar_cli.history.settling import remember_own
+from familiar_cli.history.types import WRITER
+from familiar_cli.history.waiting import unread_before_mark
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+    from familiar_cli.history.lines import Fact, Line
+    from familiar_cli.history.store import HistoryStore
+
+_PAGE: Final = 2000
+_QUIET: Final = "quiet"
+_TURNS: Final = (
+    f"SELECT turns.id, {', '.join(f'turns.{name}' for name in COLUMNS)}, "  # noqa: S608
+    "turns.hidden, reply_to, slot, coalesce(is_node, 1), coalesce(place, turns.id), message_id, "
+    "chats.key, identity, estimated, raw, elsewhere.turn_id FROM turns "
+    "LEFT JOIN elsewhere ON elsewhere.turn_id = turns.id "
+    "LEFT JOIN replies ON replies.turn_id = turns.id "
+    "LEFT JOIN slots ON slots.turn_id = turns.id "
+    "LEFT JOIN places ON places.turn_id = turns.id "
+    "LEFT JOIN message_ids ON message_ids.turn_id = turns.id "
+    "LEFT JOIN turn_extras ON turn_extras.turn_id = turns.id "
+    "LEFT JOIN chats ON chats.id = chat_id "
+    "WHERE turns.id > ? ORDER BY turns.id LIMIT ?"
+)
+_WIDTH: Final = len(COLUMNS) + 1
+_FACTS: Final = "SELECT id, kind, row_id, clock FROM facts WHERE id > ? AND instance IS NULL"
+
+
+def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Line]:
+    """Yield what is new after `since`, each line after those that it needs; the last tells how far.
+
+    Nothing is yielded where nothing is new. Pages are read one by one, so memory is bounded.
+
+    Args:
+        history: The history.
+        own: The instance that this is.
+        since: The last line of its kind that was written.
+    """
+    if not history.path.exists():
+        return
+    with history.change() as connection:
+        remember_own(connection, own)
+        (last_turn,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+        (last_fact,) = connection.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()
+        facts = connection.execute(f"{_FACTS} ORDER BY id", (since.fact,)).fetchall()
+        chats = {row[2]: row for row in facts if row[1] == "chat"}
+        chat_lines = [_chat(connection, row) for row in chats.values()]
+        others = [_fact(connection, own, row) for row in facts if row[1] != "chat"]
+        written = history.watermark(WRITER)
+        waiting = unread_before_mark(connection)
+        after = _quiet_through(connection, since.turn)
+    count = 0
+    yield from chat_lines
+    for line in _turns(history, own, after, last_turn):
+        count += 1
+        yield line
+    yield from others
+    if count or facts:
+        yield ThroughLine(last_turn, last_fact, written, waiting)
+    elif last_turn > after:
+        with history.change() as connection:
+            values = (_QUIET, f"{since.turn}-{last_turn}")
+            connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", values)
+
+
+def _quiet_through(connection: sqlite3.Connection, turn_id: int) -> int:
+    """Return the turn up to which all came from elsewhere that follow a turn."""
+    sql = "SELECT value FROM sync_state WHERE name = ?"
+    (quiet,) = connection.execute(sql, (_QUIET,)).fetchone() or ("0-0",)
+    first, _, last = quiet.partition("-")
+    return max(turn_id, int(last)) if int(first) <= turn_id else turn_id
+
+
+def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[TurnLine]:
+    best, best_place = 0, -1
+    while after < last:
+        with history.use(create=False) as connection:
+            rows = connection.execute(_TURNS, (after, _PAGE)).fetchall()
+            if best_place < 0:
+                best = predecessor(connection, after + 1)
+                best_place = place_in(connection, best)
+            follows = {}
+            for row in rows:
+                turn_id, is_node, place = row[0], row[_WIDTH + 3], row[_WIDTH + 4]
+                if not is_node:
+                    continue
+                follows[turn_id] = best
+                if place > best_place:
+                    best, best_place = turn_id, place
+            slots = {row[0]: row[_WIDTH + 2] for row in rows if not row[_WIDTH + 3]}
+            replies = {row[0]: row[_WIDTH + 1] for row in rows if row[_WIDTH + 1]}
+            named = {*follows.values(), *slots.values(), *replies.values()} - {0}
+            names = {i: TurnName(own, i) for i in named} | foreign_names(connection, sorted(named))
+        for row in rows:
+            after = row[0]
+            if row[-1] is None and after <= last:
+                yield _turn(row, (follows, replies, slots), names)
+        if len(rows) < _PAGE:
+            return
+
+
+def _turn(
+    row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, TurnName]
+) -> TurnLine:
+    turn_id = row[0]
+    message_id, chat, identity, estimated, raw = row[_WIDTH + 5 : -1]
+    turn = to_turn(row[:_WIDTH])
+    after, reply_to, instead_of = (names.get(numbers.get(turn_id, 0)) for numbers in about)
+    imported = None
+    if identity is not None:
+        key = "" if chat is None else unpack(chat)
+        imported = Imported(key, identity, bool(estimated), unpack(raw))
+    return TurnLine(
+        turn_id,
+        after,
+        turn.channel_id,
+        turn.role,
+        turn.author,
+        turn.content,
+        turn.at,
+        turn.modality,
+        turn.source,
+        turn.partial,
+        bool(row[_WIDTH]),
+        "" if message_id is None else unpack(message_id),
+        reply_to,
+        instead_of,
+        imported,
+    )
+
+
+def _chat(connection: sqlite3.Connection, fact: tuple[Any, ...]) -> ChatLine:
+    id_, _, row_id, clock = fact
+    sql = "SELECT channel_id, key, kind, format, name, head FROM chats WHERE id = ?"
+    return ChatLine(id_, clock, *map(unpack, connection.execute(sql, (row_id,)).fetchone()))
+
+
+def _fact(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
+    id_, kind, row_id, clock = fact
+    if kind == "mark":
+        sql = "SELECT turn_id, value, mark, at_ms FROM marks WHERE id = ?"
+        turn_id, value, mark, at_ms = connection.execute(sql, (row_id,)).fetchone()
+        names = _names(connection, own, (turn_id, value))
+        meant = names[value] if value and mark == "superseded" else to_number(value)
+        return MarkLine(id_, clock, names[turn_id], mark, meant, from_ms(at_ms))
+    if kind == "branch":
+        sql = "SELECT channel_id, parent, turn_id, at_ms FROM branches WHERE id = ?"
+        channel, parent, turn_id, at_ms = connection.execute(sql, (row_id,)).fetchone()
+        left = _names(connection, own, (turn_id,))[turn_id] if turn_id else None
+        return BranchLine(id_, clock, unpack(channel), unpack(parent), left, from_ms(at_ms))
+    sql = "SELECT channel_id, withdrawn, at_ms FROM channel_marks WHERE id = ?"
+    channel, withdrawn, at_ms = connection.execute(sql, (row_id,)).fetchone()
+    return ChannelMarkLine(id_, clock, unpack(channel), bool(withdrawn), from_ms(at_ms))
+
+
+def _names(
+    connection: sqlite3.Connection, own: str, turn_ids: Iterable[int]
+) -> dict[int, TurnName]:
+    wanted = list(turn_ids)
+    return {i: TurnName(own, i) for i in wanted} | foreign_names(connection, wanted)
