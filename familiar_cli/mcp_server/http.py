@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -26,10 +27,9 @@ class Endpoint:
     """
 
     def __init__(self, paths: FamiliarPaths, manner: Manner) -> None:
-        self._opened = Opened(paths, manner.tell)
-        server = MemoryServer(self._opened, manner)
+        self._server = MemoryServer(Opened(paths, manner.tell), replace(manner, lasts=False))
         self._manager = StreamableHTTPSessionManager(
-            server.protocol, json_response=True, stateless=True
+            self._server.protocol, json_response=True, stateless=True
         )
         self._is_open = asyncio.Event()
         self._is_ending = asyncio.Event()
@@ -44,7 +44,7 @@ class Endpoint:
         """End what is under way, and let go of the familiar's files."""
         self._is_ending.set()
         await asyncio.wait({self._holding})
-        await self._opened.aclose()
+        await self._server.aclose()
 
     async def _hold(self) -> None:
         async with self._manager.run():

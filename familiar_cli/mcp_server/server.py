@@ -3,30 +3,55 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    EmptyResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    SubscribeRequestParams,
     TextContent,
+    TextResourceContents,
     ToolAnnotations,
+    UnsubscribeRequestParams,
 )
+from mcp.types import Prompt as ListedPrompt
 from mcp.types import Tool as ListedTool
 
 from familiar_cli import __version__
 from familiar_cli.errors import FamiliarError
+from familiar_cli.mcp_server import prompts, resources
 from familiar_cli.mcp_server.checking import checked
 from familiar_cli.mcp_server.pages import page
 from familiar_cli.mcp_server.tool import Caller
 from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.mcp_server.watching import Watching
 from familiar_cli.text import framed, harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.opened import Opened
@@ -40,6 +65,7 @@ INSTRUCTIONS: Final = (
 _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 _CLIENT_CHARS: Final = 40
 
+T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 
 
@@ -51,12 +77,14 @@ class Manner:
         channel_id: Their own channel; None: they have none.
         allow_write: Writing tools write; otherwise they make plans.
         client: What to call a client that does not say its name.
+        lasts: A connection lasts, so that a client may be told of changes at any time.
         tell: Told in words what whoever runs the server should know.
     """
 
     channel_id: str | None = None
     allow_write: bool = False
     client: str = "unknown"
+    lasts: bool = True
     tell: Callable[[str], None] = lambda _: None
 
 
@@ -72,14 +100,30 @@ class MemoryServer:
         self._opened = opened
         self._manner = manner
         self._session = uuid.uuid4().hex[:12]
+        self._watching = Watching(opened.paths)
         self.protocol: Server[Any] = Server(
             "familiar",
             version=__version__,
             title=f"Memory of {opened.paths.id}",
             instructions=INSTRUCTIONS,
+            get_tool_input_schema=_input_schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe if manner.lasts else None,
+            on_unsubscribe_resource=self._unsubscribe if manner.lasts else None,
+            on_subscriptions_listen=self._watching.listen,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
         )
+
+    async def aclose(self) -> None:
+        """End what clients wait for, and let go of the familiar's files."""
+        await self._watching.aclose()
+        await self._opened.aclose()
 
     async def _list_tools(
         self, ctx: Context, params: PaginatedRequestParams | None
@@ -91,12 +135,9 @@ class MemoryServer:
         tool = _BY_NAME.get(params.name)
         if tool is None:
             return _failed(f"There is no tool {params.name!r}", f"Known: {', '.join(_BY_NAME)}.")
-        client = self._client(ctx)
         try:
             arguments = checked(tool, params.arguments or {})
-            made = await self._opened.ask(
-                lambda familiar: self._run(tool, arguments, familiar, client)
-            )
+            made = await self._ask(ctx, lambda caller: _run(tool, arguments, caller))
         except FamiliarError as error:
             return _failed(str(error), error.hint)
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
@@ -107,21 +148,122 @@ class MemoryServer:
         text = TextContent(type="text", text=made.text)
         return CallToolResult(content=[text], structured_content=made.data)
 
-    def _run(self, tool: Tool, arguments: Arguments, familiar: Familiar, client: str) -> Page:
-        caller = Caller(
-            familiar,
-            self._manner.channel_id,
-            client,
-            self._session,
-            allow_write=self._manner.allow_write,
+    async def _list_resources(
+        self, ctx: Context, params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        with _as_errors():
+            cursor = params.cursor if params else None
+            paths = await self._ask(ctx, resources.paths)
+            found, following = resources.page_of(paths, cursor)
+        listed = [
+            Resource(uri=self._uri(path), name=path, mime_type=resources.MIME) for path in found
+        ]
+        return ListResourcesResult(resources=listed, next_cursor=following)
+
+    async def _list_templates(
+        self, ctx: Context, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        del ctx, params
+        made = ResourceTemplate(
+            uri_template=resources.template(self._opened.paths.id),
+            name="memory",
+            description="A memory file.",
+            mime_type=resources.MIME,
         )
-        return page(tool.name, arguments, tool.run(caller, arguments), familiar.counter)
+        return ListResourceTemplatesResult(resource_templates=[made])
+
+    async def _read_resource(
+        self, ctx: Context, params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
+        uri = str(params.uri)
+        with _as_errors(uri=uri):
+            text = await self._ask(ctx, lambda caller: resources.read(caller, uri))
+        content = TextResourceContents(uri=uri, text=text, mime_type=resources.MIME)
+        return ReadResourceResult(contents=[content])
+
+    async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        self._watching.subscribe(str(params.uri), ctx.session)
+        return EmptyResult()
+
+    async def _unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        del ctx
+        self._watching.unsubscribe(str(params.uri))
+        return EmptyResult()
+
+    async def _list_prompts(
+        self, ctx: Context, params: PaginatedRequestParams | None
+    ) -> ListPromptsResult:
+        del ctx, params
+        return ListPromptsResult(prompts=[_listed_prompt(p) for p in prompts.PROMPTS.values()])
+
+    async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        with _as_errors():
+            given = params.arguments or {}
+            words = await self._ask(ctx, lambda caller: prompts.made(caller, params.name, given))
+        text = TextContent(type="text", text=harmless(words))
+        return GetPromptResult(messages=[PromptMessage(role="user", content=text)])
+
+    async def _complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
+        asked = params.argument
+
+        def values(caller: Caller) -> list[str]:
+            if isinstance(params.ref, ResourceTemplateReference):
+                return [path for path in resources.paths(caller) if path.startswith(asked.value)]
+            return prompts.completed(caller, asked.name, asked.value)
+
+        with _as_errors():
+            found = await self._ask(ctx, values)
+        most = prompts.MOST_VALUES
+        told = Completion(values=found[:most], total=len(found), has_more=len(found) > most)
+        return CompleteResult(completion=told)
+
+    async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
+        """Return what `work` makes of whoever asks."""
+        client = self._client(ctx)
+
+        def ask(familiar: Familiar) -> T:
+            manner = self._manner
+            caller = Caller(
+                familiar, manner.channel_id, client, self._session, allow_write=manner.allow_write
+            )
+            return work(caller)
+
+        return await self._opened.ask(ask)
+
+    def _uri(self, rel_path: str) -> str:
+        return resources.uri_of(self._opened.paths.id, rel_path)
 
     def _client(self, ctx: Context) -> str:
         """Return what the client calls itself, as it may stand in the journal."""
         sent = ctx.session.client_params
         name = framed(sent.client_info.name, _CLIENT_CHARS) if sent else ""
         return name or self._manner.client
+
+
+def _input_schema(name: str) -> dict[str, Any] | None:
+    tool = _BY_NAME.get(name)
+    return tool.input_schema if tool else None
+
+
+def _run(tool: Tool, arguments: Arguments, caller: Caller) -> Page:
+    return page(tool.name, arguments, tool.run(caller, arguments), caller.familiar.counter)
+
+
+@contextmanager
+def _as_errors(**data: str) -> Iterator[None]:
+    """Let a failure of ours reach the client as an error of the protocol, with its hint."""
+    try:
+        yield
+    except FamiliarError as error:
+        raise MCPError(INVALID_PARAMS, _said(str(error), error.hint), data or None) from error
+
+
+def _listed_prompt(prompt: prompts.Prompt) -> ListedPrompt:
+    arguments = [
+        PromptArgument(name=name, description=what, required=name in prompt.needs)
+        for name, what in prompt.takes.items()
+    ]
+    return ListedPrompt(name=prompt.name, description=prompt.description, arguments=arguments)
 
 
 def _listed(tool: Tool) -> ListedTool:
@@ -140,6 +282,10 @@ def _listed(tool: Tool) -> ListedTool:
 
 
 def _failed(message: str, hint: str | None) -> CallToolResult:
+    text = TextContent(type="text", text=_said(message, hint))
+    return CallToolResult(content=[text], is_error=True)
+
+
+def _said(message: str, hint: str | None) -> str:
     end = "" if message.endswith((".", "?", "!")) else "."
-    words = harmless(f"{message}{end} {hint or ''}".rstrip())
-    return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
+    return harmless(f"{message}{end} {hint or ''}".rstrip())

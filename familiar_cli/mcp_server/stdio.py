@@ -36,11 +36,11 @@ async def serve_stdio(paths: FamiliarPaths, manner: Manner) -> None:
     """
     stop = asyncio.Event()
     with stopped_by_signals(stop):
-        opened = Opened(paths, manner.tell)
+        server = MemoryServer(Opened(paths, manner.tell), manner)
         try:
-            await until_stopped(_serve(MemoryServer(opened, manner)), stop)
+            await until_stopped(_serve(server), stop)
         finally:
-            await opened.aclose()
+            await server.aclose()
 
 
 async def _serve(server: MemoryServer) -> None:

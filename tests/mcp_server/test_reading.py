@@ -28,7 +28,7 @@ LATE = datetime(2026, 3, 1, 20, 0, tzinfo=UTC)
 
 def with_turns() -> None:
     """Make a familiar that heard something in the open, and something in private."""
-    root = live(**{"people/bo": BO})
+    root = live(**{"people/discord-7": BO})
     assert run("channel", "set", "dm-42", "--kind", "dm").exit_code == 0
     history = HistoryStore(root / "history.db")
     bo = Author("discord", "7", "bo", "Bo")

@@ -137,3 +137,21 @@ def test_a_familiar_that_is_not_there_is_said_on_standard_error():
     out, err = server.communicate("", timeout=60)
     assert (server.returncode, out) == (4, "")
     assert "nobody" in err
+
+
+def test_a_client_of_an_older_protocol_is_told_of_a_change():
+    root = live(notes="# Notes\n")
+    server = started()
+    assert server.stdin
+    assert server.stdout
+    server.stdin.write(BEGIN)
+    uri = "familiar://ada/memory/notes.md"
+    server.stdin.write(asked("resources/subscribe", 2, uri=uri))
+    server.stdin.flush()
+    assert [json.loads(server.stdout.readline())["id"] for _ in range(2)] == [1, 2]
+    (root / "memory" / "notes.md").write_text("# Notes\n\n- Changed.\n")
+    told = json.loads(server.stdout.readline())
+    assert told["method"] == "notifications/resources/updated"
+    assert told["params"]["uri"] == uri
+    assert server.communicate("", timeout=40)[0] == ""
+    assert server.returncode == 0

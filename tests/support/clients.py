@@ -22,11 +22,12 @@ from tests.support.world import home
 async def asking(familiar: str = "ada", **manner: Any) -> AsyncIterator[Client]:
     """Ask a familiar's memory while the block lasts; `manner` are fields of `Manner`."""
     opened = Opened(find_familiar(home(), familiar), lambda _: None)
+    server = MemoryServer(opened, Manner(**manner))
     try:
-        async with Client(MemoryServer(opened, Manner(**manner)).protocol) as client:
+        async with Client(server.protocol) as client:
             yield client
     finally:
-        await opened.aclose()
+        await server.aclose()
 
 
 async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
