@@ -50,7 +50,7 @@ _LOOSE: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{1,2}:[\d:.]+) ?(Z|[+-]\d{2}:?\d{2})?", re.ASCII
 )
 _NOON: Final = 12
-_MONTHS: Final = (
+MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
@@ -128,12 +128,12 @@ def read_hour(text: str) -> time | None:
 
 def day_words(day: date) -> str:
     """Return `day` as a person writes it: `31 January 2026`. Independent of the locale."""
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def month_words(day: date) -> str:
     """Return the month of `day` as a person writes it: `January 2026`."""
-    return f"{_MONTHS[day.month - 1]} {day.year}"
+    return f"{MONTHS[day.month - 1]} {day.year}"
 
 
 def weekday_name(day: date) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import (
     branches,
+    by_time,
     elsewhere,
     extras,
     legacy,
@@ -78,6 +79,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     standing.add,
     branches.add,
     elsewhere.add,
+    by_time.add,
 )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.pages import journal, now, turns
+from familiar_cli.web.pages import journal, now, timeline, turns
 
 if TYPE_CHECKING:
     from familiar_cli.web.asking import Page
 
-PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *turns.PAGES, *journal.PAGES)
+PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *turns.PAGES, *timeline.PAGES, *journal.PAGES)
 """The first that fits an address answers."""

@@ -1,0 +1,22 @@
+"""Timeline: the past as a picture of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.web.asking import Page, Shown
+
+if TYPE_CHECKING:
+    from familiar_cli.web.asking import Asked
+
+
+def show(asked: Asked) -> Shown:
+    """Return a year, a quarter or a month."""
+    from familiar_cli.actions.timeline import SPANS, timeline
+    from familiar_cli.web.timeline_svg import svg
+
+    line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
+    return Shown("timeline", {"line": line, "picture": svg(line, asked.to), "spans": SPANS})
+
+
+PAGES = (Page("/timeline", show),)
