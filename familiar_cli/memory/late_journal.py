@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.memory.journal import Journal
-    from familiar_cli.memory.store.types import Change
+    from familiar_cli.memory.store.types import Change, Joined
 
 PENDING_MARK: Final = "familiar-pending"
 """The file in the journal that says: a commit is decided, and may not be wholly on disk yet."""
@@ -64,10 +64,15 @@ class LateJournal:
         self._make().begin(look=look)
 
     def prepare(
-        self, source: str, message: str, changes: Sequence[Change], trailers: Mapping[str, str]
+        self,
+        source: str,
+        message: str,
+        changes: Sequence[Change],
+        trailers: Mapping[str, str],
+        joined: Joined | None = None,
     ) -> None:
         """See `Journal`."""
-        self._make().prepare(source, message, changes, trailers)
+        self._make().prepare(source, message, changes, trailers, joined)
 
     def applied(self, changes: Sequence[Change]) -> None:
         """See `Journal`."""

@@ -118,7 +118,7 @@ class KillingJournal:
     def begin(self, *, look=False):
         self._step()
 
-    def prepare(self, source, message, changes, trailers):
+    def prepare(self, source, message, changes, trailers, joined=None):
         self._step()
 
     def applied(self, changes):

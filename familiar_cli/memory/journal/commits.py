@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 HUMAN: Final = "human"
 UNDOES: Final = "Undoes"
+INSTANCE: Final = "Instance"
+"""Which instance made a commit; left out where the familiar began."""
+
 LENGTHS: Final = "Bytes"
 """`5>7 ->12`: how long each file was before and after, in the order in which they are named."""
 
@@ -95,6 +98,11 @@ class Commit:
             for touched, pair in zip(self.touched, pairs, strict=True)
             if pair
         )
+
+    @property
+    def instance(self) -> str:
+        """The instance that made it; empty: the one that the familiar began on."""
+        return self.trailers.get(INSTANCE, "")
 
     @property
     def undoes(self) -> tuple[str, ...]:

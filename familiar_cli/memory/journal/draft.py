@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.objects import GitObject
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.store.types import Joined
 
 MOST_NAMED: Final = 50  # files a commit names itself; beyond that, its trees are compared
 _MOST_HELD_BYTES = 32 * 1024 * 1024
@@ -38,6 +39,7 @@ class UnseenCommits:
         *,
         trailers: Mapping[str, str] | None = None,
         old_bytes: Mapping[str, int] | None = None,
+        joined: Joined | None = None,
     ) -> bool:
         """Add a commit that makes each file hold its content (None: be gone).
 
@@ -48,6 +50,7 @@ class UnseenCommits:
             at: When, in the timezone that git is to show.
             trailers: What else to note.
             old_bytes: The sizes of files before, where known; others are looked up.
+            joined: What came from other instances; there is a commit even when nothing differs.
 
         Returns:
             Whether anything differs; else there is no commit.
@@ -57,18 +60,27 @@ class UnseenCommits:
         for rel_path, content in contents:
             ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
             new_bytes[rel_path] = len(content or b"")
-        tree, new = trees.rewrite(self._read, self.tree, ids)
-        if not ids or tree == self.tree:
+        absent = joined.absent if joined else {}
+        tree, new = trees.rewrite(self._read, self.tree, {**ids, **absent})
+        if joined is None and (not ids or tree == self.tree):
             return False
         for made in new:
             self._new_trees[self._add(made).id] = made.content
         rows = [
             *((trailers or {}).items()),
-            *self._of_files(ids, old_bytes or {}, new_bytes),
+            *(self._of_files(ids, old_bytes or {}, new_bytes) if not absent else ()),
             ("Bytes-After", str(sum(new_bytes.values()))),
         ]
         self.head = self._add(
-            commits.encode(tree, self.head, source, message or by_hand(ids), at=at, trailers=rows)
+            commits.encode(
+                tree,
+                self.head,
+                source,
+                message or by_hand(ids),
+                at=at,
+                trailers=rows,
+                merged=joined.commits if joined else (),
+            )
         ).id
         self.tree = tree
         return True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.files import read_plain, stamp_of, write_whole
-from familiar_cli.memory.journal import trees
+from familiar_cli.memory.journal import absent, trees
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import MAX_READ_BYTES
@@ -53,6 +53,7 @@ class Edits:
         state = repository.tree_of(head)
         self._known, self._same_table = self._load(state)
         self._now_ns = clock.wall_ns()
+        self._absent = absent.listed(repository)
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
@@ -68,6 +69,8 @@ class Edits:
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
             is_there = any(map(paths.is_private, rel_path.split("/")))  # kept by an older version
+            if self._known[rel_path][0] == self._absent.get(rel_path):
+                continue
             if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
                 del self._known[rel_path]
                 self._same_table = False

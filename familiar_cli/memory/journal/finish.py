@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal import pending, trees
+from familiar_cli.memory.journal.absent import is_absent
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
 from familiar_cli.memory.store.types import Applied, Change
@@ -111,7 +112,7 @@ def _left_to_do(repository: Repository, root: str, mark: Pending) -> tuple[list[
     for rel_path in _paths(repository, mark):
         before, after = (repository.file_at(c, rel_path) for c in (mark.base, mark.commit))
         now = on_disk(root, rel_path)
-        if now == after:
+        if now == after or (now is None and is_absent(repository, mark.commit, rel_path)):
             continue
         if now == before:
             _check_name(rel_path, is_new=before is None)

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal import pending as marks
 from familiar_cli.memory.late_journal import state_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.types import Change
+    from familiar_cli.memory.store.types import Change, Joined
 
 FOUND = "the memory as it was found"
 
@@ -44,6 +44,7 @@ class GitJournal:
         root: The memory directory.
         tell: Told in words what a person should look at.
         disk: The file system.
+        instance: Returns the instance that changes the memory here; empty where it began.
     """
 
     def __init__(
@@ -53,7 +54,9 @@ class GitJournal:
         *,
         tell: Callable[[str], None] = lambda _: None,
         disk: Disk | None = None,
+        instance: Callable[[], str] = lambda: "",
     ) -> None:
+        self._instance = instance
         self.path = str(path)
         self._disk = disk or Disk()
         self._memory = Tree(root)
@@ -66,6 +69,13 @@ class GitJournal:
         from familiar_cli.memory.journal.repository import Repository
 
         return Repository(self.path, self._disk)
+
+    def _signed(self) -> dict[str, str]:
+        """Return what a commit notes of who makes it, where that is not who began the familiar."""
+        from familiar_cli.memory.journal.commits import INSTANCE
+
+        instance = self._instance()
+        return {INSTANCE: instance} if instance else {}
 
     def pending(self) -> bool:
         """Tell whether a change is decided but not all of it is on disk; costs one look."""
@@ -100,13 +110,20 @@ class GitJournal:
                 self._note_edits(loud=look)
 
     def prepare(
-        self, source: str, message: str, changes: Sequence[Change], trailers: Mapping[str, str]
+        self,
+        source: str,
+        message: str,
+        changes: Sequence[Change],
+        trailers: Mapping[str, str],
+        joined: Joined | None = None,
     ) -> None:
         """Commit what is about to be, and mark it as decided.
 
         Raises:
+            ConflictError: The newest commit is not the one that `joined` was worked out for.
             FamiliarError: It could not be written; nothing is decided.
         """
+        from familiar_cli.memory.journal import absent
         from familiar_cli.memory.journal.draft import UnseenCommits
         from familiar_cli.memory.journal.edits import recordable
 
@@ -119,6 +136,13 @@ class GitJournal:
             changes = [c for c in changes if all(map(recordable, c.rel_path.split("/")))]
             self._note_touched(changes)
             base = repository.head()
+            if joined and joined.base != base:
+                raise ConflictError(
+                    "The memory was changed while it was being merged; nothing was changed",
+                    hint="Try again.",
+                )
+            if joined:
+                absent.note(repository, joined.absent)
             draft = UnseenCommits(repository, base)
             try:
                 if not draft.commit(
@@ -126,7 +150,8 @@ class GitJournal:
                     message,
                     [(change.rel_path, change.after) for change in changes],
                     _now(),
-                    trailers=trailers,
+                    trailers={**trailers, **self._signed()},
+                    joined=joined,
                     old_bytes={c.rel_path: len(c.before) for c in changes if c.before is not None},
                 ):
                     return
@@ -241,7 +266,7 @@ class GitJournal:
         from familiar_cli.memory.journal.draft import UnseenCommits
 
         draft = UnseenCommits(self.repository, self.repository.head())
-        if draft.commit(HUMAN, message, contents, _now()):
+        if draft.commit(HUMAN, message, contents, _now(), trailers=self._signed()):
             draft.save()
             self.repository.set_head(draft.head)
             self.repository.objects.keep()

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.memory.store.types import Change
+    from familiar_cli.memory.store.types import Change, Joined
 
 
 class Journal(Protocol):
@@ -38,7 +38,12 @@ class Journal(Protocol):
         """
 
     def prepare(
-        self, source: str, message: str, changes: Sequence[Change], trailers: Mapping[str, str]
+        self,
+        source: str,
+        message: str,
+        changes: Sequence[Change],
+        trailers: Mapping[str, str],
+        joined: Joined | None = None,
     ) -> None:
         """All rules hold and no file is touched yet: record durably what is about to be."""
 

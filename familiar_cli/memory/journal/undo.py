@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.errors import ConflictError, NotFoundError
 from familiar_cli.memory.journal import trees
+from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
@@ -165,10 +166,13 @@ def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commi
     found: dict[str, bytes | None] = {}
     left: dict[str, bytes | None] = {}
     clashes: list[tuple[str, Clash, Commit]] = []
+    absent = listed(repository)
     for commit in commits:
         old = repository.tree_of(commit.parent)
         for rel_path, was, became in sorted(trees.changed(repository.tree, old, commit.tree)):
             if rel_path in DERIVED or any(map(is_private, rel_path.split("/"))):
+                continue
+            if rel_path in absent and absent[rel_path] in {was, became}:
                 continue
             if rel_path not in found:
                 found[rel_path] = left[rel_path] = _now(store, rel_path)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import (
         GrepHit,
         GrepResult,
+        Joined,
         MemoryEntry,
         MemoryFile,
         MemoryHead,
@@ -223,6 +224,7 @@ class MemoryStore:
         *,
         dry_run: bool = False,
         trailers: Mapping[str, str] | None = None,
+        joined: Joined | None = None,
     ) -> Iterator[Transaction]:
         """Stage changes inside the `with`; all are made when it ends well, else none.
 
@@ -231,19 +233,20 @@ class MemoryStore:
             message: What for, in one line.
             dry_run: Check everything and set `.result`, but change nothing.
             trailers: What else the journal is to note; `Run-Id` is `run_id` if not given.
+            joined: What came from other instances; recorded even when no file changes by it.
 
         Raises:
             LockedError: Another writer held the lock for too long.
-            ConflictError: A file is not what `expect` says.
+            ConflictError: A file is not what `expect` says, or the journal not what `joined` does.
             RefusedError: A path, a limit or a rule forbids a change.
             FamiliarError: The disk refused; everything is as it was.
         """
         from familiar_cli.memory.run_ids import RUN_ID
         from familiar_cli.memory.store.transactions import Transaction
 
-        tx = Transaction(source, message, {RUN_ID: self.run_id, **(trailers or {})})
+        tx = Transaction(source, message, {RUN_ID: self.run_id, **(trailers or {})}, joined)
         yield tx
-        if dry_run or not tx.steps:
+        if dry_run or not (tx.steps or joined):
             self._wait_for_pending()
             tx.finish(self._plan(tx).result)
         else:
@@ -302,14 +305,15 @@ class MemoryStore:
             if journal:
                 journal.begin()
             plan = self._plan(tx)
-            if journal and plan.changes:
-                journal.prepare(tx.source, tx.message, plan.changes, tx.trailers)
+            recorded = journal is not None and bool(plan.changes or tx.joined)
+            if journal and recorded:
+                journal.prepare(tx.source, tx.message, plan.changes, tx.trailers, tx.joined)
             try:
                 apply(self._tree.real, plan, self._disk)
             except BaseException:
-                if journal and plan.changes:
+                if journal and recorded:
                     journal.abandoned(plan.changes)
                 raise
-            if journal and plan.changes:
+            if journal and recorded:
                 journal.applied(plan.changes)
             tx.finish(plan.result)

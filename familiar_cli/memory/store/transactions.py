@@ -11,7 +11,7 @@ from familiar_cli.memory.store import paths
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.memory.store.types import Applied
+    from familiar_cli.memory.store.types import Applied, Joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,13 @@ class Transaction:
     """Changes waiting to be made together, in the order they were staged."""
 
     def __init__(
-        self, source: str, message: str, trailers: Mapping[str, str] | None = None
+        self,
+        source: str,
+        message: str,
+        trailers: Mapping[str, str] | None = None,
+        joined: Joined | None = None,
     ) -> None:
+        self.joined: Final = joined
         self.source: Final = source
         self.message: Final = message
         self.trailers: Final = dict(trailers or {})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from familiar_cli.files import Stamp
@@ -120,6 +121,22 @@ class Applied:
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What came from other instances, and a transaction makes a part of this one.
+
+    Args:
+        base: The journal's newest commit for which the changes were worked out.
+        commits: The commits that are merged with it.
+        absent: Files that cannot be here, and the ids of their contents: the journal has them all
+            the same, or they would count as deleted.
+    """
+
+    base: str
+    commits: tuple[str, ...]
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

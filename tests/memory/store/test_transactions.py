@@ -127,7 +127,7 @@ class Diary:
     def begin(self, *, look=False) -> None:
         self.told.append("begin")
 
-    def prepare(self, source, message, changes, trailers) -> None:
+    def prepare(self, source, message, changes, trailers, joined=None) -> None:
         self.told.append((source, message, changes))
         self._meanwhile()
 

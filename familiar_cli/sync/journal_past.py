@@ -1,0 +1,136 @@
+"""`JournalPast`: the commits of the journal as versions to merge; see `merge.Past`.
+
+What others sent is read as what it is: names and kinds that are no memory are left out, and noted.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.memory.journal.edits import recordable
+from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.journal.reachable import raw_entries
+from familiar_cli.memory.layout import is_synced
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.reachable import RawEntry
+    from familiar_cli.memory.journal.repository import Repository
+
+_DIR: Final = b"40000"
+_FILES: Final = {b"100644", b"100755", b"100664"}
+_LINK: Final = b"120000"
+_NO_NAMES: Final = {"", ".", ".."}
+_DEEPEST: Final = 100
+_WITH_LOCAL: Final = (b"people", b"sessions")  # where files are that stay on one machine
+
+
+class JournalPast:
+    """The versions that a journal holds.
+
+    Args:
+        repository: The journal.
+        began: The instance that the familiar began on.
+
+    Attributes:
+        refused: Why something was left out, by path.
+    """
+
+    def __init__(self, repository: Repository, began: str) -> None:
+        self._repository = repository
+        self._began = began
+        self.refused: dict[str, str] = {}
+        self.commit = lru_cache(maxsize=None)(repository.commit)
+        self._files_of = lru_cache(maxsize=4096)(self._files_in)
+        self._trees = lru_cache(maxsize=16)(self._synced)
+
+    def parents(self, commit: str) -> tuple[str, ...]:
+        """Return the versions that this one came from."""
+        one: Commit = self.commit(commit)
+        return (one.parent, *one.merged) if one.parent else one.merged
+
+    def tree(self, commit: str) -> Mapping[str, str]:
+        """Return its files as far as they are synced."""
+        return self._trees(self.commit(commit).tree)
+
+    def tree_id(self, commit: str) -> str:
+        """Return what two versions share exactly when all their synced files are the same."""
+        content = self._repository.objects.read(self.commit(commit).tree)
+        rows = []
+        for entry in raw_entries(content):
+            id_ = entry.id
+            if entry.name.lower() in _WITH_LOCAL and entry.mode == _DIR:
+                prefix = f"{_text(entry.name)}/"
+                files = dict(self._files(id_, prefix, 1))
+                synced = sorted(path for path in files if is_synced(path))
+                id_ = object_id("blob", repr([(p, files[p]) for p in synced]).encode())
+            rows.append((entry.mode, entry.name, id_))
+        return object_id("blob", repr(rows).encode())
+
+    def instance(self, commit: str) -> str:
+        """Return the machine that made it."""
+        return self.commit(commit).instance or self._began
+
+    def source(self, commit: str) -> str:
+        """Return who changed something with it."""
+        source: str = self.commit(commit).source
+        return source
+
+    def changed(self, commit: str) -> Collection[str]:
+        """Return the paths that it changed."""
+        one: Commit = self.commit(commit)
+        if one.touched is not None:
+            return [t.rel_path for t in one.touched if is_synced(t.rel_path)]
+        before = self.tree(one.parent) if one.parent else {}
+        return {path for path, _ in self.tree(commit).items() ^ before.items()}
+
+    def read(self, blob: str) -> bytes:
+        """Return the content of a file."""
+        return self._repository.objects.read(blob)
+
+    def root(self, commit: str) -> str:
+        """Return the commit with which a history began, on the way of its first parents."""
+        at: Commit = self.commit(commit)
+        while at.parent:
+            at = self.commit(at.parent)
+        return at.id
+
+    def _synced(self, tree: str) -> dict[str, str]:
+        return {path: id_ for path, id_ in self._files(tree, "", 0) if is_synced(path)}
+
+    def _files(self, tree: str, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
+        for name, id_, is_dir in self._files_of(tree, prefix):
+            if is_dir and depth < _DEEPEST:
+                yield from self._files(id_, f"{prefix}{name}/", depth + 1)
+            elif is_dir:
+                self.refused[f"{prefix}{name}"] = "it lies too deep"
+            else:
+                yield prefix + name, id_
+
+    def _files_in(self, tree: str, prefix: str) -> tuple[tuple[str, str, bool], ...]:
+        found = []
+        for entry in raw_entries(self._repository.objects.read(tree)):
+            name = _text(entry.name)
+            if problem := _problem(entry, name):
+                self.refused[prefix + name] = problem
+            else:
+                found.append((name, entry.id, entry.mode == _DIR))
+        return tuple(found)
+
+
+def _problem(entry: RawEntry, name: str) -> str:
+    """Return why an entry is no file or directory of a memory; empty: it is one."""
+    if entry.mode == _LINK:
+        return "it is a link"
+    if entry.mode != _DIR and entry.mode not in _FILES:
+        return "it is neither a file nor a directory"
+    if "\ufffd" in name or "/" in name or name in _NO_NAMES:
+        return "its name is not valid"
+    return "" if recordable(name) else "its name is reserved by git"
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", errors="replace")
