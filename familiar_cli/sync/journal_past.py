@@ -56,6 +56,10 @@ class JournalPast:
         """Return its files as far as they are synced."""
         return self._trees(self.commit(commit).tree)
 
+    def whole_tree(self, commit: str) -> Mapping[str, str]:
+        """Return all its files, also those that stay on the machine that made them."""
+        return dict(self._files(self.commit(commit).tree, "", 0))
+
     def tree_id(self, commit: str) -> str:
         """Return what two versions share exactly when all their synced files are the same."""
         content = self._repository.objects.read(self.commit(commit).tree)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal import packs, reachable
-from familiar_cli.memory.journal.commits import parents
+from familiar_cli.memory.journal.commits import parents, tree_and_parent
 from familiar_cli.memory.journal.compact import batches
 from familiar_cli.memory.journal.objects import Objects
 from familiar_cli.memory.journal.repository import translated
@@ -151,6 +151,20 @@ class Incoming:
             if not both.has(id_):
                 raise damaged_pack(f"object {id_} is missing")
         self._take_over()
+
+    def root(self, commit: str) -> str:
+        """Return the commit with which a history began, on the way of its first parents.
+
+        Raises:
+            FamiliarError: A commit on the way is missing or damaged.
+        """
+        both = _Both(self._objects, self._journal.objects)
+        self._close_store()
+        at: str | None = commit
+        while at:
+            commit = at
+            _, at = tree_and_parent(both.get(at).content)
+        return commit
 
     def store(self) -> DiskObjectStore:
         """Return dulwich's view of it, which sees the journal's objects, too."""

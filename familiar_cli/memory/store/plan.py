@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.memory.store.staged_tree import StagedTree
 from familiar_cli.memory.store.types import Applied, Change
 
@@ -31,6 +32,24 @@ class WritePlan:
     result: Applied
     seen: Mapping[str, Signature | None]
     leftovers: tuple[str, ...]
+
+
+def refused(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> dict[str, RefusedError]:
+    """Return why a rule forbids steps, by path; what it forbids is left out, the rest followed.
+
+    Raises:
+        ConflictError: A file is not what a step expects.
+    """
+    staged = StagedTree(tree, limits)
+    found: dict[str, RefusedError] = {}
+    for step in steps:
+        try:
+            staged.apply_step(step)
+        except ConflictError:
+            raise
+        except RefusedError as error:
+            found[step.rel_path] = error
+    return found
 
 
 def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WritePlan:

@@ -14,6 +14,7 @@ from familiar_cli.text import sha256_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from familiar_cli.errors import RefusedError
     from familiar_cli.files import Disk
     from familiar_cli.memory.journal import Journal
     from familiar_cli.memory.store.plan import WritePlan
@@ -254,6 +255,16 @@ class MemoryStore:
             changed = tx.result.written + tx.result.deleted
             if changed and self.on_change:
                 self.on_change(changed)
+
+    def refused(self, tx: Transaction) -> dict[str, RefusedError]:
+        """Return why a rule forbids staged steps, by path; each is looked at by itself.
+
+        Raises:
+            ConflictError: A file is not what `expect` says.
+        """
+        from familiar_cli.memory.store.plan import refused
+
+        return refused(self._tree, self.limits, tx.steps)
 
     def catch_up(self) -> None:
         """Commit what people changed by hand to the journal, as `human`.

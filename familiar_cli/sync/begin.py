@@ -1,0 +1,185 @@
+"""Begin a second machine: take over the memory that a remote holds."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.config.instance import begin_instance, is_instance_id
+from familiar_cli.errors import NotFoundError, RefusedError
+from familiar_cli.files import Disk
+from familiar_cli.memory.journal.absent import note
+from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.memory.store.transactions import Transaction
+from familiar_cli.memory.store.types import Joined
+from familiar_cli.sync.ancestry import newest
+from familiar_cli.sync.joining import SOURCE
+from familiar_cli.sync.journal_past import JournalPast
+from familiar_cli.sync.opening import Sender, open_transport
+from familiar_cli.sync.remote_refs import SeenRefs
+from familiar_cli.sync.transport import MEMORY_REFS, TURNS_REFS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from familiar_cli.config.instance import Instance
+    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.sync.address import Address
+
+BEGAN: Final = "Began"
+"""In the first commit of an instance: the instance that the familiar began on."""
+
+_AT_ONCE: Final = 500  # files that are held in memory
+
+
+def begin_from(
+    store: MemoryStore,
+    repository: Repository,
+    instance_path: Path,
+    address: Address,
+    *,
+    chosen: str = "",
+    sender: Sender = Sender(""),  # noqa: B008  # frozen
+    name: str = "hub",
+    ask: bool = False,
+) -> Instance:
+    """Make an empty memory hold what a remote holds, with its whole past.
+
+    What several instances did and none has merged yet is left to the first sync.
+
+    Args:
+        store: The memory, with a journal that signs as the instance in `instance_path`.
+        repository: Its journal. The caller closes it.
+        instance_path: Where the new instance is written.
+        address: The remote.
+        chosen: What this machine is called; empty: its host name.
+        sender: How an encrypted remote is opened.
+        name: What the remote is called here.
+        ask: A person sits there who may be asked for a password.
+
+    Returns:
+        The new instance.
+
+    Raises:
+        NotFoundError: The remote holds no memory yet.
+        RefusedError: The journal here has a past of its own, or the remote holds two familiars.
+        FamiliarError: The remote cannot be reached, or is damaged; nothing is left here.
+    """
+    if repository.exists and repository.head() is not None:
+        raise RefusedError("There is a memory with a past here; nothing was changed")
+    with translated(repository.path):
+        if not repository.exists:
+            store.lock_path.parent.mkdir(parents=True, exist_ok=True)
+            repository.create()
+    exchange = Exchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
+    with closing(open_transport(address, exchange, sender, name=name, ask=ask)) as transport:
+        refs = transport.refs()
+        heads = {
+            ref.removeprefix(MEMORY_REFS): id_
+            for ref, id_ in refs.items()
+            if ref.startswith(MEMORY_REFS) and is_instance_id(ref.removeprefix(MEMORY_REFS))
+        }
+        if not heads:
+            raise NotFoundError(
+                f"The remote {transport.address!r} holds no memory yet",
+                hint="Sync the first machine with it: `familiar sync`.",
+            )
+        turns = [id_ for ref, id_ in refs.items() if ref.startswith(TURNS_REFS)]
+        wants = sorted({*heads.values(), *turns})
+        with exchange.incoming() as incoming:
+            transport.fetch(wants, [], incoming)
+            if len({incoming.root(head) for head in heads.values()}) > 1:
+                raise RefusedError(
+                    f"The remote {transport.address!r} holds more than one familiar;"
+                    " nothing was changed",
+                    hint="Give each familiar a remote of its own.",
+                )
+            incoming.accept(wants)
+    past = JournalPast(repository, "")
+    began = _began(past, heads)
+    instance = begin_instance(instance_path, began, chosen=chosen)
+    head = min(newest(past.parents, heads.values()))
+    _put(store, repository, past, head)
+    message = f"begin on {instance.id}"
+    with store.transaction(SOURCE, message, trailers={BEGAN: began}, joined=Joined(head, ())):
+        pass
+    with translated(repository.path):
+        SeenRefs(repository, name).note(
+            {ref: id_ for ref, id_ in refs.items() if ref.startswith((MEMORY_REFS, TURNS_REFS))}
+        )
+    return instance
+
+
+def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
+    """Write the files of a commit into an empty memory, and make it the journal's newest.
+
+    What stays on the machine where it was made, and what cannot be here, is noted as absent.
+    """
+    plain = MemoryStore(store.root, limits=store.limits, disk=_Quick())
+    files = past.tree(head)
+    refused: set[str] = set()
+    for paths in batched(sorted(files), _AT_ONCE):
+        with plain.transaction(SOURCE, "") as tx:
+            trial = Transaction(SOURCE, "")
+            for path in paths:
+                try:
+                    trial.write(path, past.read(files[path]), any_size=True)
+                except RefusedError:
+                    refused.add(path)
+            forbidden = plain.refused(trial)
+            refused.update(forbidden)
+            tx.steps.extend(step for step in trial.steps if step.rel_path not in forbidden)
+    whole = dict(past.whole_tree(head))
+    absent = {p: id_ for p, id_ in whole.items() if p in refused or p not in files}
+    with translated(repository.path):
+        note(repository, absent)
+        repository.set_head(head)
+
+
+class _Quick(Disk):
+    """A disk that makes nothing durable: what is written is thrown away if it is not finished."""
+
+    def create(
+        self,
+        path: str,
+        content: bytes | Iterable[bytes],
+        *,
+        mode: int | None = None,
+        durable: bool = True,
+    ) -> None:
+        """Write a new file."""
+        del durable
+        super().create(path, content, mode=mode, durable=False)
+
+    def sync_dir(self, path: str) -> None:
+        """Leave it to the end."""
+
+
+def _began(past: JournalPast, heads: Mapping[str, str]) -> str:
+    """Return the instance that the familiar began on.
+
+    Whoever began later says so in its first commit; the commits of the first say nothing of it.
+    """
+    for name, head in sorted(heads.items()):
+        at: str | None = head
+        while at:
+            commit = past.commit(at)
+            began = commit.trailers.get(BEGAN, "")
+            if is_instance_id(began):
+                return began
+            if commit.instance != name and at == head:
+                return name
+            at = commit.parent
+    return min(heads)
+
+
+def batched(paths: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield paths in lists of at most `size`."""
+    rest = iter(paths)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -1,0 +1,412 @@
+"""`Engine`: sync with one remote: fetch, check, merge and apply, import turns, push, verify.
+
+Each step is whole by itself and does nothing when it is done already, so that a sync which broke
+off anywhere is carried on by the next one. What is to be sent is never queued: it is whatever the
+journal has and the remote has not.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.config.instance import is_instance_id, replace_id
+from familiar_cli.errors import (
+    AnotherFamiliarError,
+    BadInputError,
+    FamiliarError,
+    RefusedError,
+    RemoteDamagedError,
+    RemoteRefusedError,
+)
+from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.store.lock import held
+from familiar_cli.sync.ancestry import Walk, comes_before
+from familiar_cli.sync.conflicts import LIST, listed
+from familiar_cli.sync.joining import Outcome, join
+from familiar_cli.sync.journal_past import JournalPast
+from familiar_cli.sync.opening import Sender, open_transport
+from familiar_cli.sync.remote_refs import SeenRefs, local_ref, set_local_ref
+from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
+from familiar_cli.sync.turns_commit import take_turns, turns_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from familiar_cli.config.instance import Instance
+    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.sync.address import Address
+    from familiar_cli.sync.merge_types import Conflict
+    from familiar_cli.sync.transport import Transport
+    from familiar_cli.sync.turns_commit import Conversations
+
+_TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What a sync with one remote did, or would do.
+
+    Args:
+        remote: Its name.
+        address: Where it is, fit to be shown.
+        pulled: Commits of others that came.
+        pushed: Commits that went.
+        turns_in: Turns that came.
+        turns_out: Lines of turns and marks that went.
+        outcome: What became of the memory.
+        instances: The newest commit of each instance that the remote knows.
+        notes: What a person should look at.
+    """
+
+    remote: str
+    address: str
+    pulled: int = 0
+    pushed: int = 0
+    turns_in: int = 0
+    turns_out: int = 0
+    outcome: Outcome = field(default_factory=Outcome)
+    instances: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How to sync.
+
+    Args:
+        pull: Take what others did.
+        push: Send what is here.
+        dry_run: Only tell what would be done. What others did is fetched, and changes no file.
+        ask: A person sits there who may be asked for a password.
+    """
+
+    pull: bool = True
+    push: bool = True
+    dry_run: bool = False
+    ask: bool = False
+
+
+class Engine:
+    """Syncs one familiar with its remotes, one after another.
+
+    Args:
+        store: Its memory.
+        repository: Its journal. The caller closes it.
+        instance_path: The file with the id of this instance.
+        instance: Returns this instance.
+        turns: Its conversations; None: they do not travel.
+        sender: Who pushes, and how it is encrypted; the instance is filled in.
+        progress: Told in a few words what is being done.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        repository: Repository,
+        instance_path: Path,
+        instance: Callable[[], Instance],
+        *,
+        turns: Conversations | None = None,
+        sender: Sender = Sender(""),  # noqa: B008  # frozen
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._repository = repository
+        self._instance_path = instance_path
+        self._instance = instance
+        self._turns = turns
+        self._sender = sender
+        self._progress = progress
+        self.exchange = Exchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
+
+    def sync(self, name: str, address: Address, how: How = How()) -> Synced:
+        """Sync with one remote.
+
+        Raises:
+            RemoteUnreachableError: It cannot be reached.
+            AnotherFamiliarError: It is not this familiar's.
+            FamiliarError: Something else failed; the next sync carries on.
+        """
+        self._store.catch_up()
+        if self._repository.head() is None:
+            raise RefusedError(
+                "The memory is empty, so there is nothing to sync; nothing was changed",
+                hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
+            )
+        self._progress(f"asking {address}")
+        sender = replace(self._sender, instance=self._instance().id)
+        with closing(
+            open_transport(address, self.exchange, sender, name=name, ask=how.ask)
+        ) as transport:
+            return _Run(self, name, transport, how).run()
+
+
+class _Run:
+    """One sync with one remote."""
+
+    def __init__(self, engine: Engine, name: str, transport: Transport, how: How) -> None:
+        self._engine = engine
+        self._store = engine._store  # noqa: SLF001  # a part of it
+        self._repository = engine._repository  # noqa: SLF001
+        self._turns = engine._turns  # noqa: SLF001
+        self._progress = engine._progress  # noqa: SLF001
+        self._exchange = engine.exchange
+        self._name = name
+        self._transport = transport
+        self._how = how
+        self._seen = SeenRefs(self._repository, name)
+        self._notes: list[str] = []
+
+    def run(self) -> Synced:
+        before = self._seen.all()
+        there = self._fetched(before)
+        self._check_own_id(there)
+        pulled = self._count(self._memory(there).values(), before.values())
+        outcome, turns_in = Outcome(), 0
+        if self._how.pull:
+            self._progress("merging")
+            heads = {i: id_ for i, id_ in self._memory(there).items() if i != self._own}
+            outcome = join(
+                self._store,
+                self._repository,
+                heads,
+                began=self._engine._instance().began,  # noqa: SLF001
+                dry_run=self._how.dry_run,
+            )
+            turns_in = self._take_turns(there)
+        pushed, turns_out = self._push(there) if self._how.push else (0, 0)
+        return Synced(
+            self._name,
+            self._transport.address,
+            pulled,
+            pushed,
+            turns_in,
+            turns_out,
+            outcome,
+            self._memory(there),
+            tuple(self._notes),
+        )
+
+    @property
+    def _own(self) -> str:
+        return self._engine._instance().id  # noqa: SLF001
+
+    @property
+    def _past(self) -> JournalPast:
+        return JournalPast(self._repository, self._engine._instance().began)  # noqa: SLF001
+
+    def _fetched(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Bring all that the remote has, and return its refs as far as they are believed."""
+        for left in reversed(range(_TRIES)):
+            there = self._ours(self._transport.refs())
+            wants = sorted({id_ for id_ in there.values() if not self._exchange.has(id_)})
+            try:
+                self._bring(there, wants)
+            except RemoteDamagedError:
+                if not left:
+                    raise
+            else:
+                break
+        there = self._believed(there, before)
+        if not self._how.dry_run:
+            with translated(self._repository.path):
+                self._seen.note(there)
+        return there
+
+    def _bring(self, there: Mapping[str, str], wants: list[str]) -> None:
+        memory = [id_ for ref, id_ in there.items() if ref.startswith(MEMORY_REFS)]
+        if not wants:
+            self._check_familiar(memory, self._past.root)
+            return
+        self._progress(f"fetching from {self._transport.address}")
+        with self._exchange.incoming() as incoming:
+            self._transport.fetch(wants, self._haves(), incoming)
+            self._check_familiar(memory, incoming.root)
+            incoming.accept(wants)
+
+    def _haves(self) -> list[str]:
+        found = [self._repository.head(), *self._seen.all().values()]
+        return [id_ for id_ in dict.fromkeys(found) if id_ and self._exchange.has(id_)]
+
+    def _check_familiar(self, heads: Iterable[str], root: Callable[[str], str]) -> None:
+        """Refuse a remote whose memories began with another commit than this one."""
+        own = self._past.root(str(self._repository.head()))
+        if any(root(head) != own for head in heads):
+            raise AnotherFamiliarError(
+                f"The remote {self._transport.address!r} holds the memory of another familiar;"
+                " nothing was changed on either side",
+                hint="Give each familiar a remote of its own. To begin here with what is there: "
+                f"`familiar init --from-remote {self._transport.address} NEW-ID`.",
+            )
+
+    def _ours(self, refs: Mapping[str, str]) -> dict[str, str]:
+        """Return the refs of a remote that a familiar has; others are somebody else's affair."""
+        found = {}
+        for ref, id_ in refs.items():
+            for prefix in (MEMORY_REFS, TURNS_REFS):
+                if ref.startswith(prefix) and is_instance_id(ref.removeprefix(prefix)):
+                    found[ref] = id_
+        return found
+
+    def _believed(self, there: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+        """Return the refs without those that moved back; what vanished stays as it was known."""
+        believed = {}
+        for ref, id_ in there.items():
+            old = before.get(ref)
+            if old and self._exchange.has(old) and not self._exchange.leads_to(old, id_):
+                self._notes.append(
+                    f"{_shown(ref)} at {self._name!r} was moved back from {old[:10]} to {id_[:10]};"
+                    " what was known of it stays, and nothing of the change was followed"
+                )
+                believed[ref] = old
+            else:
+                believed[ref] = id_
+        for ref, old in before.items():
+            if ref not in there and not ref.endswith(f"/{self._own}"):
+                self._notes.append(
+                    f"{_shown(ref)} has vanished from {self._name!r}; what was known of it stays"
+                )
+                believed[ref] = old
+        return believed
+
+    def _check_own_id(self, there: Mapping[str, str]) -> None:
+        """Take a new id when another machine uses this one, as after a restored backup."""
+        own = self._own
+        for ref, here in (
+            (MEMORY_REFS + own, self._repository.head()),
+            (TURNS_REFS + own, local_ref(self._repository, TURNS_REFS + own)),
+        ):
+            now = there.get(ref)
+            if now is None or (here and self._exchange.leads_to(now, here)):
+                continue
+            if here is None and self._repairs_turns(ref, now):
+                continue
+            if self._how.dry_run:
+                self._notes.append(f"The id {own!r} is in use twice; a sync takes a new one")
+                return
+            made = replace_id(self._engine._instance_path, own)  # noqa: SLF001
+            if self._turns:
+                self._turns.renamed(own, made.id)
+            self._notes.append(
+                f"The id {own!r} is used by another copy of this familiar, perhaps a restored"
+                f" backup; this one is {made.id!r} from now on"
+            )
+            return
+
+    def _repairs_turns(self, ref: str, now: str) -> bool:
+        """Take over our own turns ref when a crash cut off writing it here; tell whether we did."""
+        memory = self._seen.all().get(MEMORY_REFS + self._own)
+        head = self._repository.head()
+        if memory is None or head is None or not self._exchange.leads_to(memory, head):
+            return False
+        if not self._how.dry_run:
+            set_local_ref(self._repository, ref, now)
+        return True
+
+    def _memory(self, there: Mapping[str, str]) -> dict[str, str]:
+        return {
+            ref.removeprefix(MEMORY_REFS): id_
+            for ref, id_ in there.items()
+            if ref.startswith(MEMORY_REFS)
+        }
+
+    def _count(self, new: Iterable[str], known: Iterable[str]) -> int:
+        """Return how many commits of others lead to `new`, and neither to `known` nor to ours."""
+        past = self._past
+        old = [id_ for id_ in known if self._exchange.has(id_)]
+        return len(Walk(past.parents, [list(new), [str(self._repository.head()), *old]]).only(0))
+
+    def _take_turns(self, there: Mapping[str, str]) -> int:
+        if self._turns is None or self._how.dry_run:
+            return 0
+        count = 0
+        for ref, id_ in sorted(there.items()):
+            instance = ref.removeprefix(TURNS_REFS)
+            if not ref.startswith(TURNS_REFS) or instance == self._own:
+                continue
+            self._progress(f"taking in turns of {instance}")
+            try:
+                count += take_turns(self._repository, self._turns, self._own, instance, id_)
+            except BadInputError as error:  # one that is damaged stops no other
+                self._notes.append(f"Not all turns of {instance!r} were taken in: {error}")
+        return count
+
+    def _push(self, there: Mapping[str, str]) -> tuple[int, int]:
+        head = str(self._repository.head())
+        own = self._own
+        refs = {MEMORY_REFS + own: head}
+        turns_out = 0
+        if self._turns is not None:
+            turns, turns_out = turns_commit(
+                self._repository,
+                self._turns,
+                own,
+                lock=lambda: held(self._store.lock_path, self._store.lock_timeout_s),
+                dry_run=self._how.dry_run,
+            )
+            refs |= {TURNS_REFS + own: turns} if turns else {}
+        known = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
+        past = self._past
+        pushed = (
+            len(Walk(past.parents, [[head], known]).only(0)) if known else _count_all(past, head)
+        )
+        if self._how.dry_run:
+            return pushed, turns_out
+        if all(there.get(ref) == id_ for ref, id_ in refs.items()):
+            return 0, 0
+        self._progress(f"pushing to {self._transport.address}")
+        for pushed_ref in self._transport.push({**refs, MAIN_REF: head}):
+            if pushed_ref.refused and pushed_ref.ref != MAIN_REF:
+                raise RemoteRefusedError(
+                    f"The remote {self._transport.address!r} did not take"
+                    f" {_shown(pushed_ref.ref)}: {pushed_ref.refused}",
+                    hint="Sync again; if it stays so, check that you may write there.",
+                )
+        self._verify(refs)
+        return pushed, turns_out
+
+    def _verify(self, refs: Mapping[str, str]) -> None:
+        """Look at the remote again: it must name what was sent."""
+        now = self._transport.refs()
+        wrong = next((ref for ref, id_ in refs.items() if now.get(ref) != id_), None)
+        if wrong:
+            raise RemoteRefusedError(
+                f"The remote {self._transport.address!r} does not name what was just pushed to"
+                f" {_shown(wrong)}",
+                hint="Sync again; if it stays so, another copy of this familiar pushes there.",
+            )
+        with translated(self._repository.path):
+            self._seen.note(refs)
+
+
+def standing_conflicts(store: MemoryStore) -> list[Conflict]:
+    """Return the conflicts that wait for a person."""
+    try:
+        return listed(store.read_file(LIST)) if store.exists(LIST) else []
+    except FamiliarError:
+        return []
+
+
+def is_part(repository: Repository, began: str, commit: str) -> bool:
+    """Tell whether a commit is in the past of the memory here."""
+    head = repository.head()
+    past = JournalPast(repository, began)
+    return head is not None and comes_before(past.parents, commit, head)
+
+
+def _count_all(past: JournalPast, head: str) -> int:
+    seen, waiting = {head}, [head]
+    while waiting:
+        new = [parent for parent in past.parents(waiting.pop()) if parent not in seen]
+        seen.update(new)
+        waiting += new
+    return len(seen)
+
+
+def _shown(ref: str) -> str:
+    return ref.removeprefix("refs/heads/")

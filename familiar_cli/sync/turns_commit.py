@@ -1,0 +1,108 @@
+"""The commits of conversations, with files below `turns/<instance>/`, apart from the memory's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from familiar_cli import clock
+from familiar_cli.memory.journal import commits, trees
+from familiar_cli.memory.journal.objects import git_object
+from familiar_cli.memory.journal.repository import translated
+from familiar_cli.sync.journal_past import JournalPast
+from familiar_cli.sync.remote_refs import local_ref, set_local_ref
+from familiar_cli.sync.transport import TURNS_REFS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from familiar_cli.memory.journal.repository import Repository
+
+_SOURCE: Final = "sync"
+_TAKEN: Final = "refs/familiar/turns/"
+"""Before an instance, in the journal: the commit whose turns are all in the history."""
+
+
+class Conversations(Protocol):
+    """What turns the history into files, and files of others into turns."""
+
+    def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
+        """Return the file that grows, and the lines that are new; empty: nothing is.
+
+        Args:
+            own: The instance that this is.
+            rel_path: The newest file of this instance; empty: there is none yet.
+            data: Its bytes.
+        """
+
+    def take_in(self, own: str, rel_path: str, data: bytes) -> int:
+        """Import what is new in a file of another instance, and return how many turns it was.
+
+        Raises:
+            FamiliarError: Something in it makes no sense; what stands before it was imported.
+        """
+
+    def renamed(self, old: str, new: str) -> None:
+        """This instance has a new id; what was said here so far keeps the old one."""
+
+
+def take_turns(
+    repository: Repository, turns: Conversations, own: str, instance: str, commit: str
+) -> int:
+    """Import what is new in the conversations of another instance, and return how many turns.
+
+    Raises:
+        FamiliarError: Something in them makes no sense, or the disk refused; it is tried again.
+    """
+    ref = _TAKEN + instance
+    before = local_ref(repository, ref)
+    if before == commit:
+        return 0
+    past = JournalPast(repository, "")
+    known = past.tree(before).items() if before else set()
+    count = 0
+    for path, id_ in sorted(past.tree(commit).items() - known):
+        if path.startswith(f"turns/{instance}/"):
+            count += turns.take_in(own, path, past.read(id_))
+    with translated(repository.path):
+        set_local_ref(repository, ref, commit)
+    return count
+
+
+def turns_commit(
+    repository: Repository,
+    turns: Conversations,
+    own: str,
+    *,
+    lock: Callable[[], AbstractContextManager[None]],
+    dry_run: bool,
+) -> tuple[str | None, int]:
+    """Commit what is new in the conversations here.
+
+    Returns:
+        The newest commit, or None when there is none; and how many lines are new.
+    """
+    ref = TURNS_REFS + own
+    head = local_ref(repository, ref)
+    past = JournalPast(repository, "")
+    files = past.tree(head) if head else {}
+    newest = max((path for path in files if path.startswith(f"turns/{own}/")), default="")
+    data = past.read(files[newest]) if newest else b""
+    rel_path, lines = turns.new_lines(own, newest, data)
+    if dry_run or not lines:
+        return head, lines.count(b"\n")
+    blob = git_object("blob", (data if rel_path == newest else b"") + lines)
+    tree, made = trees.rewrite(repository.tree, repository.tree_of(head), {rel_path: blob.id})
+    commit = commits.encode(
+        tree,
+        head,
+        _SOURCE,
+        f"turns of {own}",
+        at=clock.now().astimezone(),
+        trailers=[(commits.INSTANCE, own)],
+    )
+    with lock(), translated(repository.path):
+        repository.objects.write([blob, *made, commit])
+        repository.objects.keep()
+        set_local_ref(repository, ref, commit.id)
+    return commit.id, lines.count(b"\n")
