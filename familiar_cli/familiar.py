@@ -694,9 +694,9 @@ class Familiar:
             return
 
     def _note_changes(self, rel_paths: tuple[str, ...]) -> None:
-        from familiar_cli.memory.pages.links import SUFFIXES
+        from familiar_cli.memory.pages.links import is_page
 
-        if any(path.lower().endswith(SUFFIXES) for path in rel_paths):
+        if any(is_page(path) for path in rel_paths):
             self._has_unembedded = True
 
     async def _bring_index_forward(self) -> None:

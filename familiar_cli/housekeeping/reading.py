@@ -8,7 +8,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.housekeeping.types import Corpus, Note
 from familiar_cli.housekeeping.wording import known_in
 from familiar_cli.markdown import scan
-from familiar_cli.memory.layout import PENDING_DIR
+from familiar_cli.memory.layout import PENDING_DIR, is_in_conflicts
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.store.types import Skipped
 
@@ -81,7 +81,7 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
 
 
 def _is_wanted(entry: MemoryEntry) -> bool:
-    is_text = entry.rel_path.lower().endswith(_TEXT)
+    is_text = entry.rel_path.lower().endswith(_TEXT) and not is_in_conflicts(entry.rel_path)
     return is_text and not entry.rel_path.startswith(f"{PENDING_DIR}/")
 
 

@@ -13,7 +13,7 @@ from familiar_cli.index import line_tokens, scan, schema, vectors
 from familiar_cli.index.dates import day_in
 from familiar_cli.index.embedder import BATCH, read_passages, token_version
 from familiar_cli.memory.layout import INDEX_DIR
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.sqlite import transaction
 from familiar_cli.text import sha256_of
 
@@ -148,7 +148,7 @@ class EmbeddingIndex:
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Look again at files that were just changed, and at no other."""
-        paths = [path for path in rel_paths if path.lower().endswith(SUFFIXES)]
+        paths = [path for path in rel_paths if is_page(path)]
         if paths and self.store.root.is_dir():
             self.use(lambda connection: self._touch(connection, paths))
 

@@ -17,7 +17,7 @@ from familiar_cli.index.dates import last_day
 from familiar_cli.index.excerpt import Place, choose, first_word, line_number
 from familiar_cli.index.hits import age_days, coverage, local_day
 from familiar_cli.index.types import Hit, Signals
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.machine_text import blanked
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class _File:
 def _files(store: MemoryStore, words: list[str]) -> Iterator[_File]:
     """Yield each file that holds one of `words`."""
     for entry in store.walk().files:
-        if not entry.rel_path.lower().endswith(SUFFIXES):
+        if not is_page(entry.rel_path):
             continue
         try:
             text = store.read_file(entry.rel_path)

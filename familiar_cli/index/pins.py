@@ -13,7 +13,7 @@ from familiar_cli.index import scan
 from familiar_cli.index.build import Refreshed
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.pins import is_pinned
 from familiar_cli.sqlite import transaction
 
@@ -136,4 +136,4 @@ def _note(connection: sqlite3.Connection, looked: dict[str, bool], left: Collect
 
 
 def _is_text(rel_path: str) -> bool:
-    return rel_path.lower().endswith(SUFFIXES)
+    return is_page(rel_path)

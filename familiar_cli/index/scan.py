@@ -12,7 +12,7 @@ from familiar_cli.clock import wall_ns
 from familiar_cli.files import Stamp, stamp_of
 from familiar_cli.index import watch
 from familiar_cli.index.schema import changes_of, meta, set_meta
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ def _compared(listing: Listing, connection: sqlite3.Connection) -> Scan:
     suspects: dict[str, Stamp] = {}
     same = 0
     for rel_path, status in listing.files():
-        if not rel_path.lower().endswith(SUFFIXES):
+        if not is_page(rel_path):
             continue
         now = stamp_of(status, listing.looked_ns)
         seen = held.pop(rel_path, None)

@@ -11,7 +11,7 @@ from familiar_cli.errors import NotFoundError
 from familiar_cli.index.dates import day_in, last_day
 from familiar_cli.mcp_server.tool import Item
 from familiar_cli.memory.pages.evidence import spans, turn_ids
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.privacy import owned
 from familiar_cli.memory.store.paths import parse
 from familiar_cli.text import framed
@@ -78,7 +78,7 @@ def see(caller: Caller, path: str) -> SeenFile:
 def is_readable(rel_path: str) -> bool:
     """Return whether a path can be that of a memory, and not of what the program keeps beside."""
     hidden = any(part.startswith(".") for part in rel_path.split("/"))
-    return rel_path.lower().endswith(SUFFIXES) and not hidden
+    return is_page(rel_path) and not hidden
 
 
 def day_of(rel_path: str) -> str:

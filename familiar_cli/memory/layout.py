@@ -84,6 +84,11 @@ def is_synced(rel_path: str) -> bool:
     ).intersection(parts)
 
 
+def is_in_conflicts(rel_path: str) -> bool:
+    """Tell whether a file belongs to the conflicts between machines, not to what is remembered."""
+    return rel_path.startswith(f"{CONFLICTS_DIR}/")
+
+
 def digest_path(name: str) -> str:
     """Return the file of the digest `short`, `mid` or `long`."""
     return f"{DIGEST_DIR}/{name}.md"

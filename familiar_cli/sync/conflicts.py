@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from familiar_cli.memory.layout import CONFLICTS_DIR
+from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts
 from familiar_cli.sync.merge_types import Conflict
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ them.
 
 def is_copy(rel_path: str) -> bool:
     """Return whether a file is the other version of one in conflict."""
-    return rel_path.startswith(_BELOW) and rel_path != LIST
+    return is_in_conflicts(rel_path) and rel_path != LIST
 
 
 def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> str:

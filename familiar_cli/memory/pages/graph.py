@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
-from familiar_cli.memory.pages.links import NAMED_DIRS, SUFFIXES, targets, title_of, unhidden
+from familiar_cli.memory.pages.links import NAMED_DIRS, is_page, targets, title_of, unhidden
 from familiar_cli.memory.pages.listed_aliases import listed_aliases
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 
@@ -87,7 +87,7 @@ def graph(store: MemoryStore) -> Graph:
     texts: dict[str, str] = {}
     skipped = list(walk.skipped)
     for entry in walk.files:
-        if entry.rel_path.lower().endswith(SUFFIXES):
+        if is_page(entry.rel_path):
             try:
                 texts[entry.rel_path] = store.read_file(entry.rel_path)
             except FamiliarError as error:

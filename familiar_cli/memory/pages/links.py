@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from familiar_cli import markdown
-from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR
+from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_in_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,14 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
 _HIDDEN: Final = re.compile(
     r"(?<!%)%%(?!%)[^%\n]{1,1000}%%|^%%[ \t]*\r?\n(?:.*\n)*?%%[ \t]*\r?$", re.MULTILINE
 )
+
+
+def is_page(rel_path: str) -> bool:
+    """Return whether a file is text of the memory: searched, linked to, shown to a model.
+
+    The other version of a file in conflict is none, or it would be taken for a second memory.
+    """
+    return rel_path.lower().endswith(SUFFIXES) and not is_in_conflicts(rel_path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.pages.links import SUFFIXES, places_in, resolved, unhidden, way_to
+from familiar_cli.memory.pages.links import is_page, places_in, resolved, unhidden, way_to
 from familiar_cli.memory.pages.wiki import UNNAMEABLE, PageNames, wiki_links
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import Skipped
@@ -188,7 +188,7 @@ class LinkedPages:
         self.texts: Final[dict[str, str]] = {}
         skipped = list(walk.skipped)
         for rel_path in sorted(self.paths):
-            if rel_path.lower().endswith((*SUFFIXES, CANVAS)):
+            if is_page(rel_path) or rel_path.lower().endswith(CANVAS):
                 try:
                     text = (read or store.read_file)(rel_path)
                 except FamiliarError as error:

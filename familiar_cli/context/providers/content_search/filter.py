@@ -23,7 +23,7 @@ from familiar_cli.context.side_model import ask_side_model
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Filter:
 
 def _is_out(rel_path: str, hidden: Collection[str]) -> bool:
     """Return whether a file is shown already, belongs to the character, or is no text."""
-    is_text = rel_path.lower().endswith(SUFFIXES)
+    is_text = is_page(rel_path)
     return rel_path in hidden or rel_path.startswith(f"{SELF_DIR}/") or not is_text
 
 

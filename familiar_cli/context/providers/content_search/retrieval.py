@@ -22,7 +22,7 @@ from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.pages.evidence import PLAIN, Numbering
-from familiar_cli.memory.pages.links import SUFFIXES
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.truncate import USEFUL_TOKENS
@@ -208,7 +208,7 @@ class Retrieval:
         rel_path = subject.rel_path
         if rel_path is None:
             return self._why_no_turn(subject, request, loaded, room)
-        if not rel_path.lower().endswith(SUFFIXES) or rel_path in _SELF or _is_hidden(rel_path):
+        if not is_page(rel_path) or rel_path in _SELF or _is_hidden(rel_path):
             return None
         if not self.k:
             return "nothing is searched for: search.k is 0"

@@ -1,0 +1,35 @@
+"""The other version of a file in conflict is no second memory."""
+
+from __future__ import annotations
+
+from familiar_cli.housekeeping.reading import read_corpus
+from familiar_cli.memory.pages.graph import graph
+from familiar_cli.memory.store.store import MemoryStore
+from tests.support.world import data, live
+
+COPY = "conflicts/people/anna"
+
+
+def test_no_search_finds_a_copy() -> None:
+    live(**{"people/anna": "# Anna\n\n- keeps bees\n", COPY: "# Anna\n\n- keeps wasps\n"})
+
+    assert data("search", "bees")["hits"]
+    assert not [hit for hit in data("search", "wasps")["hits"] if "conflicts" in str(hit)]
+
+
+def test_neither_links_nor_housekeeping_see_a_copy() -> None:
+    root = live(**{"people/anna": "# Anna\n", COPY: "# Anna\n\n[x](../gone.md)\n"})
+    store = MemoryStore(root / "memory")
+
+    assert not graph(store).broken
+    assert [note.rel_path for note in read_corpus(store).notes] == ["people/anna.md"]
+
+
+def test_moving_a_page_leaves_a_copy_as_it_is() -> None:
+    text = "[Anna](../people/anna.md)\n"
+    root = live(**{"people/anna": "# Anna\n", "notes": "[A](people/anna.md)\n", COPY: text})
+
+    data("memory", "mv", "people/anna.md", "people/anne.md")
+
+    assert (root / "memory/notes.md").read_text() == "[A](people/anne.md)\n"
+    assert (root / f"memory/{COPY}.md").read_text() == text
