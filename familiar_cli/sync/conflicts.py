@@ -65,24 +65,28 @@ def listed(text: str) -> list[Conflict]:
 
 def list_text(conflicts: Iterable[Conflict]) -> str:
     """Return the list as a file; empty when there is nothing to list."""
-    lines = [_line(one) for one in sorted(conflicts, key=lambda one: (one.path, one.copy))]
+    lines = [_line(one) for one in conflicts]
     return _HEAD + "".join(lines) if lines else ""
 
 
-def with_conflicts(lists: Iterable[str], new: Iterable[Conflict], copies: Iterable[str]) -> str:
-    """Return the list of the conflicts that stand after a merge.
+def standing(
+    lists: Iterable[str], paths: Iterable[str], new: Iterable[Conflict] = ()
+) -> list[Conflict]:
+    """Return the conflicts that there are, sorted by path.
 
     Args:
         lists: The lists that there were before; what a later one says counts.
-        new: What this merge found.
-        copies: The copies that there are now; each is listed, and nothing else.
+        paths: Files; each of them that is a copy is a conflict, and nothing else.
+        new: What was found since.
     """
     before = (one for text in lists for one in listed(text))
     known = {one.copy: one for one in (*before, *new)}
-    return list_text(
+    found = (
         known.get(copy) or Conflict(copy.removeprefix(_BELOW), copy, "", "", "", ())
-        for copy in copies
+        for copy in paths
+        if is_copy(copy)
     )
+    return sorted(found, key=lambda one: (one.path, one.copy))
 
 
 def _line(one: Conflict) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.layout import DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
-from familiar_cli.sync.conflicts import LIST, copy_path, is_copy, with_conflicts
+from familiar_cli.sync.conflicts import LIST, copy_path, is_copy, list_text, standing
 from familiar_cli.sync.merge_content import merge_content
 from familiar_cli.sync.merge_types import Conflict, MergedTree, Note, Read, Tree, blob_id
 from familiar_cli.text import counted, fold
@@ -256,8 +256,7 @@ class _Trees:
             self._read(tree[LIST]).decode("utf-8", "replace") if LIST in tree else ""
             for tree in (self._base, self._theirs.files, self._ours.files)
         ]
-        copies = [path for path in self._files if is_copy(path)]
-        text = with_conflicts(lists, self._conflicts, copies)
+        text = list_text(standing(lists, self._files, self._conflicts))
         self._files.pop(LIST, None)
         if text:
             self._put_content(LIST, text.encode())

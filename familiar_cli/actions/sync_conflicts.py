@@ -1,0 +1,295 @@
+"""Files of which two machines have two versions: listed with their differences, and settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.diffs import unified
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
+from familiar_cli.memory.layout import CONFLICTS_DIR
+from familiar_cli.memory.store.types import MISSING
+from familiar_cli.sync.conflicts import LIST, list_text, standing
+from familiar_cli.sync.merge_content import WHOLE, merge_content
+from familiar_cli.text import counted, sha256_of, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.sync.merge_types import Conflict
+
+Choice = Literal["ours", "theirs", "merged"]
+"""Keep what stands in the file; put the other version where the two differ; or keep both there."""
+
+_SETTLE: Final[dict[Choice, Literal["ours", "theirs", "both"]]] = {
+    "ours": "ours",
+    "theirs": "theirs",
+    "merged": "both",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenConflict:
+    """One file of which there are two versions.
+
+    Args:
+        path: The file. It holds what both machines changed, and one version where they differ.
+        copy: The file that holds the other version, whole.
+        ours: The machine whose version stands in the file; empty: unknown.
+        theirs: The machine whose version is in the copy; empty: unknown.
+        what: The kinds of places that differ, e.g. `list item`.
+        diff: What the copy has instead of the file; unified, empty where one of them is no text.
+    """
+
+    path: str
+    copy: str
+    ours: str
+    theirs: str
+    what: tuple[str, ...]
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettledFile:
+    """What became of one conflict, or would.
+
+    Args:
+        path: The file.
+        copy: The other version, which is gone now.
+        changed: The file is another one now.
+        diff: How; unified, empty when nothing changed or it is no text.
+    """
+
+    path: str
+    copy: str
+    changed: bool
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Which conflicts were settled, or would be, and how many are left.
+
+    Args:
+        files: One row for each conflict.
+        left: How many conflicts there are still.
+        dry_run: Nothing was changed.
+    """
+
+    files: tuple[SettledFile, ...]
+    left: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """A conflict with its contents; None stands for no file."""
+
+    conflict: Conflict
+    ours: bytes | None
+    theirs: bytes
+
+
+def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
+    """Return the conflicts of the memory, sorted by path; what both versions say, with each."""
+    return tuple(_shown(_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory))
+
+
+def conflicts_in(store: MemoryStore) -> list[Conflict]:
+    """Return the conflicts of a memory, sorted by path; quick where there are none."""
+    try:
+        copies = [entry.rel_path for entry in store.walk(CONFLICTS_DIR, hidden=True).files]
+    except NotFoundError:
+        return []
+    text = store.read_bytes(LIST).decode("utf-8", "replace") if LIST in copies else ""
+    return standing([text], copies)
+
+
+def resolve(
+    familiar: Familiar, path: str | None, choice: Choice, *, dry_run: bool = False
+) -> Settled:
+    """Settle one conflict, or all; one change of the memory, which can be undone.
+
+    Args:
+        familiar: Whose memory.
+        path: A file in conflict or a copy below `conflicts/`; None: every one.
+        choice: Which version counts where the two differ.
+        dry_run: Check everything, change nothing.
+
+    Raises:
+        NotFoundError: There is no such conflict.
+        UsageError: The file has several other versions; one has to be named.
+        RefusedError: It is no text, so that both versions cannot be kept in one file.
+        ConflictError: A file was changed meanwhile; nothing was changed.
+    """
+    found = _named(familiar.memory, path, choice)
+    after = [_chosen(familiar, one, choice) for one in found]
+    return _settle(familiar.memory, found, after, choice, dry_run=dry_run)
+
+
+def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
+    """Return the file to settle by hand, and a text to begin with: both versions, place by place.
+
+    Raises as `resolve` does.
+    """
+    (one,) = _one(_named(familiar.memory, path, "merged"))
+    return one.conflict.path, _text(one, _chosen(familiar, one, "merged") or b"")
+
+
+def resolve_by_hand(familiar: Familiar, path: str, text: str, *, dry_run: bool = False) -> Settled:
+    """Settle the conflict of a file with a text that a person wrote.
+
+    Raises as `resolve` does; also:
+        UsageError: The text is empty.
+    """
+    if not text.strip():
+        raise UsageError(
+            f"The text is empty; {path!r} is as it was and still in conflict",
+            hint=f"Run `familiar sync resolve {typed(path)} --edit` again.",
+        )
+    found = _one(_named(familiar.memory, path, "merged"))
+    return _settle(familiar.memory, found, [text.encode()], "edit", dry_run=dry_run)
+
+
+def _named(store: MemoryStore, path: str | None, choice: Choice) -> list[_Sides]:
+    known = conflicts_in(store)
+    if path is None:
+        found = known
+    else:
+        clean = path.removeprefix("./")
+        found = [one for one in known if clean in {one.path, one.copy}]
+    if not found:
+        told = f"{path!r} is in no conflict" if path else "No file is in conflict"
+        raise NotFoundError(
+            f"{told}; nothing was changed", hint="List conflicts: `familiar sync resolve`."
+        )
+    paths = [one.path for one in found]
+    twice = next((one for one in paths if paths.count(one) > 1), None)
+    if twice and choice != "ours":
+        copies = ", ".join(one.copy for one in found if one.path == twice)
+        raise UsageError(
+            f"{twice!r} has several other versions: {copies}; nothing was changed",
+            hint=f"Name one of them: `familiar sync resolve {typed(found[0].copy)} --{choice}`.",
+        )
+    return [_sides(store, one) for one in found]
+
+
+def _one(found: list[_Sides]) -> list[_Sides]:
+    if len(found) > 1:
+        raise UsageError(
+            f"{counted(len(found), 'conflict')} stand open; nothing was changed",
+            hint="Name one file: `familiar sync resolve PATH --edit`.",
+        )
+    return found
+
+
+def _sides(store: MemoryStore, conflict: Conflict) -> _Sides:
+    ours = store.read_bytes(conflict.path) if store.exists(conflict.path) else None
+    return _Sides(conflict, ours, store.read_bytes(conflict.copy))
+
+
+def _chosen(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
+    """Return what a file is to hold."""
+    if choice == "ours":
+        return one.ours
+    if one.ours is None:
+        return one.theirs
+    base = _base(familiar, one.conflict.base)
+    made = merge_content(
+        one.conflict.path, base if base is not None else b"", one.ours, one.theirs, _SETTLE[choice]
+    )
+    is_whole = WHOLE in made.clashes
+    if choice == "merged" and is_whole:
+        raise RefusedError(
+            f"Both versions of {one.conflict.path!r} do not fit into one file; nothing was changed",
+            hint=f"Choose one: `familiar sync resolve {typed(one.conflict.path)} --ours`,"
+            " or `--theirs`, or `--edit`.",
+        )
+    return one.theirs if is_whole or (base is None and choice == "theirs") else made.content
+
+
+def _base(familiar: Familiar, blob: str) -> bytes | None:
+    """Return what both versions began with; empty: nothing; None: that is not known any more."""
+    if not blob:
+        return b""
+    repository = familiar.journal.repository
+    try:
+        return repository.objects.read(blob)
+    except FamiliarError:
+        return None
+    finally:
+        repository.close()
+
+
+def _settle(
+    store: MemoryStore,
+    found: Sequence[_Sides],
+    after: Sequence[bytes | None],
+    how: str,
+    *,
+    dry_run: bool,
+) -> Settled:
+    gone = {one.conflict.copy for one in found}
+    left = [one for one in conflicts_in(store) if one.copy not in gone]
+    named = found[0].conflict.path if len(found) == 1 else counted(len(found), "conflict")
+    with store.transaction("human", f"resolve {named}: {how}", dry_run=dry_run) as tx:
+        for one, content in zip(found, after, strict=True):
+            if content is not None and content != one.ours:
+                expect = MISSING if one.ours is None else sha256_of(one.ours)
+                tx.write(one.conflict.path, content, expect=expect)
+            tx.delete(one.conflict.copy, expect=sha256_of(one.theirs))
+        _put_list(store, list_text(left), tx.write, tx.delete)
+    files = (
+        SettledFile(
+            one.conflict.path,
+            one.conflict.copy,
+            content != one.ours,
+            _diff(one.ours or b"", content or b"", one.conflict.path, one.conflict.path),
+        )
+        for one, content in zip(found, after, strict=True)
+    )
+    return Settled(tuple(files), len(left), dry_run)
+
+
+def _put_list(
+    store: MemoryStore,
+    text: str,
+    write: Callable[[str, str], None],
+    delete: Callable[[str], None],
+) -> None:
+    if text:
+        write(LIST, text)
+    elif store.exists(LIST):
+        delete(LIST)
+
+
+def _shown(one: _Sides) -> OpenConflict:
+    found = one.conflict
+    diff = _diff(one.ours or b"", one.theirs, found.path, found.copy)
+    return OpenConflict(found.path, found.copy, found.ours, found.theirs, found.what, diff)
+
+
+def _diff(before: bytes, after: bytes, old: str, new: str) -> str:
+    try:
+        return unified(before.decode(), after.decode(), old, new)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _text(one: _Sides, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            f"{one.conflict.path!r} is no text; nothing was changed",
+            hint=f"Choose one: `familiar sync resolve {typed(one.conflict.path)} --ours`,"
+            " or `--theirs`.",
+        ) from error
