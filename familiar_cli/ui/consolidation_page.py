@@ -79,7 +79,7 @@ def status_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> Renderabl
             plain(digest_path(tier.name)),
             plain(f"{tier.tokens:,} of {tier.budget_tokens:,} tokens"),
             plain(local(tier.made_at, zone) or "never", "dim"),
-            plain(_state(tier)),
+            plain(digest_state(tier)),
         ]
         for tier in tiers
     ]
@@ -127,7 +127,8 @@ def _refusals(name: str, refused: Sequence[Refused]) -> Iterator[str]:
         yield f"{name}: {len(refused) - _MOST_LINES} more were left out."
 
 
-def _state(tier: DigestStatus) -> str:
+def digest_state(tier: DigestStatus) -> str:
+    """Return in words how a digest stands."""
     if tier.problem:
         return one_line(tier.problem, _REASON_CHARS)
     if tier.plan_id or tier.rejected:

@@ -162,6 +162,8 @@ class Site:
 
     def _answer(self, page: Page, request: Request, body: bytes) -> Response:
         name = request.path_params.get("familiar", self._familiar_id)
+        if self.is_for_programs(request.url.path):
+            name = request.query_params.get("persona") or name
         base = f"/f/{request.path_params['familiar']}" if "familiar" in request.path_params else ""
         try:
             form = read_form(body) if _is_form(request) else {}
@@ -216,7 +218,8 @@ class Site:
 
     def _failed(self, request: Request, error: FamiliarError, base: str = "") -> Response:
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-        if self.is_for_programs(request.url.path):
+        is_browser = "text/html" in request.headers.get("accept", "")
+        if self.is_for_programs(request.url.path) and not is_browser:
             from starlette.responses import JSONResponse
 
             told = {"code": error.code, "message": str(error), "hint": error.hint}

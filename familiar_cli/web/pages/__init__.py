@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.pages import journal, now, timeline, turns
+from familiar_cli.web.pages import desk, distill, journal, now, settings, timeline, turns
 
 if TYPE_CHECKING:
     from familiar_cli.web.asking import Page
 
-PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *turns.PAGES, *timeline.PAGES, *journal.PAGES)
+_MODULES: Final = (now, turns, timeline, journal, desk, distill, settings)
+PAGES: Final[tuple[Page, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
 """The first that fits an address answers."""
