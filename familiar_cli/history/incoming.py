@@ -22,12 +22,14 @@ from familiar_cli.history.lines import (
     TurnName,
     parsed,
 )
-from familiar_cli.history.order import place_in, weave
+from familiar_cli.history.order import place_in, weave, weave_all
+from familiar_cli.history.outgoing import QUIET, TOLD, fact_line
 from familiar_cli.history.rows import COLUMNS, in_ms, pack, to_row, to_turn, unpack
 from familiar_cli.history.settling import remember_own, settle, share_place, slots_of
 from familiar_cli.history.store import GREETING
 from familiar_cli.history.summaries import forget_from
 from familiar_cli.history.types import Turn
+from familiar_cli.history.waiting import pass_over
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,6 +45,8 @@ _INSERT: Final = (
 _KNOWN: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns WHERE id = ?"  # noqa: S608
 _UNKNOWN: Final = "unknown"
 _REFUSED: Final = "refused"
+_THROUGH: Final = "through:"
+_FORMERLY: Final = "formerly:"
 _CACHED: Final = 100_000
 
 
@@ -92,6 +96,42 @@ def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
     return int(found[0]) if found else 0
 
 
+def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
+    """Return the first and last number of each run of turns that an instance's writer has read.
+
+    It is what that instance told last; what it read since is not in it.
+    """
+    with history.use(create=False) as connection:
+        if connection is None:
+            return []
+        sql = "SELECT value FROM sync_state WHERE name = ?"
+        found = connection.execute(sql, (f"{_THROUGH}{instance}",)).fetchone()
+    told = parsed(found[0]) if found else None
+    if not isinstance(told, ThroughLine):
+        return []
+    runs, first = [], 1
+    for waiting_from, waiting_through in sorted(told.waiting):
+        runs.append((first, waiting_from - 1))
+        first = max(first, waiting_through + 1)
+    return [run for run in (*runs, (first, told.written)) if run[0] <= run[1]]
+
+
+def rename(history: HistoryStore, old: str, new: str) -> None:
+    """Go on under another name, because another machine uses the old one too.
+
+    What that machine tells under the old name, and was said before the two parted, keeps that name
+    here as well; all else that was said here has the new one.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        remember_own(connection, new)
+        connection.execute("DELETE FROM sync_state WHERE name IN (?, ?)", (TOLD, QUIET))
+        values = (f"{_FORMERLY}{old}", "")
+        connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", values)
+
+
 @contextmanager
 def intake(history: HistoryStore, own: str) -> Iterator[Intake]:
     """Take lines in, all or none; their turns stand at their places when it is done.
@@ -105,7 +145,7 @@ def intake(history: HistoryStore, own: str) -> Iterator[Intake]:
     """
     with history.change() as connection:
         remember_own(connection, own)
-        taking = Intake(connection, own)
+        taking = Intake(connection, own, _formerly=_formerly(connection))
         yield taking
         taking.finish()
 
@@ -118,6 +158,10 @@ class Intake:
     own: str
     taken: Taken = field(default_factory=Taken)
     _ids: dict[TurnName, int] = field(default_factory=dict)
+    _formerly: frozenset[str] = frozenset()
+    _is_parted: bool = False
+    _first_id: int = 0
+    _last_id: int = 0
     _nodes: list[int] = field(default_factory=list)
     _touched: set[int] = field(default_factory=set)
     _marked: dict[int, bool] = field(default_factory=dict)
@@ -140,7 +184,12 @@ class Intake:
 
     def finish(self) -> None:
         """Put all turns that came at their places, and let marks come to what they do."""
+        if self._first_id:
+            pass_over(self.connection, self._first_id, self._last_id)
         lowest = weave(self.connection, self.own, self._nodes)
+        if self._is_parted:
+            again = weave_all(self.connection, self.own)
+            lowest = min((place for place in (lowest, again) if place is not None), default=None)
         marked = [*self._touched, *self._marked]
         changed = settle(self.connection, marked, self._marked) if marked else []
         places = [place_in(self.connection, i) for i in {*changed, *self._changed}]
@@ -160,30 +209,28 @@ class Intake:
     def _take(self, instance: str, text: str, line: Line) -> list[TurnName]:
         """Take a line in, or let it wait; return the turn that it was."""
         if isinstance(line, ThroughLine):
-            self._note_written(instance, text)
+            self._note_written(instance, text, line)
             return []
         name = TurnName(instance, line.id)
         if isinstance(line, TurnLine):
-            known = self._id_of(name)
-            if known is not None:
-                self._check_same(name, known, line)
+            if self._is_turn_known(name, line):
                 return []
+            if instance in self._formerly and self._was_ours(name, line):
+                return [name]
         elif self._is_known(name, line):
             return []
         if instance == self.own:
             raise InstanceTwiceError(name)
         missing = next((n for n in _needs(line) if self._id_of(n) is None), None)
-        if missing is not None:
-            if not isinstance(line, TurnLine) or missing != name:
-                self._hold(instance, text, missing)
-                return []
+        if missing == name and isinstance(line, TurnLine):
             raise BadLineError("it follows itself")
-        if isinstance(line, TurnLine):
+        if missing is not None:
+            self._hold(instance, text, missing)
+        elif isinstance(line, TurnLine):
             self._add_turn(name, line)
-            self.taken.turns += 1
             return [name]
-        self._add_fact(name, line)
-        self.taken.marks += 1
+        else:
+            self._add_fact(name, line)
         return []
 
     def _take_waiting(self, name: TurnName) -> list[TurnName]:
@@ -225,13 +272,38 @@ class Intake:
         """Return the number of a turn that is here; 0: none is named."""
         return (self._id_of(name) or 0) if name else 0
 
-    def _check_same(self, name: TurnName, known: int, line: TurnLine) -> None:
+    def _is_turn_known(self, name: TurnName, line: TurnLine) -> bool:
+        """Tell whether a turn is here, and make sure that it is the same one."""
+        known = self._id_of(name)
+        if known is None:
+            return False
         row = self.connection.execute(_KNOWN, (known,)).fetchone()
         here, there = to_turn(row), _turn(line)
         if replace(here, id=0) != there:
             raise InstanceTwiceError(name)
+        return True
+
+    def _was_ours(self, name: TurnName, line: TurnLine) -> bool:
+        """Tell whether a turn was said here before two machines parted; it keeps its old name."""
+        sql = "SELECT value FROM sync_state WHERE name = ?"
+        (told,) = self.connection.execute(sql, (TOLD,)).fetchone() or ("0",)
+        row = self.connection.execute(_KNOWN, (line.id,)).fetchone()
+        is_same = row is not None and replace(to_turn(row), id=0) == _turn(line)
+        if not is_same or line.id <= int(told) or foreign_names(self.connection, (line.id,)):
+            return False
+        values = (line.id, *name, self._given(line.after), line.more)
+        self.connection.execute("INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)", values)
+        self._ids[name] = line.id
+        self._is_parted = True
+        return True
 
     def _is_known(self, name: TurnName, line: Fact) -> bool:
+        if name.instance in self._formerly:
+            sql = "SELECT id, kind, row_id, clock FROM facts WHERE id = ? AND instance IS NULL"
+            row = self.connection.execute(sql, (line.id,)).fetchone()
+            if row and fact_line(self.connection, self.own, row) == line:
+                sql = "UPDATE facts SET instance = ?, id_there = id WHERE id = ?"
+                self.connection.execute(sql, (name.instance, line.id))
         if name.instance == self.own:
             sql = "SELECT 1 FROM facts WHERE id = ? AND clock = ? AND instance IS NULL"
             values: tuple[object, ...] = (line.id, line.clock)
@@ -240,9 +312,11 @@ class Intake:
         return self.connection.execute(sql, values).fetchone() is not None
 
     def _add_turn(self, name: TurnName, line: TurnLine) -> None:
+        self.taken.turns += 1
         values = (*to_row(_turn(line)), int(line.hidden))
         turn_id = self.connection.execute(_INSERT, values).lastrowid or 0
-        self._ids[name] = turn_id
+        self._ids[name] = self._last_id = turn_id
+        self._first_id = self._first_id or turn_id
         follows = self._given(line.after)
         sql = "INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)"
         self.connection.execute(sql, (turn_id, *name, follows, line.more))
@@ -322,6 +396,7 @@ class Intake:
         return number
 
     def _add_fact(self, name: TurnName, line: Fact) -> None:
+        self.taken.marks += 1
         if isinstance(line, MarkLine):
             self._add_mark(line)
         elif isinstance(line, ChannelMarkLine):
@@ -412,10 +487,21 @@ class Intake:
         )
         self.connection.execute(sql, (instance, id_there, clock))
 
-    def _note_written(self, instance: str, text: str) -> None:
-        if instance != self.own:
-            sql = "INSERT OR REPLACE INTO sync_state VALUES (?, ?)"
-            self.connection.execute(sql, (f"through:{instance}", text))
+    def _note_written(self, instance: str, text: str, line: ThroughLine) -> None:
+        """Keep what an instance told last of how far it has read."""
+        sql = "SELECT value FROM sync_state WHERE name = ?"
+        key = f"{_THROUGH}{instance}"
+        found = self.connection.execute(sql, (key,)).fetchone()
+        before = parsed(found[0]) if found else None
+        is_newer = not isinstance(before, ThroughLine) or before.written <= line.written
+        if is_newer and instance != self.own:
+            self.connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", (key, text))
+
+
+def _formerly(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the names under which this instance went before."""
+    rows = connection.execute("SELECT name FROM sync_state WHERE name GLOB ?", (f"{_FORMERLY}*",))
+    return frozenset(row[0].removeprefix(_FORMERLY) for row in rows)
 
 
 def _turn(line: TurnLine) -> Turn:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+_LAST: Final = 2**63 - 1
 _HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
 _MOVED: Final = (
     "SELECT turn_id FROM places WHERE NOT EXISTS "
@@ -63,6 +64,11 @@ def weave(connection: sqlite3.Connection, own: str, new: Sequence[int]) -> int |
     return _rearranged(connection, own, rest, follows) if rest else None
 
 
+def weave_all(connection: sqlite3.Connection, own: str) -> int | None:
+    """Give all turns their places again, as after a change of names; see `weave`."""
+    return _rearranged(connection, own, (), {})
+
+
 def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) -> None:
     """Let all that share a turn's place stand where that turn does now."""
     select = (
@@ -91,8 +97,9 @@ def _rearranged(
 ) -> int | None:
     """Put turns where they belong, and all that stands after them behind them."""
     arriving = set(new)
-    start = min(place_in(connection, follows[i]) for i in new if follows[i] not in arriving)
-    before = _tail(connection, start, new[0])
+    starts = (place_in(connection, follows[i]) for i in new if follows[i] not in arriving)
+    start = min(starts, default=0)
+    before = _tail(connection, start, new[0] if new else _LAST)
     parents = _parents(connection, before) | {i: follows[i] for i in new}
     root = _at(connection, start)
     names = {i: TurnName(own, i) for i in parents} | foreign_names(connection, parents)

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
 
 _PAGE: Final = 2000
-_QUIET: Final = "quiet"
+QUIET: Final = "quiet"
+"""In `sync_state`: between which turns none was written down here."""
+
+TOLD: Final = "told"
+"""In `sync_state`: up to which turn others were told what was."""
+
 _TURNS: Final = (
     f"SELECT turns.id, {', '.join(f'turns.{name}' for name in COLUMNS)}, "  # noqa: S608
     "turns.hidden, reply_to, slot, coalesce(is_node, 1), coalesce(place, turns.id), message_id, "
@@ -66,7 +71,7 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
         facts = connection.execute(f"{_FACTS} ORDER BY id", (since.fact,)).fetchall()
         chats = {row[2]: row for row in facts if row[1] == "chat"}
         chat_lines = [_chat(connection, row) for row in chats.values()]
-        others = [_fact(connection, own, row) for row in facts if row[1] != "chat"]
+        others = [fact_line(connection, own, row) for row in facts if row[1] != "chat"]
         written = history.watermark(WRITER)
         waiting = unread_before_mark(connection)
         after = _quiet_through(connection, since.turn)
@@ -78,16 +83,20 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
     yield from others
     if count or facts:
         yield ThroughLine(last_turn, last_fact, written, waiting)
+        _note(history, TOLD, str(last_turn))
     elif last_turn > after:
-        with history.change() as connection:
-            values = (_QUIET, f"{since.turn}-{last_turn}")
-            connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", values)
+        _note(history, QUIET, f"{since.turn}-{last_turn}")
+
+
+def _note(history: HistoryStore, name: str, value: str) -> None:
+    with history.change() as connection:
+        connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", (name, value))
 
 
 def _quiet_through(connection: sqlite3.Connection, turn_id: int) -> int:
     """Return the turn up to which all came from elsewhere that follow a turn."""
     sql = "SELECT value FROM sync_state WHERE name = ?"
-    (quiet,) = connection.execute(sql, (_QUIET,)).fetchone() or ("0-0",)
+    (quiet,) = connection.execute(sql, (QUIET,)).fetchone() or ("0-0",)
     first, _, last = quiet.partition("-")
     return max(turn_id, int(last)) if int(first) <= turn_id else turn_id
 
@@ -156,8 +165,11 @@ def _chat(connection: sqlite3.Connection, fact: tuple[Any, ...]) -> ChatLine:
     return ChatLine(id_, clock, *map(unpack, connection.execute(sql, (row_id,)).fetchone()))
 
 
-def _fact(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
+def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
+    """Return what is told of a row of `facts`."""
     id_, kind, row_id, clock = fact
+    if kind == "chat":
+        return _chat(connection, fact)
     if kind == "mark":
         sql = "SELECT turn_id, value, mark, at_ms FROM marks WHERE id = ?"
         turn_id, value, mark, at_ms = connection.execute(sql, (row_id,)).fetchone()

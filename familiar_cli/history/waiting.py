@@ -3,18 +3,22 @@
 A pass may read only some of the turns that wait: those of a channel, or those that were said here
 and not imported. What it passes over stands in the table `waiting`, a row for each run of turns of
 one channel and kind. An older program has no such table, and passes it over.
+
+Turns that came from another instance do not wait here: its own writer reads them. Those of an
+instance that never comes back can be handed over.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.arranging import place_of
 from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.rows import SELECTED, from_ms, in_ms, pack, to_turn, unpack
 from familiar_cli.history.types import WRITER
+from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,8 +37,17 @@ _TABLE: Final = """CREATE TABLE IF NOT EXISTS waiting (
 )"""
 _PAGE: Final = 200
 _TAIL: Final = 20  # turns among which the newest exchange of a channel is looked for
+_HANDED: Final = "handed:"
+_OURS: Final = (
+    "NOT EXISTS (SELECT 1 FROM elsewhere WHERE elsewhere.turn_id = {0}.id AND NOT EXISTS "
+    "(SELECT 1 FROM sync_state WHERE name = 'handed:' || instance))"
+)
+"""What holds for turns that are read here."""
+
 _OF_RUN: Final = "channel_id = ? AND id BETWEEN ? AND ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
+_STANDING_OF_RUN: Final = f"FROM standing WHERE {_OF_RUN} AND {_OURS.format('standing')}"
+_STANDING_AFTER: Final = f"FROM standing WHERE id > ? AND {_OURS.format('standing')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +93,11 @@ def count(history: HistoryStore, which: Which = ALL) -> int:
         if connection is None:
             return 0
         before = sum(
-            _number(connection, f"SELECT count(*) FROM standing WHERE {_OF_RUN}", *_values(run))  # noqa: S608
+            _number(connection, f"SELECT count(*) {_STANDING_OF_RUN}", *_values(run))
             for run in _runs(connection, which)
         )
         if which == ALL:
-            sql = "SELECT count(*) FROM standing WHERE id > ?"
+            sql = f"SELECT count(*) {_STANDING_AFTER}"
             return before + _number(connection, sql, _mark(connection))
         rows = _after(connection, "channel_id, source = ?", (IMPORTED,))
         return before + sum(which.takes_of(unpack(row[0]), imported=bool(row[1])) for row in rows)
@@ -95,11 +108,11 @@ def times(history: HistoryStore) -> list[datetime]:
     with history.use(create=False) as connection:
         if connection is None:
             return []
-        sql = f"SELECT at_ms FROM standing WHERE {_OF_RUN}"  # noqa: S608
+        sql = f"SELECT at_ms {_STANDING_OF_RUN}"
         rows = [
             row for run in _runs(connection, ALL) for row in connection.execute(sql, _values(run))
         ]
-        after = "SELECT at_ms FROM standing WHERE id > ?"
+        after = f"SELECT at_ms {_STANDING_AFTER}"
         rows += connection.execute(after, (_mark(connection),)).fetchall()
         return [from_ms(row[0]) for row in rows]
 
@@ -126,7 +139,8 @@ def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
     with history.use(create=False) as connection:
         if connection is None:
             return {}
-        sql = "SELECT DISTINCT channel_id FROM turns WHERE id > ? AND at_ms > ? AND source != ?"
+        here = f"id > ? AND at_ms > ? AND source != ? AND {_OURS.format('turns')}"
+        sql = f"SELECT DISTINCT channel_id FROM turns WHERE {here}"  # noqa: S608
         given = (_mark(connection), in_ms(after), IMPORTED)
         found = {unpack(row[0]) for row in connection.execute(sql, given)}
         found |= {run.channel_id for run in _runs(connection, SAID_HERE)}
@@ -141,8 +155,8 @@ def settled(history: HistoryStore, after: datetime) -> int:
         FamiliarError: As `HistoryStore.append`.
     """
     begun = fresh(history, after).items()
-    still = (sum(place_of(t) >= at for t in history.recent(c, _TAIL)) for c, at in begun)
-    return max(said_here(history) - sum(still), 0)
+    newest = [t.id for c, at in begun for t in history.recent(c, _TAIL) if place_of(t) >= at]
+    return max(said_here(history) - len(ours(history, newest)), 0)
 
 
 def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
@@ -160,6 +174,74 @@ def has_gaps(history: HistoryStore) -> bool:
     """Tell whether something waits that was said before what was read."""
     with history.use(create=False) as connection:
         return connection is not None and bool(_runs(connection, ALL))
+
+
+def ours(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
+    """Return those of these turns that are read here, and not by another instance's writer."""
+    sql = f"SELECT id FROM turns WHERE {_OURS.format('turns')} AND id IN"  # noqa: S608
+    with history.use(create=False) as connection:
+        return {row[0] for row in rows_among(connection, sql, turn_ids)} if connection else set()
+
+
+def pass_over(connection: sqlite3.Connection, first_id: int, last_id: int) -> None:
+    """Move the watermark over turns that came from elsewhere, if nothing of ours waits before."""
+    sql = "UPDATE watermarks SET turn_id = ? WHERE name = ? AND turn_id = ?"
+    if first_id == 1:
+        connection.execute("INSERT OR IGNORE INTO watermarks VALUES (?, 0)", (WRITER,))
+    connection.execute(sql, (last_id, WRITER, first_id - 1))
+
+
+def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, int]]) -> int:
+    """Let turns of an instance that never comes back wait here; return how many stand of them.
+
+    Args:
+        history: The history.
+        instance: The instance.
+        read: The first and last number there of each run of turns that its writer has read.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    sql = "SELECT count(*) FROM sync_state WHERE name = ?"
+    with history.change() as connection:
+        if _number(connection, sql, f"{_HANDED}{instance}"):
+            return 0
+        _move(history, connection, _number(connection, "SELECT max(id) FROM turns"), frozenset())
+        connection.execute("INSERT INTO sync_state VALUES (?, '')", (f"{_HANDED}{instance}",))
+        sql = (
+            "SELECT channel_id, source = ?, id, iif(instance = ?, id_there, 0) FROM turns "
+            "LEFT JOIN elsewhere ON id = turn_id ORDER BY 1, 3"
+        )
+        rows = connection.execute(sql, (IMPORTED, instance))
+        return _wait_again(connection, rows, read)
+
+
+def _wait_again(
+    connection: sqlite3.Connection,
+    rows: Iterable[tuple[Any, ...]],
+    read: Collection[tuple[int, int]],
+) -> int:
+    """Let the turns wait that another instance has not read; return how many stand of them.
+
+    Args:
+        connection: The history.
+        rows: Channel, whether it was imported, number, and number there (0: it is another's) of all
+            turns, by channel.
+        read: As of `hand_over`.
+    """
+
+    def waits(row: tuple[Any, ...]) -> bool:
+        return bool(row[3]) and not any(first <= row[3] <= last for first, last in read)
+
+    count = 0
+    grouped = groupby(list(rows), key=lambda row: (row[0], row[1], waits(row)))
+    for (channel, imported, is_left), found in grouped:
+        if is_left:
+            ids = [row[2] for row in found]
+            _add(connection, _Run(ids[0], ids[-1], unpack(channel), bool(imported)))
+            sql = "SELECT 1 FROM standing WHERE id IN"
+            count += sum(1 for _ in rows_among(connection, sql, ids))
+    return count
 
 
 def unread_before_mark(connection: sqlite3.Connection) -> tuple[tuple[int, int], ...]:
@@ -229,14 +311,15 @@ def _after(
     connection: sqlite3.Connection, columns: str, values: tuple[str, ...]
 ) -> Iterable[tuple[object, ...]]:
     """Return some columns of the turns after the watermark that stand."""
-    sql = f"SELECT {columns} FROM standing WHERE id > ? ORDER BY id"  # noqa: S608
+    sql = f"SELECT {columns} {_STANDING_AFTER} ORDER BY id"
     return connection.execute(sql, (*values, _mark(connection)))
 
 
 def _pages(
     history: HistoryStore, where: str, values: tuple[object, ...], after: int
 ) -> Iterator[Turn]:
-    sql = f"{_SELECT} WHERE {where} AND id > ? ORDER BY id LIMIT ?"
+    ours_too = _OURS.format("turns")
+    sql = f"{_SELECT} WHERE {where} AND id > ? AND {ours_too} ORDER BY id LIMIT ?"
     while True:
         with history.use(create=False) as connection:
             page = [to_turn(row) for row in connection.execute(sql, (*values, after, _PAGE))]
@@ -250,7 +333,7 @@ def _narrow(
     connection: sqlite3.Connection, run: _Run, done: frozenset[int], last_done: int
 ) -> None:
     """Take the turns that are done out of a run."""
-    sql = f"SELECT id FROM turns WHERE {_OF_RUN}"  # noqa: S608
+    sql = f"SELECT id FROM turns WHERE {_OF_RUN} AND {_OURS.format('turns')}"  # noqa: S608
     values = (pack(run.channel_id), run.first_id, last_done)
     left = [(n, n) for (n,) in connection.execute(sql, values) if n not in done]
     _replace(connection, run, [*left, (last_done + 1, run.last_id)])
@@ -271,7 +354,8 @@ def _move(
     mark = _mark(connection)
     if last_id <= mark:
         return
-    sql = "SELECT channel_id, source = ?, id FROM turns WHERE id BETWEEN ? AND ? ORDER BY 1, 3"
+    these = f"id BETWEEN ? AND ? AND {_OURS.format('turns')}"
+    sql = f"SELECT channel_id, source = ?, id FROM turns WHERE {these} ORDER BY 1, 3"  # noqa: S608
     rows = connection.execute(sql, (IMPORTED, mark + 1, last_id)).fetchall()
     for (channel, imported, _), found in groupby(rows, key=lambda r: (r[0], r[1], r[2] in done)):
         ids = [row[2] for row in found]

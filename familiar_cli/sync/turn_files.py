@@ -2,7 +2,8 @@
 
 A line stands in the file of the month in which it was written there, never in one that is older
 than another file of the instance: whatever a clock or an imported chat says, bytes are only added,
-and only to the newest file.
+and only to the newest file. A file that has grown large is followed by another one of its month,
+`<yyyy-mm>_002.jsonl` and so on, so that one more turn never costs what a whole archive does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
-from familiar_cli.history.incoming import InstanceTwiceError, Taken, intake, taken_through
+from familiar_cli.history.incoming import (
+    InstanceTwiceError,
+    Taken,
+    intake,
+    read_there,
+    rename,
+    taken_through,
+)
 from familiar_cli.history.lines import BadLineError, ThroughLine, dumped, parsed
 from familiar_cli.history.outgoing import outgoing
 
@@ -28,6 +36,8 @@ __all__ = [
     "Since",
     "Taken",
     "new_lines",
+    "read_there",
+    "rename",
     "since",
     "take_in",
     "taken_through",
@@ -37,7 +47,11 @@ MOST_LINE_BYTES: Final = 16 * 1024 * 1024
 """A longer line is no turn of this program's."""
 
 _AT_ONCE: Final = 20_000  # lines of one transaction
-_FILE: Final = re.compile(r"turns/([a-z0-9]+(?:-[a-z0-9]+)*)/([0-9]{4}-(?:0[1-9]|1[0-2]))\.jsonl")
+_LARGE_BYTES: Final = 1024 * 1024
+_MOST_PARTS: Final = 999  # a name with more digits would not sort after the others
+_FILE: Final = re.compile(
+    r"turns/([a-z0-9]+(?:-[a-z0-9]+)*)/([0-9]{4}-(?:0[1-9]|1[0-2]))(?:_([0-9]{3}))?\.jsonl"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +61,12 @@ class Since:
     Args:
         through: Their last line, which says how far they reach.
         rel_path: The newest of them; empty: there is none.
+        size_bytes: How large that is.
     """
 
     through: ThroughLine = field(default_factory=lambda: ThroughLine(0, 0))
     rel_path: str = ""
+    size_bytes: int = 0
 
 
 def since(rel_path: str, data: bytes) -> Since:
@@ -67,13 +83,13 @@ def since(rel_path: str, data: bytes) -> Since:
     line = parsed(last)
     if not isinstance(line, ThroughLine):
         raise BadLineError(f"The last line of {rel_path!r} does not say how far it reaches")
-    return Since(line, rel_path)
+    return Since(line, rel_path, len(data))
 
 
-def file_of(rel_path: str) -> tuple[str, str] | None:
-    """Return the instance and the month of a file of turns; None: it is none."""
+def file_of(rel_path: str) -> tuple[str, str, int] | None:
+    """Return the instance, the month and the part of a file of turns; None: it is none."""
     found = _FILE.fullmatch(rel_path)
-    return (found[1], found[2]) if found else None
+    return (found[1], found[2], int(found[3] or 1)) if found else None
 
 
 def new_lines(
@@ -91,8 +107,17 @@ def new_lines(
         FamiliarError: As `HistoryStore.append`, while the lines are read.
     """
     this_month = f"turns/{own}/{at or now():%Y-%m}.jsonl"
-    rel_path = max(this_month, since.rel_path)
+    rel_path = max(this_month, _next_part(since))
     return rel_path, map(dumped, outgoing(history, own, since.through))
+
+
+def _next_part(since: Since) -> str:
+    """Return the file that goes on with the newest one: itself, unless it has grown large."""
+    named = file_of(since.rel_path)
+    if named is None or since.size_bytes < _LARGE_BYTES:
+        return since.rel_path
+    instance, month, part = named
+    return f"turns/{instance}/{month}_{min(part + 1, _MOST_PARTS):03}.jsonl"
 
 
 def take_in(history: HistoryStore, own: str, rel_path: str, data: bytes, offset: int = 0) -> Taken:

@@ -304,7 +304,10 @@ class MemoryWriter:
             self._may_move = after <= waiting_from and not waiting.has_gaps(self._history)
         while page := self._history.after(after, _PAGE):
             after = page[-1].id
+            ours = waiting.ours(self._history, [turn.id for turn in page])
             for turn in page:
+                if turn.id not in ours:
+                    continue
                 if since is not None and turn.at < since:
                     self._may_move = self._may_move and turn.id <= waiting_from
                 elif self._which.takes(turn):
