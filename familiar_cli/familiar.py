@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.background import Passes
     from familiar_cli.passes.failures import Failures
+    from familiar_cli.sync.file_pasts import FilePasts
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.runs import Runs
 
@@ -440,6 +441,14 @@ class Familiar:
         from familiar_cli.memory.journal.past import Past
 
         return Past(self.memory, self.journal, self._tell)
+
+    @cached_property
+    def file_pasts(self) -> FilePasts:
+        """The versions of the files that embodiments share; `read_on` takes in the newest."""
+        from familiar_cli.sync.file_pasts import FilePasts
+        from familiar_cli.sync.shared_files import is_shared
+
+        return FilePasts(self.journal.repository, self.instance.id, is_shared)
 
     @cached_property
     def history(self) -> HistoryStore:

@@ -30,6 +30,7 @@ from familiar_cli.review.pending import (
     read_pending,
     stage,
 )
+from familiar_cli.sync.file_pasts import INSTANCE
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
 
 if TYPE_CHECKING:
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
 
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
-INSTANCE: Final = "Instance"
-"""The line of a commit that names the instance that a change comes from."""
-
 _ID_CHARS: Final = 16
 _TRIES: Final = 4  # others may write the same file at the same time
 _LONG_CHARS: Final = 400  # what is shorter may shrink to anything
@@ -141,8 +139,7 @@ def create_memory(
 
     def made(before: str | None) -> str:
         if is_memory and writer.instance:
-            known = bullets.keys_without_via(before or "")
-            new = bullets.tagged(words, via=writer.instance, chats=chats, known=known)
+            new = bullets.tagged(words, via=writer.instance, chats=chats)
         else:
             new = words
         if before is None:

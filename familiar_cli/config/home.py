@@ -68,6 +68,11 @@ class FamiliarPaths:
         return self.root / "history.db"
 
     @property
+    def embodiments(self) -> Path:
+        """The embodiments that sync with this familiar, and what each has seen."""
+        return self.root / "embodiments.json"
+
+    @property
     def turn_vectors(self) -> Path:
         """What finds turns by meaning; derived from the history."""
         return self.root / "recall"

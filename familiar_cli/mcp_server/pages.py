@@ -88,10 +88,10 @@ def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter)
         char = cursor.char if place == cursor.start else 0
         text = harmless(item.text[char:])
         cost = counter.count(text) + counter.count(_attributes(item)) + _ITEM_TOKENS
-        if cost > room and not shown:
+        if cost > room and not shown and answer.cut == "anywhere":
             text = _beginning(text, room, counter)
             following = Cursor(place, char + len(text))
-        elif cost > room:
+        elif cost > room and shown and answer.cut != "nowhere":
             following = Cursor(place)
             break
         shown.append((item, text))

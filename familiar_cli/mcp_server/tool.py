@@ -89,6 +89,8 @@ class Answer:
         start: The place of the first of `items` in the whole list, where only part was made.
         is_all: Nothing follows `items`; otherwise the next page begins after them.
         stamp: What stays the same while the pages belong together, e.g. a file's SHA-256.
+        cut: Where a page may end: `anywhere`, `between` items, or `nowhere`, so that it is the only
+            one.
     """
 
     items: Sequence[Item] = ()
@@ -97,6 +99,7 @@ class Answer:
     start: int = 0
     is_all: bool = True
     stamp: str = ""
+    cut: Literal["anywhere", "between", "nowhere"] = "anywhere"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.mcp_server.tools import knowing, past, prompting, reading, searching, writing
+from familiar_cli.mcp_server.tools import (
+    knowing,
+    past,
+    prompting,
+    reading,
+    searching,
+    syncing,
+    writing,
+)
 
 if TYPE_CHECKING:
     from familiar_cli.mcp_server.tool import Tool
@@ -16,5 +24,6 @@ TOOLS: Final[tuple[Tool, ...]] = (
     *knowing.TOOLS,
     *prompting.TOOLS,
     *writing.TOOLS,
+    *syncing.TOOLS,
 )
 """All tools, in the order in which clients list them."""

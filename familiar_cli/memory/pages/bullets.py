@@ -14,12 +14,13 @@ from familiar_cli.memory.pages.evidence import without_references
 from familiar_cli.memory.pages.similarity import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from familiar_cli.markdown import Line
 
 _PLAIN: Final = ":/@.,+-_#!~"
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")
+_VIA: Final = re.compile(r"[ \t]{0,9}\[via:[^\]\n]*\]")
 
 Key = tuple[tuple[str, ...], str]
 
@@ -53,35 +54,51 @@ def merged(there: str, new: str) -> str:
     return there + gap + "".join(lacking)
 
 
-def tagged(text: str, *, via: str, chats: Sequence[str] = (), known: Collection[Key] = ()) -> str:
-    """Return `text` with tags at each bullet that lacks them; all else stays as it is.
+def tagged(
+    text: str, *, via: str, chats: Sequence[str] = (), known: Mapping[str, str] | None = None
+) -> str:
+    """Return `text` with tags at each bullet that does not say which instance wrote it down.
 
     Args:
         text: Markdown.
         via: The instance that wrote it.
-        chats: Where it was said.
-        known: The bullets that stay as they are, by their keys; see `key_of`.
+        chats: Where it was said, for bullets that do not say that either.
+        known: Bullets that are there already, by what is left of them without tags (`bare_items`):
+            such a one stays as it is.
     """
     parts, at = [], 0
     for lines in _items(text):
         item = "".join(line.text for line in lines)
-        if not _is_item(lines[0].text) or key_of(item) in known:
+        kinds = {kind for kind, _ in _TAG.findall(item)}
+        if "via" in kinds or not _is_item(lines[0].text):
             continue
-        has = {kind for kind, _ in _TAG.findall(item)}
-        tags = [] if "chat" in has else [f"[chat:{tag_value(chat)}]" for chat in chats]
-        tags += [] if "via" in has else [f"[via:{tag_value(via)}]"]
-        if tags:
-            first = lines[0].text.rstrip("\r\n")
-            bare = without_references(first).rstrip()
-            place = lines[0].start + len(bare if first.startswith(bare) else first)
-            parts += [text[at:place], " ", " ".join(tags)]
-            at = place
+        if known and (there := known.get(_bare(item))):
+            parts += [text[at : lines[0].start], there]
+            at = lines[0].start + len(item)
+            continue
+        tags = [] if "chat" in kinds else [f"[chat:{tag_value(chat)}]" for chat in chats]
+        first = lines[0].text.rstrip("\r\n")
+        bare = without_references(first).rstrip()
+        place = lines[0].start + len(bare if first.startswith(bare) else first)
+        parts += [text[at:place], " ", " ".join([*tags, f"[via:{tag_value(via)}]"])]
+        at = place
     return "".join((*parts, text[at:]))
 
 
-def keys_without_via(text: str) -> frozenset[Key]:
-    """Return the keys of the bullets that do not say which instance wrote them down."""
-    return frozenset(key_of(item) for item in items(text) if "[via:" not in item)
+def bare_items(text: str) -> dict[str, str]:
+    """Return the bullets of a text, each with its line end, by what is left without their tags."""
+    found = {}
+    for lines in _items(text):
+        item = "".join(line.text for line in lines)
+        if _is_item(lines[0].text):
+            found[_bare(item)] = item if item.endswith("\n") else f"{item}\n"
+    return found
+
+
+def _bare(item: str) -> str:
+    """Return a bullet without the tag of its instance, and without what it rests on."""
+    told = _VIA.sub("", without_references(item))
+    return "\n".join(line.rstrip() for line in told.rstrip().split("\n"))
 
 
 def chats_in(text: str) -> tuple[str, ...]:

@@ -1,0 +1,516 @@
+"""Sync with embodiments: programs that keep a copy of the familiar, and are no git.
+
+One pulls what changed since it last did, works with its copy, and pushes what it changed, each with
+the version that it began with. What it pushes passes the rules of every program that writes; what
+would delete or halve much waits for a person, whatever the program may do.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.actions.write_memories import checked, path_of, propose, shrinks
+from familiar_cli.clock import iso, now
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+)
+from familiar_cli.memory.layout import CONFLICTS_DIR
+from familiar_cli.memory.pages import bullets
+from familiar_cli.memory.pages.outward import holds_back, outward, put_back
+from familiar_cli.memory.run_ids import RUN_ID
+from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.types import MISSING
+from familiar_cli.review.pending import PlannedFile
+from familiar_cli.sync.devices import Device, Devices
+from familiar_cli.sync.embodiments import Change, FileHere, Judged, judge, merge
+from familiar_cli.sync.file_pasts import INSTANCE, Version, clock_of
+from familiar_cli.sync.shared_files import (
+    SharedFile,
+    is_shared,
+    participating_in,
+    shared_file,
+    source_of,
+)
+from familiar_cli.text import harmless, sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from familiar_cli.actions.write_memories import Place, Writer
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.sync.clocks import Clock, Order
+    from familiar_cli.sync.embodiments import Merged
+    from familiar_cli.sync.file_pasts import FilePasts
+
+_TRIES: Final = 4
+_FEW: Final = 3  # files that may be deleted at once, however few there are
+_SHARE: Final = 0.2  # of all files, as many may be deleted at once
+
+Result = Literal[
+    "applied", "merged", "conflict", "unchanged", "stale", "kept", "planned", "held", "refused"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """How far an embodiment has come: the version of the memory, and what tells it from others."""
+
+    version: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedEntry:
+    """A file as an embodiment gets it.
+
+    Args:
+        file: Which.
+        content: Its text.
+        clock: Its clock.
+        by: The instance that changed it last.
+        source: The instance that a memory is from.
+        participating: Other instances that took part.
+    """
+
+    file: SharedFile
+    content: str
+    clock: Clock
+    by: str
+    source: str = ""
+    participating: Sequence[str] = ()
+
+    @property
+    def version(self) -> int:
+        """How often it was changed."""
+        return sum(self.clock.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What an embodiment gets.
+
+    Args:
+        entries: The files that are new or changed, sorted by path.
+        deleted: The files that are gone.
+        token: What it has seen, once it has taken all of this in.
+        is_whole: These are all files: what else the embodiment has is from an older memory.
+    """
+
+    entries: tuple[SharedEntry, ...]
+    deleted: tuple[SharedFile, ...]
+    token: Token
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One change as an embodiment sends it.
+
+    Args:
+        place: Which file.
+        content: Its text; None: it was deleted.
+        clock: The clock of the version that it began with; None: that of its last sync.
+        chats: Where new bullets were said.
+        source: The instance that new bullets are from; empty: the embodiment.
+    """
+
+    place: Place
+    content: str | None
+    clock: Clock | None = None
+    chats: Sequence[str] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of one change.
+
+    Args:
+        rel_path: The file; as it was sent, where it names none.
+        result: What became of it. Only `refused`, `planned` and `held` are not done with.
+        order: Where it stood to what was here; None: that was not looked at.
+        clock: The file's clock now.
+        content: The file's text now, where it is another than was sent; None: as sent, or gone.
+        is_gone: The file is not there.
+        plan_id: The plan that waits.
+        copy: Where the version is that is not in the file.
+        reason: Why it was refused.
+    """
+
+    rel_path: str
+    result: Result
+    order: Order | None = None
+    clock: Clock = field(default_factory=dict)
+    content: str | None = None
+    is_gone: bool = False
+    plan_id: str = ""
+    copy: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A deleted file that embodiments still have to hear of."""
+
+    file: SharedFile
+    version: int
+    waiting_for: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """How far each embodiment is."""
+
+    token: Token
+    devices: tuple[Device, ...]
+    tombstones: tuple[Tombstone, ...]
+
+
+def pull(
+    familiar: Familiar, device_id: str, since: Token | None = None, *, type_: str = ""
+) -> Pulled:
+    """Return what changed since an embodiment last pulled; all there is where that is not known.
+
+    With this it says that it holds the version `since`, and has heard of all deletions up to it.
+    """
+    pasts = _look(familiar)
+    known = _known(familiar, since)
+    devices = Devices(familiar.paths.embodiments)
+    old = devices.all().get(device_id, Device(device_id))
+    devices.put(replace(old, type=type_ or old.type, last_sync=iso(now()), seen=known))
+    entries, deleted = [], []
+    for rel_path in pasts.paths:
+        versions = pasts.versions(rel_path)
+        if versions[-1].at <= known:
+            continue
+        file = shared_file(rel_path)
+        assert file is not None  # no others are looked at
+        text = pasts.text(rel_path, versions[-1])
+        if versions[-1].is_gone:
+            deleted.append(file)
+        elif text is not None and (shown := _shown(text)):
+            entries.append(_entry(file, text, shown, versions))
+    return Pulled(
+        tuple(entries), tuple(deleted), Token(pasts.count, pasts.hash), is_whole=not known
+    )
+
+
+def push(
+    familiar: Familiar,
+    writer: Writer,
+    device: Device,
+    changes: Sequence[Sent],
+    since: Token | None = None,
+) -> tuple[tuple[Received, ...], Token]:
+    """Take in what an embodiment changed; return what became of each change, and the new version.
+
+    Args:
+        familiar: Whose memory.
+        writer: As whom it is written.
+        device: The embodiment.
+        changes: What it changed.
+        since: The version of the memory that it last took in.
+
+    Raises:
+        NotFoundError: It is not known here, or was forgotten: it has to pull first.
+        ConflictError: Others kept changing the same files; nothing was changed.
+    """
+    devices = Devices(familiar.paths.embodiments)
+    known = devices.all().get(device.id)
+    if known is None:
+        raise NotFoundError(
+            f"The embodiment {device.id!r} is not known here; nothing was changed",
+            hint="Call sync_pull first, and push what differs from it.",
+        )
+    for tries_left in reversed(range(_TRIES)):
+        pasts = _look(familiar)
+        seen = _known(familiar, since)
+        try:
+            received = _Push(familiar, writer, device.id, seen).take(changes)
+        except ConflictError:
+            if not tries_left:
+                raise
+        else:
+            break
+    pasts.read_on()
+    told = replace(
+        known,
+        type=device.type or known.type,
+        name=device.name or known.name,
+        last_sync=iso(now()),
+        seen=max(seen, known.seen),
+    )
+    devices.put(told)
+    done = (_with_clock(familiar, one) for one in received)
+    return tuple(done), Token(pasts.count, pasts.hash)
+
+
+def sync_state(familiar: Familiar) -> SyncState:
+    """Return how far each embodiment is, and of which deletions it has not heard."""
+    pasts = _look(familiar)
+    devices = Devices(familiar.paths.embodiments).all()
+    tombstones = []
+    for rel_path in pasts.paths:
+        last = pasts.versions(rel_path)[-1]
+        waiting = tuple(name for name, device in devices.items() if device.seen < last.at)
+        file = shared_file(rel_path)
+        if last.is_gone and waiting and file:
+            tombstones.append(Tombstone(file, last.at, waiting))
+    token = Token(pasts.count, pasts.hash)
+    return SyncState(token, tuple(devices.values()), tuple(tombstones))
+
+
+def forget_device(familiar: Familiar, device_id: str) -> bool:
+    """Forget an embodiment: it has to pull before it may push. Tells whether it was known."""
+    return Devices(familiar.paths.embodiments).forget(device_id)
+
+
+@dataclass(slots=True)
+class _Push:
+    """One push under way.
+
+    Args:
+        familiar: Whose memory.
+        writer: As whom it is written.
+        device: The embodiment.
+        seen: The version of the memory that it last took in.
+    """
+
+    familiar: Familiar
+    writer: Writer
+    device: str
+    seen: int
+    judged: dict[str, Judged] = field(default_factory=dict)
+    results: dict[int, Received] = field(default_factory=dict)
+    full: dict[str, str | None] = field(default_factory=dict)
+    sent: dict[str, str | None] = field(default_factory=dict)
+
+    def take(self, changes: Sequence[Sent]) -> list[Received]:
+        """Judge, merge and write; what is refused stops nothing else."""
+        numbers: dict[str, int] = {}
+        for number, sent in enumerate(changes):
+            try:
+                rel_path = self._judge(sent)
+            except FamiliarError as error:
+                self.results[number] = _refused(sent, error)
+            else:
+                numbers[rel_path] = number
+        merged = self._merge()
+        wanted = self._wanted(merged, numbers)
+        waiting = self._waiting(wanted)
+        plans = self._plan({path: wanted[path] for path in waiting})
+        self._write({path: text for path, text in wanted.items() if path not in waiting})
+        for rel_path, number in numbers.items():
+            if number not in self.results:
+                self.results[number] = self._received(rel_path, merged, plans)
+        return [self.results[number] for number in range(len(changes))]
+
+    def _judge(self, sent: Sent) -> str:
+        store = self.familiar.memory
+        rel_path = path_of(store, sent.place, is_new=sent.content is not None)
+        if not is_shared(rel_path):
+            raise RefusedError(f"{rel_path!r} is no file that embodiments share")
+        if rel_path in self.judged:
+            raise RefusedError(f"{rel_path!r} was sent twice; the first one counts")
+        full = store.read_file(rel_path) if store.exists(rel_path) else None
+        pasts = self.familiar.file_pasts
+        here = FileHere(
+            None if full is None else _shown(full),
+            pasts.versions(rel_path),
+            partial(self._text, rel_path),
+        )
+        change = Change(rel_path, None, sent.clock, self.seen)
+        if sent.content is not None:
+            change = replace(change, text=self._words(rel_path, sent, here, change))
+        self.full[rel_path], self.sent[rel_path] = full, sent.content
+        self.judged[rel_path] = judge(change, here)
+        return rel_path
+
+    def _words(self, rel_path: str, sent: Sent, here: FileHere, change: Change) -> str:
+        """Return what was sent, with the tags of bullets that are new."""
+        text = checked(sent.content or "")
+        if not (file := shared_file(rel_path)) or file.category:
+            return text
+        base = judge(change, here).base
+        known = bullets.bare_items(here.now or "") | bullets.bare_items(base or "")
+        return bullets.tagged(text, via=sent.source or self.device, chats=sent.chats, known=known)
+
+    def _text(self, rel_path: str, version: Version) -> str | None:
+        text = self.familiar.file_pasts.text(rel_path, version)
+        return None if text is None else _shown(text)
+
+    def _merge(self) -> Merged:
+        both = any(one.order == "concurrent" for one in self.judged.values())
+        copies = _copies(self.familiar.memory) if both else {}
+        own = self.familiar.instance.id
+        return merge(self.judged.values(), self.device, own, self._now, copies)
+
+    def _now(self, rel_path: str) -> str | None:
+        full = self.full.get(rel_path)
+        return None if full is None else _shown(full)
+
+    def _wanted(self, merged: Merged, numbers: Mapping[str, int]) -> dict[str, str | None]:
+        """Return the whole text of each file that is to change; what cannot be is refused."""
+        wanted: dict[str, str | None] = {}
+        for rel_path, text in merged.texts.items():
+            full = self.full.get(rel_path)
+            try:
+                if text is None and full is not None and holds_back(full):
+                    raise RefusedError(f"{rel_path!r} cannot be deleted from here; it was kept")
+                whole = None if text is None else put_back(full or "", text)
+                if whole != full:
+                    with self.familiar.memory.transaction("", "", dry_run=True) as tx:
+                        _stage(tx, rel_path, self._expect(rel_path), whole)
+                    wanted[rel_path] = whole
+            except ConflictError:
+                raise
+            except FamiliarError as error:
+                if rel_path in numbers:
+                    reason = f"{error}. {error.hint or ''}".strip()
+                    self.results[numbers[rel_path]] = Received(rel_path, "refused", reason=reason)
+        return wanted
+
+    def _waiting(self, wanted: Mapping[str, str | None]) -> set[str]:
+        """Return the files whose change waits for a person."""
+        if not self.writer.may_write:
+            return set(wanted)
+        pasts = self.familiar.file_pasts
+        there = sum(not pasts.versions(path)[-1].is_gone for path in pasts.paths)
+        gone = {path for path, text in wanted.items() if text is None}
+        waiting = gone if len(gone) > max(_FEW, there * _SHARE) else set()
+        return waiting | {
+            path
+            for path, text in wanted.items()
+            if text is not None and shrinks(self.full.get(path) or "", text)
+        }
+
+    def _plan(self, files: Mapping[str, str | None]) -> dict[str, str]:
+        """Make a plan of changes, and return its id by path."""
+        if not files:
+            return {}
+        planned = [
+            PlannedFile(path, self._before(path), text or "", deletes=text is None)
+            for path, text in sorted(files.items())
+        ]
+        is_held = self.writer.may_write
+        plan = propose(self.familiar, self.writer, planned, "sync", held=is_held)
+        return dict.fromkeys(files, plan)
+
+    def _write(self, files: Mapping[str, str | None]) -> None:
+        if not files:
+            return
+        trailers = {RUN_ID: self.writer.session, INSTANCE: self.device}
+        message = f"sync with {self.device}"
+        store = self.familiar.memory
+        with store.transaction(self.writer.source, message, trailers=trailers) as tx:
+            for rel_path, text in sorted(files.items()):
+                _stage(tx, rel_path, self._expect(rel_path), text)
+
+    def _before(self, rel_path: str) -> str | None:
+        if rel_path in self.full:
+            return self.full[rel_path]
+        store = self.familiar.memory
+        return store.read_file(rel_path) if store.exists(rel_path) else None
+
+    def _expect(self, rel_path: str) -> str:
+        before = self._before(rel_path)
+        return MISSING if before is None else sha256_of(before)
+
+    def _received(self, rel_path: str, merged: Merged, plans: Mapping[str, str]) -> Received:
+        one, sent = self.judged[rel_path], self.sent[rel_path]
+        copy = merged.conflicts.get(rel_path, "")
+        if rel_path in plans:
+            result: Result = "held" if self.writer.may_write else "planned"
+            plan = plans[rel_path]
+            return Received(rel_path, result, one.order, content=sent, plan_id=plan, copy=copy)
+        results: dict[Order, Result] = {
+            "equal": "unchanged",
+            "before": "stale",
+            "after": "applied",
+            "concurrent": "merged",
+        }
+        result = results[one.order]
+        if rel_path in merged.kept:
+            result = "kept"
+        elif copy:
+            result = "conflict"
+        return Received(rel_path, result, one.order, content=sent, copy=copy)
+
+
+def _shown(text: str) -> str:
+    """Return what an embodiment is given of a file, as `checked` would leave it."""
+    return harmless(outward(text)).replace("\r", "\n")
+
+
+def _copies(store: MemoryStore) -> dict[str, str]:
+    """Return the files below `conflicts/` with their texts; what is no text is not looked at."""
+    found = {}
+    with suppress(NotFoundError):
+        for entry in store.walk(CONFLICTS_DIR).files:
+            with suppress(BadInputError):
+                found[entry.rel_path] = store.read_file(entry.rel_path)
+    return found
+
+
+def _look(familiar: Familiar) -> FilePasts:
+    """Return the past of all files, with what people changed by hand up to now."""
+    store, repository = familiar.memory, familiar.journal.repository
+    if not repository.exists and store.root.is_dir():
+        with held(store.lock_path, store.lock_timeout_s):
+            if not repository.exists:
+                repository.create()
+    store.catch_up()
+    familiar.file_pasts.read_on()
+    return familiar.file_pasts
+
+
+def _known(familiar: Familiar, since: Token | None) -> int:
+    """Return which version of this memory a token means; 0: none."""
+    pasts = familiar.file_pasts
+    if since is None or not 0 < since.version <= pasts.count:
+        return 0
+    is_ours = not since.hash or since.hash == pasts.hash_at(since.version)
+    return since.version if is_ours else 0
+
+
+def _entry(file: SharedFile, text: str, shown: str, versions: Sequence[Version]) -> SharedEntry:
+    by = versions[-1].instance
+    if file.category:
+        return SharedEntry(file, shown, clock_of(versions), by)
+    source = source_of(file, text)
+    return SharedEntry(file, shown, clock_of(versions), by, source, participating_in(text))
+
+
+def _with_clock(familiar: Familiar, one: Received) -> Received:
+    """Return what became of a change, with the file as it is now."""
+    versions = familiar.file_pasts.versions(one.rel_path)
+    if not versions or one.result == "refused":
+        return replace(one, content=None)
+    text = familiar.file_pasts.text(one.rel_path, versions[-1])
+    shown = None if text is None else _shown(text)
+    is_as_sent = shown is not None and shown.strip() == (one.content or "").strip()
+    content = None if is_as_sent else shown
+    gone = versions[-1].is_gone
+    return replace(one, clock=clock_of(versions), content=content, is_gone=gone)
+
+
+def _stage(tx: Transaction, rel_path: str, expect: str, text: str | None) -> None:
+    if text is None:
+        tx.delete(rel_path, expect=expect)
+    else:
+        tx.write(rel_path, text, expect=expect)
+
+
+def _refused(sent: Sent, error: FamiliarError) -> Received:
+    place = sent.place
+    named = place.rel_path or " ".join(filter(None, (place.granularity, place.date, place.slug)))
+    return Received(named, "refused", reason=f"{error}. {error.hint or ''}".strip())

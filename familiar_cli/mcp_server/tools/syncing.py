@@ -1,0 +1,176 @@
+"""`sync_pull`, `sync_push` and `sync_status`: for embodiments, which are programs, not models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.embodiments import Sent, Token, pull, push, sync_state
+from familiar_cli.actions.write_memories import Place
+from familiar_cli.errors import UsageError
+from familiar_cli.mcp_server.tool import TEXT, Answer, Item, Tool
+from familiar_cli.mcp_server.tools.writing import writer_of
+from familiar_cli.memory.pages.bullets import chats_in
+from familiar_cli.sync.devices import Device
+from familiar_cli.text import counted
+
+if TYPE_CHECKING:
+    from familiar_cli.actions.embodiments import Received, SharedEntry
+    from familiar_cli.mcp_server.tool import Arguments, Caller, Schema
+    from familiar_cli.sync.shared_files import SharedFile
+
+_OBJECT: Final[Schema] = {"type": "object"}
+_OBJECTS: Final[Schema] = {"type": "array", "items": _OBJECT}
+_SINCE: Final[dict[str, Schema]] = {
+    "lastSyncVersion": {"type": "integer", "minimum": 0},
+    "lastSyncToken": _OBJECT,
+}
+
+
+def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
+    """Return identity files and memories that changed since the last sync."""
+    device, since = arguments["instanceId"], _since(arguments)
+    pulled = pull(caller.familiar, device, since)
+    items = [_item(entry) for entry in pulled.entries]
+    items += [Item({**_named(file), "deleted": True}) for file in pulled.deleted]
+    more = {"newSyncToken": _token(pulled.token), "isWhole": pulled.is_whole}
+    return Answer(items, (), more, stamp=pulled.token.hash, cut="between")
+
+
+def sync_push(caller: Caller, arguments: Arguments) -> Answer:
+    """Take in what an embodiment changed."""
+    instance = arguments["instance"]
+    device = Device(_text(instance, "id"), _text(instance, "type"), _text(instance, "name"))
+    if not device.id:
+        raise UsageError("`instance` needs an `id`; nothing was changed")
+    changes = [
+        *map(_identity_change, arguments.get("identityChanges", ())),
+        *(_memory_change(one, device.id) for one in arguments.get("memoryChanges", ())),
+    ]
+    writer = writer_of(caller, device.id)
+    received, token = push(caller.familiar, writer, device, changes, _since(arguments))
+    items = [Item(_about(one), one.content or "") for one in received]
+    open_ = sum(one.result in {"refused", "planned", "held"} for one in received)
+    note = f"{counted(open_, 'change')} not taken in: see each status." if open_ else ""
+    more = {"newSyncToken": _token(token), "success": not open_}
+    return Answer(items, [note] if note else [], more, cut="nowhere")
+
+
+def sync_status(caller: Caller, arguments: Arguments) -> Answer:
+    """Return how far each embodiment is."""
+    del arguments
+    state = sync_state(caller.familiar)
+    items = [
+        Item({"instance": one.id, "type": one.type, "lastSync": one.last_sync, "seen": one.seen})
+        for one in state.devices
+    ]
+    items += [
+        Item({**_named(one.file), "deletedIn": one.version, "waitingFor": list(one.waiting_for)})
+        for one in state.tombstones
+    ]
+    return Answer(items, (), {"serverVersion": state.token.version})
+
+
+def _item(entry: SharedEntry) -> Item:
+    about = {**_named(entry.file), "version": entry.version, "clock": dict(entry.clock)}
+    if entry.file.category:
+        return Item({**about, "modifiedBy": entry.by}, entry.content)
+    about["chatIds"] = list(chats_in(entry.content))
+    about["sourceInstance"] = entry.source
+    about["participatingInstances"] = list(entry.participating)
+    return Item(about, entry.content)
+
+
+def _named(file: SharedFile) -> dict[str, Any]:
+    names = {
+        "path": file.rel_path,
+        "category": file.category,
+        "filename": file.filename,
+        "granularity": file.granularity,
+        "date": file.date,
+        "slug": file.slug,
+        "sourceInstance": file.instance,
+    }
+    return {name: value for name, value in names.items() if value}
+
+
+def _identity_change(sent: dict[str, Any]) -> Sent:
+    path = f"{_text(sent, 'category')}/{_text(sent, 'filename')}"
+    return Sent(Place(path), _content(sent), _clock(sent))
+
+
+def _memory_change(sent: dict[str, Any], device: str) -> Sent:
+    source = _text(sent, "sourceInstance") or device
+    place = Place("", _text(sent, "granularity"), _text(sent, "date"), _text(sent, "slug"), source)
+    chats = sent.get("chatIds") if isinstance(sent.get("chatIds"), list) else []
+    return Sent(place, _content(sent), _clock(sent), [*map(str, chats or [])], source)
+
+
+def _about(one: Received) -> dict[str, Any]:
+    about: dict[str, Any] = {"path": one.rel_path, "status": one.result}
+    if one.order:
+        about["order"] = one.order
+    more = {
+        "clock": dict(one.clock),
+        "version": sum(one.clock.values()),
+        "deleted": one.is_gone,
+        "plan": one.plan_id,
+        "copy": one.copy,
+        "reason": one.reason,
+    }
+    return about | {name: value for name, value in more.items() if value}
+
+
+def _content(sent: dict[str, Any]) -> str | None:
+    if sent.get("deleted") is True:
+        return None
+    return _text(sent, "content") or _text(sent, "text")  # the latter as sync_pull calls it
+
+
+def _clock(sent: dict[str, Any]) -> dict[str, int] | None:
+    clock = sent.get("clock")
+    if not isinstance(clock, dict):
+        return None
+    return {str(name): count for name, count in clock.items() if isinstance(count, int)}
+
+
+def _since(arguments: Arguments) -> Token | None:
+    token = arguments.get("lastSyncToken", {})
+    version = token.get("serverVersion", arguments.get("lastSyncVersion"))
+    return Token(version, _text(token, "hash")) if isinstance(version, int) and version else None
+
+
+def _token(token: Token) -> dict[str, Any]:
+    return {"serverVersion": token.version, "hash": token.hash}
+
+
+def _text(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+TOOLS: Final = (
+    Tool(
+        "sync_pull",
+        "For embodiments: what changed since the last sync.",
+        {"instanceId": {**TEXT, "minLength": 1}, **_SINCE},
+        sync_pull,
+        needs=("instanceId",),
+        gives={"newSyncToken": _OBJECT},
+        pages=True,
+    ),
+    Tool(
+        "sync_push",
+        "For embodiments: changes, each with the clock it began with.",
+        {
+            "instance": _OBJECT,
+            "identityChanges": _OBJECTS,
+            "memoryChanges": _OBJECTS,
+            **_SINCE,
+        },
+        sync_push,
+        needs=("instance",),
+        gives={"newSyncToken": _OBJECT},
+        kind="change",
+    ),
+    Tool("sync_status", "How far each embodiment is.", {}, sync_status, pages=True),
+)
