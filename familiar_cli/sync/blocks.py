@@ -7,10 +7,11 @@ in the block below them, and a page that is put together unchanged is the same, 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli.markdown import body_start, bullet, comments, scan
 from familiar_cli.memory.pages.evidence import without_references
@@ -25,33 +26,98 @@ if TYPE_CHECKING:
 Kind = Literal["section", "item", "text", "whole"]
 
 _TAB_CHARS: Final = 4
+_REMEMBERED: Final = 4096  # lines, of which most stand in three versions
 _NOBODY: Final = "\0"  # no channel is called so
 _COMMENT: Final = "<!--"
+_CLOSED: Final = re.compile(r"<!--(?:(?!<!--|-->)[^\n])*-->")
 
 
-@dataclass
 class Block:
-    """A part of a page.
+    """A part of a page. What is in a section is taken apart only when it is asked for.
+
+    Two are equal whose lines are the same, however they stand.
 
     Args:
         kind: A section with its heading, a list item, text, or text that no line is added to.
         lines: Its own lines, without their ends.
         gap: The blank lines above it.
-        inside: The items and texts in it, in their order.
-        sections: The sections within a section.
         level: Of a section's heading.
         indent: The columns before an item's mark.
+        words_at: Where the words of an item begin in its first line, behind its mark and box.
         after: What stands above it in its list.
+
+    Attributes:
+        sections: The sections within a section.
     """
 
-    kind: Kind
-    lines: list[str] = field(default_factory=list)
-    gap: list[str] = field(default_factory=list, compare=False)
-    inside: list[Block] = field(default_factory=list)
-    sections: list[Block] = field(default_factory=list)
-    level: int = field(default=0, compare=False)
-    indent: int = field(default=0, compare=False)
-    after: Block | None = field(default=None, compare=False)
+    def __init__(
+        self,
+        kind: Kind,
+        lines: list[str] | None = None,
+        gap: list[str] | None = None,
+        *,
+        level: int = 0,
+        indent: int = 0,
+        words_at: int = 0,
+        after: Block | None = None,
+    ) -> None:
+        self.kind = kind
+        self.lines = lines or []
+        self.gap = gap or []
+        self.level = level
+        self.indent = indent
+        self.words_at = words_at
+        self.after = after
+        self.sections: list[Block] = []
+        self.rows: list[Row] | None = None
+        self._inside: list[Block] | None = None
+
+    @property
+    def inside(self) -> list[Block]:
+        """The items and texts in it, in their order."""
+        if self._inside is None:
+            self._inside = _Parser(self.rows).blocks if self.rows else []
+        return self._inside
+
+    @inside.setter
+    def inside(self, blocks: list[Block]) -> None:
+        self._inside, self.rows = blocks, None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Block) and (self.lines, self._body(), self.sections) == (
+            other.lines,
+            other._body(),
+            other.sections,
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def _body(self) -> list[str]:
+        if self.rows is not None:
+            return [row.text for row in self.rows]
+        return [line for below in self._inside or () for line in (*below.gap, *below.all_lines())]
+
+    def all_lines(self) -> Iterator[str]:
+        """Yield its lines and those of all in it."""
+        yield from self.lines
+        yield from self._body()
+        for below in self.sections:
+            yield from below.gap
+            yield from below.all_lines()
+
+    def copy(self, gap: list[str], after: Block | None) -> Block:
+        """Return it as it stands at another place."""
+        same = Block(
+            self.kind,
+            self.lines,
+            gap,
+            level=self.level,
+            indent=self.indent,
+            words_at=self.words_at,
+            after=after,
+        )
+        same.sections, same.rows, same._inside = self.sections, self.rows, self._inside
+        return same
 
     @cached_property
     def channel(self) -> str:
@@ -67,19 +133,21 @@ class Block:
         if self.kind == "section":
             title = self.channel or normal(self.lines[0].lstrip("#").rstrip(" \t\r#"))
             return "section", str(self.level), "private" if self.channel else "", title
-        kind = "item" if self.kind == "item" else "text"
-        return kind, normal(self.words)
+        return "item" if self.kind == "item" else "text", normal(self.words)
 
-    @cached_property
-    def words_at(self) -> int:
-        """Where the words of an item begin in its first line, behind its mark and box."""
-        found = bullet(self.lines[0]) if self.kind == "item" else None
-        return found.words_at if found else 0
-
-    @cached_property
+    @property
     def words(self) -> str:
         """Its own text, without an item's mark and box."""
-        return "\n".join(self.lines)[self.words_at :]
+        text = self.lines[0] if len(self.lines) == 1 else "\n".join(self.lines)
+        return text[self.words_at :]
+
+
+class Row(NamedTuple):
+    """A line, and whether it goes on with code or a comment from the one above, or is code."""
+
+    text: str
+    goes_on: bool
+    is_code: bool
 
 
 @dataclass(slots=True)
@@ -99,9 +167,11 @@ class Page:
     tail: str = ""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def normal(text: str) -> str:
     """Return `text` so that what a reader takes for the same compares equal."""
-    return " ".join(fold(without_references(text)).split())
+    bare = without_references(text) if _COMMENT in text else text
+    return " ".join(fold(bare).split())
 
 
 def take_apart(text: str) -> Page:
@@ -110,20 +180,15 @@ def take_apart(text: str) -> Page:
     at = body_start(text)
     front, body = text[len(bom) : at], text[max(at, len(bom)) :]
     said = body.rstrip(" \t\r\n")
-    end = body.find("\n", len(said))
-    kept = body if end < 0 else body[:end]
-    parser = _Parser()
-    for line, goes_on in _with_going_on(kept):
-        parser.take(line, goes_on=goes_on)
-    if not said:
-        return Page(parser.root, front, bom, body)
-    return Page(parser.root, front, bom, "" if end < 0 else body[end:])
+    end = body.find("\n", len(said)) if said else 0
+    tail = "" if end < 0 else body[end:]
+    return Page(_sections(body[:end] if end >= 0 else body), front, bom, tail)
 
 
 def put_together(page: Page) -> str:
     """Return the page as text."""
-    lines = list(_lines(page.root))
-    return f"{page.bom}{page.front}{chr(10).join(lines)}{page.tail}"
+    lines = "\n".join(page.root.all_lines())
+    return f"{page.bom}{page.front}{lines}{page.tail}"
 
 
 def walk(block: Block, depth: int = 0) -> Iterator[tuple[int, Block]]:
@@ -133,56 +198,100 @@ def walk(block: Block, depth: int = 0) -> Iterator[tuple[int, Block]]:
         yield from walk(below, depth + 1)
 
 
-def _lines(block: Block) -> Iterator[str]:
-    yield from block.lines
-    for below in (*block.inside, *block.sections):
-        yield from below.gap
-        yield from _lines(below)
+def reads_back(block: Block, again: Block) -> bool:
+    """Return whether a section that was put together is taken apart into the same blocks."""
+    if block.lines != again.lines or len(block.sections) != len(again.sections):
+        return False
+    if block.rows is None:
+        one, other = (
+            [(depth, each.kind, each.lines) for below in side.inside for depth, each in walk(below)]
+            for side in (block, again)
+        )
+        if one != other:
+            return False
+    elif block.rows != again.rows:
+        return False
+    return all(map(reads_back, block.sections, again.sections))
 
 
-def _with_going_on(text: str) -> Iterator[tuple[Line, bool]]:
-    """Yield the lines, and whether each goes on with code or a comment from the line above."""
+def _sections(text: str) -> Block:
+    """Return the sections of a text, in the one that holds all."""
+    root = Block("section")
+    open_, rows = [root], list[Row]()
+    root.rows = rows
+    for row, level in _rows(text):
+        if not level:
+            rows.append(row)
+            continue
+        gap = list[str]()
+        while rows and not rows[-1].goes_on and not rows[-1].text.strip():
+            gap.insert(0, rows.pop().text)
+        while open_[-1].level >= level:
+            open_.pop()
+        section = Block("section", [row.text], gap, level=level)
+        section.rows = rows = []
+        section.after = open_[-1].sections[-1] if open_[-1].sections else None
+        open_[-1].sections.append(section)
+        open_.append(section)
+    return root
+
+
+def _rows(text: str) -> Iterator[tuple[Row, int]]:
+    """Yield the lines, each with the level of the section that it begins; 0: it begins none."""
     lines = list(scan(text))
-    starts = [line.start for line in lines]
-    held = set[int]()
-    for start, end in comments(text) if _COMMENT in text else ():
-        first, last = (bisect_right(starts, place) for place in (start, end - 1))
-        held.update(range(first, last))
+    held = _within_comments(text, lines) if _COMMENT in _CLOSED.sub("", text) else frozenset()
     in_code = False
     for at, line in enumerate(lines):
-        yield line, in_code or at in held
+        row = Row(line.text.removesuffix("\n"), in_code or at in held, line.in_code)
+        begins = not row.goes_on and row.text.startswith("#")
+        yield row, line.level if begins else 0
         in_code ^= line.is_fence
 
 
+def _within_comments(text: str, lines: list[Line]) -> frozenset[int]:
+    """Return the places of the lines that go on with a comment from the line above."""
+    starts = [line.start for line in lines]
+    held = set[int]()
+    for start, end in comments(text):
+        first, last = (bisect_right(starts, place) for place in (start, end - 1))
+        held.update(range(first, last))
+    return frozenset(held)
+
+
 class _Parser:
-    """Takes lines and finds the block of each."""
+    """Finds the items and texts of a section."""
 
-    def __init__(self) -> None:
-        self.root = Block("section")
-        self._sections = [self.root]
+    def __init__(self, rows: list[Row]) -> None:
+        self.blocks: list[Block] = []
         self._items: list[Block] = []
-        self._last = self.root
+        self._last: Block | None = None
         self._gap: list[str] = []
+        for row in rows:
+            self._take(row)
+        if self._gap:  # blank lines that no block is below
+            self._begin(Block("whole"), self.blocks)
 
-    def take(self, line: Line, *, goes_on: bool) -> None:
-        """Take the next line."""
-        text = line.text.removesuffix("\n")
-        if goes_on and self._last is not self.root:
+    def _take(self, row: Row) -> None:
+        text = row.text
+        if row.goes_on and self._last is not None:
             self._add(text)
             if self._last.kind == "text":
                 self._last.kind = "whole"
         elif not text.strip():
             self._gap.append(text)
-        elif line.level and text.startswith("#"):
-            self._begin_section(text, line.level)
-        elif not line.in_code and bullet(text):
-            self._begin_item(text)
+        elif not row.is_code and (item := bullet(text)):
+            indent = len(item.indent.expandtabs(_TAB_CHARS))
+            self._leave_items(indent)
+            block = Block("item", [text], indent=indent, words_at=item.words_at)
+            self._begin(block, self._holder())
+            self._items.append(block)
         else:
-            self._take_text(text, is_whole=line.in_code or text.lstrip().startswith(_COMMENT))
+            self._take_text(text, is_whole=row.is_code or text.lstrip().startswith(_COMMENT))
 
     def _add(self, text: str) -> None:
-        self._last.lines += (*self._gap, text)
-        self._gap = []
+        if self._last is not None:
+            self._last.lines += (*self._gap, text)
+            self._gap = []
 
     def _begin(self, block: Block, among: list[Block]) -> None:
         block.gap, self._gap = self._gap, []
@@ -190,34 +299,20 @@ class _Parser:
         among.append(block)
         self._last = block
 
-    def _begin_section(self, text: str, level: int) -> None:
-        while self._sections[-1].level >= level:
-            self._sections.pop()
-        block = Block("section", [text], level=level)
-        self._begin(block, self._sections[-1].sections)
-        self._sections.append(block)
-        self._items = []
-
-    def _begin_item(self, text: str) -> None:
-        self._leave_items(indent := _indent(text))
-        block = Block("item", [text], indent=indent)
-        self._begin(block, self._holder().inside)
-        self._items.append(block)
-
     def _take_text(self, text: str, *, is_whole: bool) -> None:
-        joins = self._last.kind in {"item", "text"} and not self._gap and not is_whole
-        if joins:
+        last = self._last.kind if self._last else ""
+        if last in {"item", "text"} and not self._gap and not is_whole:
             self._add(text)
             return
         self._leave_items(_indent(text))
-        self._begin(Block("whole" if is_whole else "text", [text]), self._holder().inside)
+        self._begin(Block("whole" if is_whole else "text", [text]), self._holder())
 
     def _leave_items(self, indent: int) -> None:
         while self._items and self._items[-1].indent >= indent:
             self._items.pop()
 
-    def _holder(self) -> Block:
-        return self._items[-1] if self._items else self._sections[-1]
+    def _holder(self) -> list[Block]:
+        return self._items[-1].inside if self._items else self.blocks
 
 
 def _indent(text: str) -> int:

@@ -147,21 +147,20 @@ class _Blocks:
         """Return two versions of one block as one; or as two, where both are wanted."""
         gap, _ = pick(base.gap if base else [], ours.gap, theirs.gap)
         if base is not None and ours == base:
-            merged = _copy(theirs)
+            merged = theirs
         elif theirs in (ours, base):
-            merged = _copy(ours)
+            merged = ours
         elif ours.kind == "section":
             merged = self.section(base or _NOTHING, ours, theirs)
         else:
             return self._one_text(base, ours, theirs, gap)
-        merged.gap, merged.after = gap, ours.after
-        return [merged]
+        return [merged.copy(gap, ours.after)]
 
     def _one_text(
         self, base: Block | None, ours: Block, theirs: Block, gap: list[str]
     ) -> list[Block]:
         text, agree = _words(base, ours, theirs)
-        merged = Block(ours.kind, gap=gap, indent=ours.indent, after=ours.after)
+        merged = ours.copy(gap, ours.after)
         merged.inside = self._several(base.inside if base else (), ours.inside, theirs.inside)
         merged.lines = text.split("\n")
         if agree:
@@ -169,12 +168,11 @@ class _Blocks:
         self._clash("list item" if ours.kind == "item" else "text")
         if self._settle == "ours":
             return [merged]
-        other = Block(theirs.kind, theirs.lines, theirs.gap, indent=theirs.indent)
-        other.after = theirs.after
+        other = theirs.copy(theirs.gap, theirs.after)
+        other.inside = [] if self._settle == "both" else merged.inside
         if self._settle == "both":
             return [merged, other]
-        other.gap, other.inside = gap, merged.inside
-        return [other]
+        return [other.copy(gap, ours.after)]
 
     def _against_deletion(self, base: Block, left: Block) -> list[Block]:
         """Return what stays of a block that one side took out."""
@@ -184,9 +182,8 @@ class _Blocks:
         if left.kind == "section" and left.lines == base.lines:
             gone = Block("section", left.lines, level=left.level)
             kept = self.section(base, left, gone)
-            kept.gap = left.gap
             if kept.inside or kept.sections:
-                return [kept]
+                return [kept.copy(left.gap, left.after)]
         return [left]
 
     def _clash(self, kind: str) -> None:
@@ -198,8 +195,9 @@ def _keyed(blocks: Sequence[Block]) -> dict[Key, Block]:
     seen = Counter[tuple[str, ...]]()
     found: dict[Key, Block] = {}
     for block in blocks:
-        found[block.key, seen[block.key]] = block
-        seen[block.key] += 1
+        key = block.key
+        found[key, seen[key]] = block
+        seen[key] += 1
     return found
 
 
@@ -342,19 +340,6 @@ def _evidence(block: Block) -> set[Cited]:
     }
 
 
-def _copy(block: Block) -> Block:
-    return Block(
-        block.kind,
-        block.lines,
-        block.gap,
-        block.inside,
-        block.sections,
-        block.level,
-        block.indent,
-        block.after,
-    )
-
-
 def _set_apart(blocks: list[Block]) -> list[Block]:
     """Return the blocks of a list with the blank lines that now have to be between them."""
     return [
@@ -372,8 +357,4 @@ def _with_gap(block: Block, before: Block | None) -> Block:
         gap = [""]
     elif before.kind == block.kind == "item" and (after is None or after.kind != "item"):
         gap = []
-    if gap == block.gap:
-        return block
-    apart = _copy(block)
-    apart.gap = gap
-    return apart
+    return block if gap == block.gap else block.copy(gap, after)

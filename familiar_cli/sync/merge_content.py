@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.sync.blocks import Page, normal, put_together, take_apart, walk
+from familiar_cli.memory.pages.privacy import may_hide, visible_in
+from familiar_cli.sync.blocks import Page, normal, put_together, reads_back, take_apart
 from familiar_cli.sync.merge_blocks import Findings, merge_sections, pick
 from familiar_cli.sync.merge_front import merge_front
 
@@ -98,13 +98,7 @@ def _newline(text: str) -> str:
 def _reads_back(page: Page, text: str) -> bool:
     """Return whether a page is taken apart into the blocks that it was put together of."""
     again = take_apart(text)
-    if again.front != page.front:
-        return False
-    one, other = (
-        [(depth, block.kind, block.lines) for depth, block in walk(root)]
-        for root in (page.root, again.root)
-    )
-    return one == other
+    return again.front == page.front and reads_back(page.root, again.root)
 
 
 def _shows_more(text: str, texts: list[str]) -> bool:
@@ -112,6 +106,8 @@ def _shows_more(text: str, texts: list[str]) -> bool:
 
     What the other side said in public by itself is no secret.
     """
+    if not any(map(may_hide, texts)):
+        return False
     every = [_said(one) for one in texts]
     shown = [_said(visible_in(one, None)) for one in texts]
     hidden = [here - seen for here, seen in zip(every, shown, strict=True)]

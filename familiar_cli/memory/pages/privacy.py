@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = r"<!-- private ([^\s<>]+) -->"
 _PRIVATE: Final = re.compile(_MARK)
+_MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
 # Some programs end lines with a carriage return alone.
 _OPENING: Final = re.compile(rf"(?:^\ufeff?|\r) {{0,3}}(#{{1,6}})[ \t][^\r]*?{_MARK}")
 _USUAL_LEVEL: Final = 2
@@ -69,18 +70,20 @@ def visible_in(text: str, channel_id: str | None) -> str:
         text: Markdown.
         channel_id: Where it is to be shown; None: everywhere.
     """
-    if not _may_hide(text):
+    if not may_hide(text):
         return text
     return "".join(line.text for line, owners in owned(text) if owners <= {channel_id})
 
 
-def _may_hide(text: str) -> bool:
-    return "<!--" in text or any(begin in text for begin in _beginnings())
+def may_hide(text: str) -> bool:
+    """Return whether a text could hold a private section; quick, and in doubt it could."""
+    marked = "<!--" in text and _MEANT_MARK.search(text)
+    return bool(marked) or any(begin in text for begin in _beginnings())
 
 
 def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
     """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
-    if not _may_hide(text):
+    if not may_hide(text):
         return []
     return [(line.start, line.end) for line, owners in owned(text) if not owners <= {channel_id}]
 
