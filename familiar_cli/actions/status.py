@@ -74,12 +74,14 @@ class DeskStatus:
         due: The reminders that are due, in words.
         reminders: How many are open.
         tasks: How many are open.
+        conflicts: The files of which two machines have two versions.
         problem: Why a list could not be read; empty when both could.
     """
 
     due: tuple[str, ...] = ()
     reminders: int = 0
     tasks: int = 0
+    conflicts: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -197,15 +199,26 @@ def _language_of(familiar: Familiar) -> str:
 def _desk_of(familiar: Familiar) -> DeskStatus:
     from familiar_cli.actions.desk import reminders_of, tasks_of
 
+    conflicts = _conflicts_of(familiar.memory)
     try:
         reminders, tasks = reminders_of(familiar).items, tasks_of(familiar).items
     except FamiliarError as error:
-        return DeskStatus(problem=str(error))
+        return DeskStatus(conflicts=conflicts, problem=str(error))
     return DeskStatus(
+        conflicts=conflicts,
         due=tuple(item.text for item in reminders if item.is_due),
         reminders=sum(item.mark == "open" for item in reminders),
         tasks=sum(item.mark == "open" for item in tasks),
     )
+
+
+def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
+    from familiar_cli.actions.sync_conflicts import conflicts_in
+
+    try:
+        return tuple(dict.fromkeys(one.path for one in conflicts_in(store)))
+    except FamiliarError:
+        return ()  # `familiar sync resolve` says what is wrong there
 
 
 def _unindexed(familiar: Familiar, walk: Walk) -> int:

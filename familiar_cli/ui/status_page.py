@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from familiar_cli.passes.failures import PassFailure
 
-MOST_DUE = 5  # reminders that a status names; `familiar remind ls` has all
+MOST_DUE = 5  # reminders, or files in conflict, that a status names
 
 
 def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> RenderableType:
@@ -68,6 +68,8 @@ def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, s
         yield "reminders", _reminders(desk)
     if desk.tasks:
         yield "tasks", f"{desk.tasks} open"
+    if desk.conflicts:
+        yield "conflicts", _conflicts(desk.conflicts)
     if status.unindexed_files:
         yield "unindexed", f"{status.unindexed_files} files"
 
@@ -79,6 +81,12 @@ def _reminders(desk: DeskStatus) -> str:
         return f"{desk.reminders} open, none due"
     more = f" and {len(desk.due) - MOST_DUE} more" if len(desk.due) > MOST_DUE else ""
     return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
+
+
+def _conflicts(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - MOST_DUE} more" if len(paths) > MOST_DUE else ""
+    shown = ", ".join(paths[:MOST_DUE])
+    return f"two versions each of {shown}{more}: `familiar sync resolve`"
 
 
 def _written(status: FamiliarStatus, zone: tzinfo | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from familiar_cli.housekeeping.reading import read_corpus
 from familiar_cli.memory.pages.graph import graph
 from familiar_cli.memory.store.store import MemoryStore
-from tests.support.world import data, live
+from tests.support.world import data, live, run
 
 COPY = "conflicts/people/anna"
 
@@ -33,3 +33,10 @@ def test_moving_a_page_leaves_a_copy_as_it_is() -> None:
 
     assert (root / "memory/notes.md").read_text() == "[A](people/anne.md)\n"
     assert (root / f"memory/{COPY}.md").read_text() == text
+
+
+def test_status_names_what_is_in_conflict() -> None:
+    live(**{"people/anna": "# Anna\n", COPY: "# Anna!\n"})
+
+    assert data("status")["desk"]["conflicts"] == ["people/anna.md"]
+    assert "two versions each of people/anna.md" in run("status").stdout
