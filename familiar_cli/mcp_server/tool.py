@@ -135,7 +135,6 @@ class Tool:
 
     @property
     def output_schema(self) -> Schema:
-        """What comes back beside the words."""
+        """What comes back beside the words; `next` and `notes` may stand there as well."""
         results = {"type": "array", "items": {"type": "object"}}
-        gives = {"results": results, **({"next": TEXT} if self.pages else {}), **self.gives}
-        return {"type": "object", "properties": gives, "required": ["results"]}
+        return {"type": "object", "properties": {"results": results, **self.gives}}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.people.read import show_person
 from familiar_cli.mcp_server.sight import see
-from familiar_cli.mcp_server.tool import OFFSET, TEXT, TEXTS, Answer, Tool
+from familiar_cli.mcp_server.tool import TEXT, TEXTS, Answer, Tool
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ TOOLS: Final = (
         {"name": TEXT},
         person,
         needs=("name",),
-        gives={"slug": TEXT, "names": TEXTS, "turns": OFFSET, "lastSeen": TEXT},
+        gives={"slug": TEXT, "names": TEXTS},
         pages=True,
     ),
 )

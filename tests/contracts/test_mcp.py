@@ -1,0 +1,82 @@
+"""What clients of the memory may rely on: names of tools, what they cost, how the server starts."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from familiar_cli import tokens
+from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.models.store import encoding_path
+from tests.contracts.test_startup import loaded_by
+from tests.support.clients import asking
+from tests.support.world import live
+
+MOST_TOKENS = 2_500
+READING = {"memory_search", "memory_read", "memory_list", "recent", "person", "history_search"}
+READING |= {"context", "why"}
+WRITING = {"memory_create", "memory_update", "memory_delete", "memory_consolidate"}
+NOT_AT_THE_START = {"dulwich", "fastembed", "numpy", "onnxruntime", "rich", "tiktoken", "yaml"}
+
+
+async def test_the_list_of_tools_costs_few_tokens(model_cache):
+    live()
+    counter = tokens.load(encoding_path(model_cache))
+    assert counter.name.startswith("cl100k")
+    async with asking() as client:
+        listed = await client.list_tools()
+    sent = listed.model_dump(mode="json", by_alias=True, exclude_none=True)["tools"]
+    told = json.dumps(sent, ensure_ascii=False)  # with a space after each comma, as some show it
+    assert counter.count(told) <= MOST_TOKENS
+
+
+def test_the_tools_have_the_names_that_clients_know():
+    names = {tool.name for tool in TOOLS}
+    assert names >= READING | WRITING
+    assert {tool.name for tool in TOOLS if tool.kind == "read"} >= READING
+    assert not {tool.name for tool in TOOLS if tool.kind == "read"} & WRITING
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+async def test_each_tool_says_what_it_takes_gives_and_changes(tool):
+    live()
+    for schema in (tool.input_schema, tool.output_schema):
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert set(schema.get("required", ())) <= schema["properties"].keys()
+    async with asking() as client:
+        listed = next(one for one in (await client.list_tools()).tools if one.name == tool.name)
+    assert listed.description
+    assert listed.output_schema
+    assert listed.annotations.read_only_hint == (True if tool.kind == "read" else None)
+    assert listed.annotations.open_world_hint is False
+
+
+async def test_results_are_what_the_output_schemas_say():
+    live(**{"people/bo": "# Bo\n\n- Bo likes green tea.\n"})
+    calls = {
+        "memory_search": {"query": "green tea"},
+        "memory_read": {"path": "people/bo.md"},
+        "memory_list": {},
+        "recent": {},
+        "history_search": {"query": "tea"},
+        "person": {"name": "Bo"},
+        "context": {"message": "Tea?"},
+    }
+    schemas = {tool.name: tool.output_schema for tool in TOOLS}
+    async with asking() as client:
+        for name, arguments in calls.items():
+            found = await client.call_tool(name, arguments)
+            assert not found.is_error, (name, found.content)
+            jsonschema.validate(found.structured_content, schemas[name])
+
+
+def test_starting_loads_the_protocol_and_nothing_that_a_call_needs():
+    loaded = loaded_by("import familiar_cli.commands.mcp, familiar_cli.mcp_server.stdio")
+    assert "mcp" in loaded
+    assert NOT_AT_THE_START & loaded == set()
+
+
+def test_serving_loads_nothing_of_the_protocol():
+    assert not {"mcp", "pydantic"} & loaded_by("import familiar_cli.serve.running")
