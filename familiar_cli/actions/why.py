@@ -239,6 +239,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Return the request as it was, as far as the record and the history still know it."""
     from familiar_cli.context.turn import labels_in
     from familiar_cli.context.types import ContextRequest, Layer, Modality
+    from familiar_cli.history.arranging import place_of
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]
@@ -251,7 +252,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         at=trace.at,
         budget_tokens=trace.budget_tokens,
         layer_tokens={Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
-        before_id=trace.turn,
+        before_id=place_of(turn) if turn else trace.turn,
         tier=trace.tier,
         labels=labels_in(
             familiar.history, trace.channel_id, familiar.name, familiar.me(trace.channel_id)

@@ -112,7 +112,7 @@ class SummaryKeeper:
             return None
         private = self._private()
         scope = self._summaries.scope_of(trace.channel_id, private)
-        through_id = _oldest_shown(trace) - 1
+        through_id = self._summaries.first_place(_shown(trace)) - 1
         latest = self._summaries.latest(scope, private)
         after_id = latest.last_turn_id if latest else 0
         turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, private)
@@ -126,12 +126,12 @@ class SummaryKeeper:
             await self._background(due.scope).run(work, wait_s=0)
 
 
-def _oldest_shown(trace: Trace) -> int:
-    """Return the oldest turn that the prompt showed; what was said now, if it showed none."""
+def _shown(trace: Trace) -> list[int]:
+    """Return the turns that the prompt showed; what was said now, if it showed none."""
     assert trace.turn is not None
-    shown = (
+    shown = [
         piece.turn_id
         for piece in trace.contributions
         if piece.kept and piece.turn_id is not None and piece.place is Place.chat
-    )
-    return min(shown, default=trace.turn)
+    ]
+    return shown or [trace.turn]

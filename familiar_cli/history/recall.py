@@ -49,7 +49,6 @@ OF_SESSION: Final = 0.5
 _FIRST_LOOK: Final = 2 * DEPTH
 _DEEPER: Final = 8
 _LAST_LOOK: Final = 1_000_000
-_LAST_ID: Final = 2**63
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a session file's part of the day
 
 # Of turn `t`, those of its channel before or after it.
@@ -162,7 +161,7 @@ def recall(
         here: Where it is to be told. Of what goes on from one beginning, only the past of this
             channel is found, and that wherever it was said; None: nowhere in particular.
         hidden_channels: Channels that must not be heard of otherwise.
-        before_id: Only turns with a lower id.
+        before_id: Only turns that stand before this place.
         leave_out: Turns that are not wanted.
         limit: Most turns.
         within_s: Most seconds for reading turns that are not in the table yet.
@@ -179,19 +178,19 @@ def recall(
         alike = _by_meaning(connection, near, own, condition) if near else {}
         places = _placed(connection, own, alike, condition)
         scores = _scores(own, places)
-        end = before_id or _LAST_ID
+        early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
-            able = [i for i in sorted(places) if i < end and i not in leave_out]
+            able = [i for i in sorted(places) if i in early and i not in leave_out]
             meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
             if isinstance(near, TokenNearness) and is_ready(connection):
                 passages = {
-                    i: [n for n in _beside(i, places, TOKENS_REACH) if n < end] for i in able
+                    i: [n for n in _beside(i, places, TOKENS_REACH) if n in early] for i in able
                 }
                 meaning.by_tokens = near.by_tokens(connection, passages)
                 meaning.tokens_share = near.tokens_share if own else 1.0
             scores = _fused(scores, meaning, places)
         ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
-        best = [i for _, i in ranked if i < end and i not in leave_out][:limit]
+        best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
         turns = _turns(connection, [*best, *(places[i].before for i in best)])
     found = (
         Recalled(turns[turn_id], scores[turn_id], turns.get(places[turn_id].before))
@@ -212,6 +211,12 @@ class _Place:
     @property
     def before(self) -> int:
         return self.above[0] if self.above else 0
+
+
+def _before(connection: sqlite3.Connection, ids: Iterable[int], place: int) -> set[int]:
+    """Return those of these turns that stand before a place."""
+    select = f"SELECT id FROM turns WHERE {PLACED} < ? AND id IN"  # noqa: S608
+    return {row[0] for row in rows_among(connection, select, ids, (place,))}
 
 
 def _condition(
@@ -235,7 +240,7 @@ def _condition(
         parts.append(f"turns.channel_id NOT IN ({', '.join('?' * len(hidden_channels))})")
         values += map(pack, sorted(hidden_channels))
     if before_id is not None:
-        parts.append("turns.id < ?")
+        parts.append(f"{PLACED} < ?")
         values.append(before_id)
     return " AND ".join(parts), values
 

@@ -18,6 +18,8 @@ from familiar_cli.clock import now
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history.arranging import place_of
 from familiar_cli.history.branches import branch_of, move
+from familiar_cli.history.elsewhere import foreign_names
+from familiar_cli.history.lines import TurnName
 from familiar_cli.history.messages import insert
 from familiar_cli.history.rows import SELECTED, in_ms, pack, to_turn, unpack
 from familiar_cli.history.selection import newest_rows
@@ -269,11 +271,18 @@ def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict
         "FROM turns LEFT JOIN set_aside ON set_aside.turn_id = turns.id "
         "LEFT JOIN slots AS own ON own.turn_id = turns.id WHERE turns.id IN"
     )
+    rows = list(rows_among(connection, select, sorted(set(turn_ids))))
+    groups = {row[4]: _alternatives(row[4], row[5]) for row in rows}
+    names = foreign_names(connection, sorted({i for group in groups.values() for i in group}))
+    if names:  # in the same order on every machine
+        own = own_instance(connection)
+        groups = {
+            slot: (*group[:1], *sorted(group[1:], key=lambda i: names.get(i, TurnName(own, i))))
+            for slot, group in groups.items()
+        }
     return {
-        turn_id: Standing(by or None, bool(withdrawn), bool(hidden), _alternatives(slot, others))
-        for turn_id, by, withdrawn, hidden, slot, others in rows_among(
-            connection, select, sorted(set(turn_ids))
-        )
+        turn_id: Standing(by or None, bool(withdrawn), bool(hidden), groups[slot])
+        for turn_id, by, withdrawn, hidden, slot, _ in rows
     }
 
 
@@ -359,7 +368,7 @@ def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
 
 
 def _alternatives(slot: int, others: str | None) -> tuple[int, ...]:
-    return tuple(sorted({slot, *map(int, others.split(","))})) if others else ()
+    return (slot, *sorted(map(int, others.split(",")))) if others else ()
 
 
 def _no_turn(turn_id: int) -> NotFoundError:

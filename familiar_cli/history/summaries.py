@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.branches import END, Part, condition, parts_of
+from familiar_cli.history.branches import END, PLACED, Part, condition, parts_of
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
@@ -169,6 +169,15 @@ class Summaries:
                 "INSERT OR IGNORE INTO summary_channels VALUES (?, ?)",
                 [(pack(summary.scope), pack(channel_id)) for channel_id in channels],
             )
+
+    def first_place(self, turn_ids: Collection[int]) -> int:
+        """Return where the first of these turns stands; 0: none of them is there."""
+        from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
+
+        sql = f"SELECT {PLACED} FROM turns WHERE id IN"  # noqa: S608  # our own names
+        with self._history.use(create=False) as connection:
+            rows = rows_among(connection, sql, turn_ids) if connection else ()
+            return min((to_number(row[0]) for row in rows), default=0)
 
     def forget(self, scope: str) -> None:
         """Throw a scope's summaries away; they can be made again."""

@@ -134,7 +134,7 @@ class Machine:
                     names.get(found.superseded_by),
                     found.withdrawn,
                     found.hidden,
-                    {names[other] for other in found.alternatives},
+                    [names[other] for other in found.alternatives],
                 )
                 for i, found in became.items()
             },

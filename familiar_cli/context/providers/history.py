@@ -161,7 +161,7 @@ class HistoryProvider:
 def _why_not(turn: Turn, request: ContextRequest, *, here: bool) -> str:
     if not here:
         return f"it was said in channel {turn.channel_id!r}, not in {request.channel_id!r}"
-    if request.before_id is not None and turn.id >= request.before_id:
+    if request.before_id is not None and place_of(turn) >= request.before_id:
         return "it was said later"
     return "" if turn.content.strip() else "it is empty"
 
