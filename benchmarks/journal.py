@@ -15,11 +15,15 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.store import Limits, MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SIZES = (100, 1_000, 10_000)
 ROOMS = ("people", "topics", "sessions", "lore")
@@ -28,10 +32,9 @@ ROOMS = ("people", "topics", "sessions", "lore")
 class Hasty(Disk):
     """A disk that never syncs, to build up a long history quickly."""
 
-    def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
+    def create(self, path: str, content: bytes | Iterable[bytes], **how: object) -> None:
         """Write a file without syncing it."""
-        del mode
-        Path(path).write_bytes(content)
+        super().create(path, content, durable=False, mode=how.get("mode"))
 
     def sync_dir(self, path: str) -> None:
         """Do not sync."""

@@ -14,7 +14,7 @@ from familiar_cli.errors import (
     RemoteRefusedError,
     RemoteUnreachableError,
 )
-from familiar_cli.files import Disk, read_plain, why
+from familiar_cli.files import Disk, open_patiently, read_plain, why
 from familiar_cli.memory.journal import reachable
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
 from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection
@@ -59,14 +59,24 @@ class PathRemote:
 
     def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
         """See `Transport`."""
-        del haves  # what the journal has is looked up there
         try:
+            if not haves:
+                return self._fetch_all(incoming)
             new = reachable.new_objects(self._objects, wants, self._exchange.has)
             incoming.add_objects(map(self._objects.get, new))
         except OSError as error:
             raise self._unreadable(error) from error
         finally:
             self._objects.close()
+
+    def _fetch_all(self, incoming: Incoming) -> None:
+        """Take whole packs, as they are, and all loose objects: there is nothing here yet."""
+        directory = os.path.join(self._objects.directory, "pack")
+        for name in sorted(os.listdir(directory) if os.path.isdir(directory) else ()):
+            if name.endswith(".pack") and os.path.isfile(os.path.join(directory, name)):
+                with open_patiently(os.path.join(directory, name)) as file:
+                    incoming.add_pack(file)
+        incoming.add_objects(map(self._objects.get, self._objects.loose()))
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
         """See `Transport`."""

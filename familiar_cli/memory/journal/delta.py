@@ -14,9 +14,8 @@ _STEP = 4096
 
 def delta(base: bytes, target: bytes) -> bytes:
     """Return instructions that make `target` out of `base`."""
-    head = _shared(base, target)
-    most = min(len(base), len(target)) - head
-    tail = _shared(base[::-1][:most], target[::-1][:most])
+    head = shared(base, target)
+    tail = shared_end(base, target, min(len(base), len(target)) - head)
     middle = target[head : len(target) - tail]
     return b"".join(
         (
@@ -29,15 +28,32 @@ def delta(base: bytes, target: bytes) -> bytes:
     )
 
 
-def _shared(one: bytes, other: bytes) -> int:
+def shared(one: bytes, other: bytes) -> int:
     """Return how many bytes are the same at the beginning of both."""
     most = min(len(one), len(other))
     at = 0
-    while at < most and one[at : at + _STEP] == other[at : at + _STEP]:
-        at += _STEP
-    while at < most and one[at] == other[at]:
-        at += 1
+    step = _STEP
+    while step:  # in ever smaller steps, each compared at once
+        while at < most and one[at : at + step] == other[at : at + step]:
+            at += step
+        step //= 4
     return min(at, most)
+
+
+def shared_end(one: bytes, other: bytes, most: int) -> int:
+    """Return how many bytes are the same at the end of both, `most` at most."""
+    at = 0
+    step = _STEP
+    while step:
+        while at < most and _before_end(one, at, step, most) == _before_end(other, at, step, most):
+            at += step
+        step //= 4
+    return min(at, most)
+
+
+def _before_end(content: bytes, at: int, step: int, most: int) -> bytes:
+    end = len(content) - at
+    return content[end - min(step, most - at) : end]
 
 
 def _size(number: int) -> bytes:

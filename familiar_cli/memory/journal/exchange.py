@@ -215,12 +215,13 @@ class _Both:
     def __init__(self, new: Objects, old: Objects) -> None:
         self._new = new
         self._old = old
+        self._new_ids = new.ids()
 
     def has(self, id_: str) -> bool:
-        return self._new.has(id_) or self._old.has(id_)
+        return id_ in self._new_ids or self._old.has(id_)
 
     def get(self, id_: str) -> GitObject:
-        return (self._new if self._new.has(id_) else self._old).get(id_)
+        return (self._new if id_ in self._new_ids else self._old).get(id_)
 
 
 def damaged_pack(why: object) -> RemoteDamagedError:

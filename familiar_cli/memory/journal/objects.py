@@ -199,6 +199,11 @@ class Objects:
             if not rest.startswith("tmp_obj_")
         )
 
+    def ids(self) -> set[str]:
+        """Return the ids of all objects, loose or packed."""
+        packed = self.packs().packs if self.has_packs() else []
+        return {*self.loose(), *(id_.decode() for pack in packed for id_ in pack)}
+
     def clear_leftovers(self) -> None:
         """Remove what a crash left half written. Only the holder of the lock may do this."""
         for name in _names(os.path.join(self.directory, "pack")):

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal import commits
+from familiar_cli.memory.journal import commits, trees
+from familiar_cli.memory.journal.delta import shared, shared_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,8 +43,12 @@ def raw_entries(tree: bytes) -> list[RawEntry]:
     """
     found = [RawEntry(m[1], m[2], m[3].hex()) for m in _ENTRY.finditer(tree)]
     if sum(len(e.mode) + len(e.name) + 22 for e in found) != len(tree):
-        raise RemoteDamagedError("A directory that came from a remote cannot be read")
+        raise _unreadable()
     return found
+
+
+def _unreadable() -> RemoteDamagedError:
+    return RemoteDamagedError("A directory that came from a remote cannot be read")
 
 
 def new_objects(
@@ -61,12 +66,12 @@ def new_objects(
             told.
     """
     seen: set[str] = set()
-    trees: dict[str, str] = {}
+    roots: dict[str, str] = {}
     for id_, content in _new_commits(source, wants, is_known):
         yield id_
         tree, _ = commits.tree_and_parent(content)
-        trees[id_] = tree
-        old = [_tree_of(source, parent, trees) for parent in commits.parents(content)]
+        roots[id_] = tree
+        old = [_tree_of(source, parent, roots) for parent in commits.parents(content)]
         yield from _new_in(source, [t for t in old if t], tree, seen)
 
 
@@ -115,16 +120,64 @@ def _new_in(
         raise RemoteDamagedError("Directories lie too deep within each other in a commit")
     seen.add(tree)
     yield tree
-    before = [{e.name: e for e in raw_entries(_of_kind(source, t, "tree"))} for t in old]
-    for entry in raw_entries(_of_kind(source, tree, "tree")):
-        if entry.mode == _SUBMODULE or entry in (b.get(entry.name) for b in before):
+    before = [_of_kind(source, t, "tree") for t in old]
+    for entry in _new_entries(_of_kind(source, tree, "tree"), before):
+        if entry.mode == _SUBMODULE:
             continue
         if entry.mode == _DIR:
-            was = [e.id for b in before if (e := b.get(entry.name)) and e.mode == _DIR]
+            was = [id_ for b in before if (id_ := _dir_in(b, entry.name))]
             yield from _new_in(source, was, entry.id, seen, depth + 1)
         elif entry.id not in seen:
             seen.add(entry.id)
             yield entry.id
+
+
+def _new_entries(tree: bytes, before: list[bytes]) -> list[RawEntry]:
+    """Return the entries of a directory that none of its former states has."""
+    if not before:
+        return raw_entries(tree)
+    found = _changed_entries(before[0], tree)
+    return [e for e in found if not any(_row(e) in other for other in before[1:])]
+
+
+def _changed_entries(old: bytes, new: bytes) -> list[RawEntry]:
+    """Return the entries that only `new` has, and read hardly more than those.
+
+    What both begin and end with is the same; a directory of thousands changes by one entry a time.
+    """
+    head = shared(old, new)
+    tail = shared_end(old, new, min(len(old), len(new)) - head)
+    begin = trees.entry_at(new, head)
+    there, new_end = _entries_to(new, begin, len(new) - tail)
+    here, old_end = _entries_to(old, begin, len(old) - len(new) + new_end)
+    if len(old) - old_end != len(new) - new_end:  # what they end with are parts of other entries
+        here, there = raw_entries(old), raw_entries(new)
+    known = set(here)
+    return [entry for entry in there if entry not in known]
+
+
+def _entries_to(tree: bytes, begin: int, end: int) -> tuple[list[RawEntry], int]:
+    """Return the entries from `begin` on up to `end`, and where the last of them ends."""
+    found: list[RawEntry] = []
+    at = begin
+    while at < end:
+        m = _ENTRY.match(tree, at)
+        if m is None:
+            raise _unreadable()
+        found.append(RawEntry(m[1], m[2], m[3].hex()))
+        at = m.end()
+    return found, at
+
+
+def _dir_in(tree: bytes, name: bytes) -> str | None:
+    """Return the id of a directory in a directory, or None."""
+    row = _DIR + b" " + name + b"\0"
+    at = tree.find(row)
+    return tree[at + len(row) : at + len(row) + 20].hex() if at >= 0 else None
+
+
+def _row(entry: RawEntry) -> bytes:
+    return entry.mode + b" " + entry.name + b"\0" + bytes.fromhex(entry.id)
 
 
 def _of_kind(source: Source, id_: str, kind: str) -> bytes:
