@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.journal.days import JournalDays
     from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.journal.past import Past
     from familiar_cli.memory.pages.evidence import Numbering
@@ -449,6 +450,13 @@ class Familiar:
         from familiar_cli.sync.shared_files import is_shared
 
         return FilePasts(self.journal.repository, self.instance.id, is_shared)
+
+    @cached_property
+    def journal_days(self) -> JournalDays:
+        """The days on which memory changed, and the memory as it stood then."""
+        from familiar_cli.memory.journal.days import JournalDays
+
+        return JournalDays(self.journal.repository, self.zone)
 
     @cached_property
     def history(self) -> HistoryStore:

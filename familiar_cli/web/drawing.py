@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ import jinja2
 
 from familiar_cli.clock import to_zone
 from familiar_cli.text import counted, one_line
-from familiar_cli.ui.html.elements import plain, text
+from familiar_cli.ui.html.elements import Html, plain, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,11 @@ def _finalize(value: object) -> object:
     return value if hasattr(value, "__html__") else plain(str(value))
 
 
+def _exact(value: str) -> Html:
+    """Return a text for a field of a form, which sends it back to the character."""
+    return Html(escape(value, quote=True))
+
+
 def _size(size_bytes: int) -> str:
     from familiar_cli.ui.memory_page import size_text  # it loads more than needed
 
@@ -73,6 +79,7 @@ def _environment() -> jinja2.Environment:
     )
     made.filters |= {
         "seen": text,
+        "exact": _exact,
         "counted": counted,
         "one_line": one_line,
         "moment": moment,

@@ -106,13 +106,14 @@ class Site:
         self._app = Starlette(
             routes=[
                 Route("/static/{name}", _static),
+                Route("/favicon.ico", _icon),
                 Mount("/f/{familiar}", routes=list(pages)),
                 *pages,
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._broken},
         )
         self._segments = {p.path.split("/")[1] for p in PAGES if p.path != "/"}
-        self._segments |= {"f", "static", "events"}
+        self._segments |= {"f", "static", "events", "favicon.ico"}
 
     def owns(self, path: str) -> bool:
         """Tell whether an address is one of the pages."""
@@ -216,8 +217,11 @@ class Site:
         path, hash_, anchor = moved.to.partition("#")
         return f"{path}{'&' if '?' in path else '?'}{_NOTE}={key}{hash_}{anchor}"
 
-    def _failed(self, request: Request, error: FamiliarError, base: str = "") -> Response:
-        status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    def _failed(
+        self, request: Request, error: FamiliarError, base: str = "", status: int | None = None
+    ) -> Response:
+        if status is None:
+            status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
         is_browser = "text/html" in request.headers.get("accept", "")
         if self.is_for_programs(request.url.path) and not is_browser:
             from starlette.responses import JSONResponse
@@ -237,9 +241,9 @@ class Site:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:  # noqa: PLR2004
             told: FamiliarError = NotFoundError(f"There is no page at {request.url.path!r}")
-        else:
-            told = UsageError(f"{request.url.path!r} does not support {request.method}")
-        return self._failed(request, told)
+            return self._failed(request, told)
+        told = UsageError(f"{request.url.path!r} does not support {request.method}")
+        return self._failed(request, told, status=error.status_code)
 
     async def _broken(self, request: Request, error: Exception) -> Response:
         told = FamiliarError(
@@ -273,6 +277,10 @@ def _data(data: Data) -> Response:
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in data.name)
         headers["content-disposition"] = f'attachment; filename="{safe}"'
     return Response(data.body, data.status, headers, data.media_type)
+
+
+async def _icon(_: Request) -> Response:
+    return Response(drawing.static("icon.svg"), media_type=_STATIC["icon.svg"])
 
 
 async def _static(request: Request) -> Response:

@@ -4,11 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.pages import desk, distill, journal, now, settings, timeline, turns
+from familiar_cli.web.pages import (
+    asof,
+    desk,
+    distill,
+    doctor,
+    journal,
+    memory,
+    now,
+    people,
+    review,
+    search,
+    settings,
+    sync,
+    timeline,
+    turn,
+    turns,
+)
 
 if TYPE_CHECKING:
     from familiar_cli.web.asking import Page
 
-_MODULES: Final = (now, turns, timeline, journal, desk, distill, settings)
+_MODULES: Final = (
+    now,
+    turns,  # `/turns/layers` before `/turns/{turn}`
+    turn,
+    memory,
+    asof,
+    review,
+    search,
+    timeline,
+    journal,
+    people,
+    desk,
+    distill,
+    sync,
+    settings,
+    doctor,
+)
 PAGES: Final[tuple[Page, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
 """The first that fits an address answers."""

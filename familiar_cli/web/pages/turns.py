@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from familiar_cli.web.asking import Asked
 
 _A_PAGE: Final = 40
+_CHARTED: Final = 40
 
 
 def show(asked: Asked) -> Shown:
     """Return a page of turns."""
+    from familiar_cli.actions.search_sessions import search_sessions
     from familiar_cli.history.arranging import place_of
     from familiar_cli.history.selection import TurnFilter, newest
 
@@ -23,7 +25,8 @@ def show(asked: Asked) -> Shown:
     values = {"q": query, "channel": channel, "everything": everything}
     span = TurnFilter(channel or None, everything=everything)
     if query:
-        return Shown("turns", {**values, "days": _found(asked, query, span), "turns": []})
+        days = search_sessions(asked.familiar, query, channel=channel or None)
+        return Shown("turns", {**values, "days": days, "turns": []})
     history, before = asked.familiar.history, asked.number("before")
     found = [kept.turn for kept in newest(history, span, _A_PAGE + 1, before)]
     more = place_of(found[1]) if len(found) > _A_PAGE else None
@@ -31,9 +34,19 @@ def show(asked: Asked) -> Shown:
     return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
 
 
-def _found(asked: Asked, query: str, span: object) -> list[object]:
-    del asked, query, span
-    return []
+def layers(asked: Asked) -> Shown:
+    """Return how much of each layer was in the prompts of the last turns, as one chart."""
+    from familiar_cli.actions.layers import layers_over_time
+    from familiar_cli.web.charts import layers_chart
+
+    before = asked.number("before")
+    found = layers_over_time(asked.familiar, before, _CHARTED)
+    older = found[0].turn if len(found) == _CHARTED else None
+    chart = layers_chart(found, lambda turn: asked.to("turns", turn))
+    return Shown("layers", {"prompts": found, "chart": chart, "older": older, "before": before})
 
 
-PAGES: Final = (Page("/turns", show),)
+PAGES: Final = (
+    Page("/turns", show),
+    Page("/turns/layers", layers),
+)

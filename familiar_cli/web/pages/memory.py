@@ -1,0 +1,284 @@
+"""Memory: directories, a file with who wrote it and when, and changes by hand."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    UsageError,
+)
+from familiar_cli.web.asking import Data, Moved, Page, Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.web.asking import Asked
+
+_VIEWS: Final = ("text", "source", "blame", "history", "links", "edit")
+_MOST_LISTED: Final = 300
+_RENDERED_CHARS: Final = 24_000  # so much is formatted within 100 ms; the rest is shown as it is
+_SHOWN_CHARS: Final = 400_000
+_MOST_BLAMED: Final = 3_000
+_MOST_CHANGES: Final = 30
+_NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
+
+
+def show(asked: Asked) -> Shown | Data:
+    """Return a directory or a file."""
+    from familiar_cli.memory.store.paths import parse
+
+    rel_path = parse(asked.path.get("path", ""))
+    memory = asked.familiar.memory
+    if not rel_path or (memory.root / rel_path).is_dir():
+        return _directory(asked, rel_path)
+    if "raw" in asked.query:
+        return Data(
+            memory.read_bytes(rel_path), "application/octet-stream", rel_path.split("/")[-1]
+        )
+    return _file(asked, rel_path)
+
+
+def _directory(asked: Asked, rel_path: str) -> Shown:
+    after = asked.query.get("after", "")
+    try:
+        found = asked.familiar.memory.list_dir(rel_path)
+    except NotFoundError:
+        if rel_path:
+            raise
+        found = []
+    directories = [entry for entry in found if entry.is_dir]
+    files = [entry for entry in found if not entry.is_dir and entry.rel_path > after]
+    more = files[_MOST_LISTED - 1].rel_path if len(files) > _MOST_LISTED else ""
+    values = {"rel_path": rel_path, "directories": directories, "files": files[:_MOST_LISTED]}
+    return Shown("directory", {**values, "more": more, "crumbs": crumbs(rel_path)})
+
+
+def _file(asked: Asked, rel_path: str) -> Shown:
+    view = asked.query.get("view", "text")
+    if view not in _VIEWS:
+        raise UsageError(f"There is no view {view[:40]!r} of a file")
+    values: dict[str, Any] = {
+        "rel_path": rel_path,
+        "view": view,
+        "crumbs": crumbs(rel_path),
+        "problem": "",
+        "text": "",
+        "sha256": "",
+    }
+    try:
+        found = asked.familiar.memory.read(rel_path)
+    except BadInputError as error:
+        return Shown("file", {**values, "view": "text", "problem": str(error), "parts": None})
+    values |= {"text": found.text, "sha256": found.sha256}
+    return Shown("file", {**values, **_SHOW[view](asked, rel_path, found.text)})
+
+
+def _text(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
+    from familiar_cli.markdown import split_front_matter
+    from familiar_cli.memory.pages.links import SUFFIXES
+    from familiar_cli.web.rendering import rendered
+
+    if not rel_path.lower().endswith(SUFFIXES):
+        return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
+    front, body = split_front_matter(text)
+    cut = body.rfind("\n", 0, _RENDERED_CHARS) + 1 if len(body) > _RENDERED_CHARS else len(body)
+    html = rendered(body[: cut or _RENDERED_CHARS], rel_path, asked.base)
+    rest = body[cut or _RENDERED_CHARS :][:_SHOWN_CHARS]
+    return {"parts": {"front": front or "", "html": html, "rest": rest}}
+
+
+def _source(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
+    del asked, rel_path
+    return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
+
+
+def _blame(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
+    from familiar_cli.memory.pages.evidence import turn_ids, without_references
+
+    try:
+        lines = asked.familiar.past.blame(rel_path)
+    except FamiliarError as error:
+        return {"groups": [], "problem": str(error)}
+    groups = [
+        (commit, [(one, turn_ids(one.text), without_references(one.text)) for one in members])
+        for commit, members in (
+            (key, list(run)) for key, run in groupby(lines[:_MOST_BLAMED], lambda one: one.commit)
+        )
+    ]
+    return {"groups": groups}
+
+
+def _history(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
+    past = asked.familiar.past
+    changes = []
+    with suppress(NotFoundError):
+        changes = past.log(rel_path, limit=_MOST_CHANGES)
+    diffs = {}
+    for change in changes[:5]:
+        files = past.show(change.commit.id)[1]
+        diffs[change.commit.id] = [f for f in files if f.rel_path == (change.rel_path or rel_path)]
+    return {"changes": changes, "diffs": diffs}
+
+
+def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
+    from familiar_cli.memory.pages.graph import graph
+
+    found = graph(asked.familiar.memory)
+    near = [link for link in found.links if rel_path in (link.source, link.target)]
+    return {
+        "out": [link for link in near if link.source == rel_path],
+        "back": [link for link in near if link.target == rel_path],
+        "broken": [link for link in found.broken if link.source == rel_path],
+    }
+
+
+def _edit(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
+    del asked, rel_path
+    fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
+    return {"fits": fits}
+
+
+_SHOW: Final[dict[str, Callable[[Asked, str, str], dict[str, Any]]]] = {
+    "text": _text,
+    "source": _source,
+    "blame": _blame,
+    "history": _history,
+    "links": _links,
+    "edit": _edit,
+}
+
+
+def save(asked: Asked) -> Shown | Moved:
+    """Write a file, if it is still what the person had read."""
+    from familiar_cli.memory.store.paths import parse
+
+    rel_path = parse(asked.path["path"])
+    expect = asked.sent("sha256") or "missing"
+    content = _as_in_file(asked, rel_path, asked.sent("text"))
+    try:
+        _change(asked, f"write {rel_path}", lambda tx: tx.write(rel_path, content, expect=expect))
+    except ConflictError as error:
+        return _conflict(asked, rel_path, content, error)
+    return Moved(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
+
+
+def _conflict(asked: Asked, rel_path: str, content: str, error: ConflictError) -> Shown:
+    """Return both versions, and a form that knows of the one that is there now."""
+    from familiar_cli.diffs import unified
+
+    memory = asked.familiar.memory
+    there = memory.read(rel_path) if memory.exists(rel_path) else None
+    text = there.text if there else ""
+    values = {
+        "rel_path": rel_path,
+        "crumbs": crumbs(rel_path),
+        "message": str(error),
+        "theirs": text,
+        "mine": content,
+        "sha256": there.sha256 if there else "",
+        "diff_text": unified(text, content, "in memory now", "yours"),
+    }
+    return Shown("conflict", values, 409)
+
+
+def delete(asked: Asked) -> Moved:
+    """Delete a file, if it is still what the person had read."""
+    from familiar_cli.memory.store.paths import parse
+
+    rel_path = parse(asked.path["path"])
+    expect = asked.sent("sha256") or None
+    _change(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
+    return Moved(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
+
+
+def move(asked: Asked) -> Moved:
+    """Move a file, and mend the links to it and in it."""
+    from familiar_cli.memory.pages.relink import move_with_links
+    from familiar_cli.text import counted
+
+    old, new = asked.path["path"], asked.sent("to").strip()
+    moved = move_with_links(asked.familiar.memory, old, new, dry_run=False)
+    told = f"Moved {old} to {new}."
+    if moved.relinked:
+        told += f" Updated the links in {counted(len(moved.relinked), 'file')}."
+    return Moved(asked.to("memory", new), (told,))
+
+
+def restore(asked: Asked) -> Moved:
+    """Make a file hold what it held at a commit."""
+    rel_path, at = asked.path["path"], asked.sent("at")
+    done = asked.familiar.past.restore(rel_path, at)
+    told = f"Restored {rel_path} as of {at[:10]}." if done.changes else "It is as it was then."
+    return Moved(asked.to("memory", rel_path), (told,))
+
+
+def make(asked: Asked) -> Moved:
+    """Lead to the form for a file that is not there yet."""
+    from familiar_cli.memory.store.paths import parse
+
+    rel_path = parse(asked.sent("path").strip())
+    if not rel_path:
+        raise UsageError("A file needs a name, e.g. topics/tea.md")
+    name = rel_path if "." in rel_path.split("/")[-1] else f"{rel_path}.md"
+    if not asked.familiar.memory.exists(name):
+        title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
+        text = f"# {title}\n"
+        _change(asked, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
+    return Moved(asked.to("memory", name, view="edit"))
+
+
+def find(asked: Asked) -> Moved:
+    """Lead to the file that a wiki link names."""
+    from familiar_cli.memory.pages.wiki import PageNames
+
+    name, source = asked.query.get("name", ""), asked.query.get("from", "")
+    walk = asked.familiar.memory.walk()
+    there = PageNames({entry.rel_path for entry in walk.files}, {}).find_path(name, source)
+    return Moved(asked.to("memory", there) if there else asked.to("search", q=name))
+
+
+def crumbs(rel_path: str) -> list[tuple[str, str]]:
+    """Return the directories above a path, each with its name, and the path itself."""
+    parts = rel_path.split("/") if rel_path else []
+    return [(part, "/".join(parts[: n + 1])) for n, part in enumerate(parts)]
+
+
+def _as_in_file(asked: Asked, rel_path: str, text: str) -> str:
+    """Return what a form sent with the line ends of the file; a form ends all with two marks."""
+    from familiar_cli.markdown import newline_of
+
+    memory, end = asked.familiar.memory, "\n"
+    if memory.exists(rel_path):
+        end = newline_of(memory.read_file(rel_path))
+    return text.replace("\r\n", "\n").replace("\n", end)
+
+
+def _mixes_ends(text: str) -> bool:
+    both = text.count("\r\n")
+    return both not in (0, text.count("\n"))
+
+
+def _change(asked: Asked, message: str, stage: Callable[[Transaction], None]) -> None:
+    with asked.familiar.memory.transaction("human", message) as tx:
+        stage(tx)
+
+
+PAGES: Final = (
+    Page("/memory", show),
+    Page("/memory/", show),
+    Page("/memory/{path:path}", show),
+    Page("/find", find),
+    Page("/new", make, "POST"),
+    Page("/save/{path:path}", save, "POST"),
+    Page("/delete/{path:path}", delete, "POST"),
+    Page("/move/{path:path}", move, "POST"),
+    Page("/restore/{path:path}", restore, "POST"),
+)

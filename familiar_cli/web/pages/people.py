@@ -1,0 +1,61 @@
+"""People: who is known, what they are called, merge and split."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import UsageError
+from familiar_cli.web.asking import Moved, Page, Shown
+
+if TYPE_CHECKING:
+    from familiar_cli.web.asking import Asked
+
+_A_PAGE: Final = 200
+
+
+def show(asked: Asked) -> Shown:
+    """Return everyone who is known."""
+    from familiar_cli.actions.people.read import people_of
+
+    found = people_of(asked.familiar)
+    start = asked.number("from") or 0
+    shown = found.people[start : start + _A_PAGE]
+    more = start + _A_PAGE if len(found.people) > start + _A_PAGE else None
+    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
+
+
+def one(asked: Asked) -> Shown:
+    """Return one person."""
+    from familiar_cli.actions.people.read import show_person
+
+    return Shown("person", {"person": show_person(asked.familiar, asked.path["person"])})
+
+
+def change(asked: Asked) -> Moved:
+    """Give a person a name, take one away, or make one person of two, or two of one."""
+    from familiar_cli.actions.people.change import add_alias, merge, remove_alias, split
+
+    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
+    match asked.sent("do"):
+        case "add":
+            add_alias(familiar, person, name)
+            told = f"{person} is called {name!r}, too."
+        case "remove":
+            remove_alias(familiar, person, name)
+            told = f"{person} is not called {name!r} any more."
+        case "merge":
+            merge(familiar, person, name)
+            told = f"All that was known of {name} is {person}'s now."
+        case "split":
+            split(familiar, person)
+            told = f"{person} has a file of their own again."
+        case other:
+            raise UsageError(f"There is nothing called {other[:40]!r} to do with a person")
+    return Moved(asked.to("people", person), (told, "The journal can undo it."))
+
+
+PAGES: Final = (
+    Page("/people", show),
+    Page("/people/{person}", one),
+    Page("/people/{person}", change, "POST"),
+)
