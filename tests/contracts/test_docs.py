@@ -31,6 +31,7 @@ STAND_INS = {
 NOT_RUN = {
     "daemon",
     "serve",
+    "mcp",
     "web",
     "edit",
     "pull",
