@@ -19,6 +19,7 @@ from familiar_cli.sync.turn_files import (
     take_in,
     taken_through,
 )
+from tests.support import pages
 from tests.sync.test_turn_laws import START, Machine, exchange
 
 MARCH = "turns/lap-a1/2026-03.jsonl"
@@ -280,3 +281,9 @@ def test_a_summary_that_ended_after_a_turn_that_came_late_is_made_again(lap, des
     assert words(lap)[0] == "desk-b2 0"
     assert summaries.latest(PUBLIC) is None
     assert issubclass(InstanceTwiceError, FamiliarError)
+
+
+def test_the_lines_in_the_documentation_can_be_read() -> None:
+    page = (pages.ROOT / "docs/reference/turn-files.md").read_text("utf-8")
+    shown = [line for line in page.splitlines() if line.startswith('{"v"')]
+    assert [dumped(parsed(line)).decode() for line in shown] == [f"{line}\n" for line in shown]
