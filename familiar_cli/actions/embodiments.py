@@ -493,8 +493,8 @@ def _entry(file: SharedFile, text: str, shown: str, versions: Sequence[Version])
 def _with_clock(familiar: Familiar, one: Received) -> Received:
     """Return what became of a change, with the file as it is now."""
     versions = familiar.file_pasts.versions(one.rel_path)
-    if not versions or one.result == "refused":
-        return replace(one, content=None)
+    if one.result == "refused" or not versions:
+        return replace(one, content=None, is_gone=one.result == "unchanged")
     text = familiar.file_pasts.text(one.rel_path, versions[-1])
     shown = None if text is None else _shown(text)
     is_as_sent = shown is not None and shown.strip() == (one.content or "").strip()

@@ -26,7 +26,7 @@ NAMED = (
 )
 STEPS = st.tuples(
     st.sampled_from(
-        ["write", "write", "sync", "push", "lose", "repeat", "wipe", "forget", "hand", "pull"]
+        ["write", "write", "delete", "sync", "push", "lose", "repeat", "wipe", "forget", "hand"]
     ),
     st.sampled_from(range(2)),
     st.sampled_from(range(3)),
@@ -46,7 +46,9 @@ class Direct:
         except FamiliarError as error:
             words = [SimpleNamespace(text=str(error))]
             return SimpleNamespace(is_error=True, content=words)
-        results = [{**item.about, "text": item.text} for item in answer.items]
+        results = [
+            {**item.about, **({"text": item.text} if item.text else {})} for item in answer.items
+        ]
         content = {"results": results, **answer.more}
         return SimpleNamespace(is_error=False, structured_content=content)
 
@@ -72,6 +74,11 @@ class Run:
             old = device.texts.get(path, "# Soul\n" if where == 0 else "")
             device.write(path, f"{old}{line}\n", **NAMED[where])
             self._note(device, line)
+        elif what == "delete":
+            known = device.texts.get(path, "")
+            self.written = [one for one in self.written if one not in known]
+            if known:
+                device.delete(path)
         elif what == "hand":
             file = self.memory / path
             file.parent.mkdir(exist_ok=True)
@@ -89,8 +96,6 @@ class Run:
             from familiar_cli.actions.embodiments import forget_device
 
             forget_device(self.familiar, device.id)
-        elif what == "pull":
-            await device.pull()
         else:
             await self._push(device, is_lost=what == "lose")
             if what == "sync":
