@@ -63,6 +63,9 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "history": ("history", "Read, search, count and export past turns."),
     },
+    "Share": {
+        "sync": ("sync", "Share one memory between several machines."),
+    },
     "Set up": {
         "serve": ("serve", "Serve familiars to chat programs, through an OpenAI-compatible API."),
         "mcp": ("mcp", "Offer the memory to an agent, by the Model Context Protocol."),

@@ -162,6 +162,11 @@ class Familiar:
         return Numbering(own, here.began, find, origins)
 
     @property
+    def tell(self) -> OnText:
+        """What is told in words what a person should know."""
+        return self._tell
+
+    @property
     def days_name(self) -> str:
         """What the daily files that are made here are named after.
 
@@ -434,7 +439,16 @@ class Familiar:
         """What records every change of the memory."""
         from familiar_cli.memory.journal.git import GitJournal
 
-        return GitJournal(self.paths.journal, self.paths.memory, tell=self._tell)
+        return GitJournal(
+            self.paths.journal, self.paths.memory, tell=self._tell, instance=self._signature
+        )
+
+    def _signature(self) -> str:
+        """Return what commits say of who made them; empty where the familiar began."""
+        from familiar_cli.config.instance import read_instance
+
+        found = read_instance(self.paths.instance)
+        return "" if found is None or found.is_first else found.id
 
     @cached_property
     def past(self) -> Past:

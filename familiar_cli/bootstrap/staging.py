@@ -109,6 +109,49 @@ def _fill(
         raise
 
 
+def new_familiar(home: Path, fill: Callable[[FamiliarPaths], str], hint: str) -> FamiliarPaths:
+    """Make a familiar that is not there yet, all of it or nothing.
+
+    Args:
+        home: Where the familiars live; it is made when it is not there.
+        fill: Puts everything into a directory, and returns the familiar's id.
+        hint: What it may be called, for the name of that directory.
+
+    Raises:
+        ConflictError: There is one of that id already.
+        FamiliarError: The disk refused, or `fill` failed; nothing is left.
+    """
+    made = _make_home(home)
+    remove_abandoned(home)
+    staging = home / f".new-{hint}-{os.getpid()}"
+    try:
+        _make_directory(staging)
+        place = home / fill(FamiliarPaths(staging))
+        _check_free(place)
+        _make_durable()
+        _move(staging, place)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        for directory in made:
+            _remove_empty(directory)
+        raise
+    return FamiliarPaths(place)
+
+
+def _check_free(place: Path) -> None:
+    if os.path.lexists(place):
+        raise ConflictError(
+            f"There is a familiar {place.name!r} already; it was not changed",
+            hint="Give the new one another ID.",
+        )
+
+
+def _make_durable() -> None:
+    """Have the system write all files out, where it can be told to."""
+    if hasattr(os, "sync"):
+        os.sync()
+
+
 @contextmanager
 def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
     """Give a directory to build a familiar in, and move it into place when that went well."""

@@ -43,6 +43,14 @@ def init(
             "--from-persona", metavar="DIR", help="Persona folder with IDENTITY.md, SOUL.md …"
         ),
     ] = None,
+    from_remote: Annotated[
+        str | None,
+        typer.Option(
+            "--from-remote",
+            metavar="ADDRESS",
+            help="Remote of a familiar that lives on another machine; see `familiar sync`.",
+        ),
+    ] = None,
     template: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +73,7 @@ def init(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Create a familiar from a character card, a persona folder or a template.
+    """Create a familiar from a character card, a persona folder, a template or a remote.
 
     A directory of several personas creates one familiar each.
 
@@ -74,16 +82,58 @@ def init(
     familiar init --from-persona home/noor/persona/ember
     familiar init mira --template keeper --user discord:4711
     familiar init --from-card mira.png --dry-run
+    familiar init --from-remote me@example.org:mira.git
     """
-    given = [source for source in (from_card, from_persona, template) if source]
+    given = [source for source in (from_card, from_persona, from_remote, template) if source]
     if len(given) != 1:
         raise _no_source()
+    if from_remote:
+        return _begin(ctx, from_remote, familiar_id or globals_of(ctx).familiar, dry_run=dry_run)
     wanted = familiar_id or globals_of(ctx).familiar
     if from_persona or template in _persona_templates():
         personas = _personas(from_persona, template, wanted, user)
         return _make_personas(ctx, personas, update=update, overwrite=overwrite, dry_run=dry_run)
     card = _card(from_card, template, wanted)
     return _make_card(ctx, card, wanted, overwrite=overwrite, dry_run=dry_run)
+
+
+def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: bool) -> None:
+    from familiar_cli.actions.sync import HUB, begin
+    from familiar_cli.commands.sync import ask_secret
+    from familiar_cli.errors import UsageError
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.lines import is_terminal
+    from familiar_cli.ui.progress import telling
+
+    if dry_run:
+        raise UsageError(
+            "--dry-run cannot be used with --from-remote; nothing was changed",
+            hint="See what is there with git: `git ls-remote ADDRESS`.",
+        )
+    out, home = output(ctx), home_of(ctx)
+    with telling(out) as progress:
+        made, instance = begin(
+            home,
+            address,
+            wanted,
+            ask=is_terminal(),
+            tell=out.warn,
+            progress=progress,
+            secret=ask_secret if is_terminal() else None,
+        )
+    with Familiar.load_from_disk(home, made) as familiar:
+        index_words(out, familiar)
+        files, turns = len(familiar.memory.walk().files), familiar.history.count()
+    data = {
+        "id": made,
+        "instance": instance.id,
+        "began": instance.began,
+        "remote": HUB,
+        "files": files,
+        "turns": turns,
+    }
+    out.answer(data, f"{made}: {files:,} files and {turns:,} turns from {address}")
+    out.note(f'Next: `familiar sync`, and `familiar ask {_chosen(home, made)}"Hello"`')
 
 
 def _make_card(
@@ -203,9 +253,9 @@ def _no_source() -> FamiliarError:
     from familiar_cli.errors import UsageError
 
     return UsageError(
-        "Exactly one source is required: a card, a persona or a template",
-        hint="Add `--from-card FILE`, `--from-persona DIR`, or `--template companion`"
-        " (or assistant, narrator, keeper, workmate).",
+        "Exactly one source is required: a card, a persona, a template or a remote",
+        hint="Add `--from-card FILE`, `--from-persona DIR`, `--from-remote ADDRESS`, or "
+        "`--template companion` (or assistant, narrator, keeper, workmate).",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.passes.exclusive import exclusive
-from familiar_cli.passes.failures import WRITING, as_failure, summary_name
+from familiar_cli.passes.failures import SYNCING, WRITING, as_failure, summary_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from familiar_cli.passes.failures import Failures
 
 T = TypeVar("T")
+
+_LOCKS: Final = {WRITING: ".writer.lock", SYNCING: ".sync.lock"}
 
 PATIENCE_S: Final = 3600.0
 """How long whoever can wait does so while another process runs the same pass."""
@@ -106,7 +108,7 @@ class Passes:
 
     def named(self, name: str) -> Pass:
         """Return a pass that a person can run, too; see `failures.COMMANDS`."""
-        lock = ".writer.lock" if name == WRITING else ".consolidation.lock"
+        lock = _LOCKS.get(name, ".consolidation.lock")
         return Pass(name, self._root / lock, self._failures)
 
     def summary(self, scope: str) -> Pass:

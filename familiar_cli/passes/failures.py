@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 WRITING: Final = "write-memory"
 CONSOLIDATING: Final = "consolidate"
+SYNCING: Final = "sync"
 DISTILLING: Final = "distill {name}"
 SUMMARISING: Final = "summary"
 COMMANDS: Final = (
     WRITING,
     CONSOLIDATING,
+    SYNCING,
     *(DISTILLING.format(name=name) for name in ("short", "mid", "long")),
 )
 """The passes that a person can run: what to type after `familiar`."""

@@ -120,7 +120,7 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
 
     What stays on the machine where it was made, and what cannot be here, is noted as absent.
     """
-    plain = MemoryStore(store.root, limits=store.limits, disk=_Quick())
+    plain = MemoryStore(store.root, limits=store.limits, lock_path=store.lock_path, disk=_Quick())
     files = past.tree(head)
     refused: set[str] = set()
     for paths in batched(sorted(files), _AT_ONCE):

@@ -145,6 +145,19 @@ class Engine:
         ) as transport:
             return _Run(self, name, transport, how).run()
 
+    def take_known_turns(self, name: str) -> int:
+        """Import the turns that were fetched from a remote already, and return how many."""
+        if self._turns is None:
+            return 0
+        refs = SeenRefs(self._repository, name).all()
+        return sum(
+            take_turns(
+                self._repository, self._turns, self._instance().id, r.removeprefix(TURNS_REFS), id_
+            )
+            for r, id_ in sorted(refs.items())
+            if r.startswith(TURNS_REFS)
+        )
+
 
 class _Run:
     """One sync with one remote."""
@@ -290,8 +303,10 @@ class _Run:
                 self._notes.append(f"The id {own!r} is in use twice; a sync takes a new one")
                 return
             made = replace_id(self._engine._instance_path, own)  # noqa: SLF001
-            if self._turns:
+            told = there.get(TURNS_REFS + own)
+            if self._turns and told:
                 self._turns.renamed(own, made.id)
+                take_turns(self._repository, self._turns, made.id, own, told)
             self._notes.append(
                 f"The id {own!r} is used by another copy of this familiar, perhaps a restored"
                 f" backup; this one is {made.id!r} from now on"
@@ -353,7 +368,7 @@ class _Run:
         known = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (
-            len(Walk(past.parents, [[head], known]).only(0)) if known else _count_all(past, head)
+            len(Walk(past.parents, [[head], known]).only(0)) if known else count_all(past, head)
         )
         if self._how.dry_run:
             return pushed, turns_out
@@ -399,7 +414,8 @@ def is_part(repository: Repository, began: str, commit: str) -> bool:
     return head is not None and comes_before(past.parents, commit, head)
 
 
-def _count_all(past: JournalPast, head: str) -> int:
+def count_all(past: JournalPast, head: str) -> int:
+    """Return how many commits a history holds."""
     seen, waiting = {head}, [head]
     while waiting:
         new = [parent for parent in past.parents(waiting.pop()) if parent not in seen]

@@ -43,7 +43,7 @@ class Conversations(Protocol):
         """
 
     def renamed(self, old: str, new: str) -> None:
-        """This instance has a new id; what was said here so far keeps the old one."""
+        """This instance has a new id; what was said before the two parted keeps the old one."""
 
 
 def take_turns(

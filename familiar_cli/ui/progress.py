@@ -76,6 +76,20 @@ def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
         yield report
 
 
+@contextmanager
+def telling(out: Output) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what is being done; in a pipe, a line for each thing that is begun."""
+    if out.quiet:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from familiar_cli.ui.terminal import console, plain
+
+        with console(sys.stderr).status(plain("syncing …")) as status:
+            yield lambda what: status.update(plain(f"{one_line(what)} …"))
+    else:
+        yield lambda what: out.note(f"{one_line(what)} …")
+
+
 def _lines(out: Output) -> Report:
     told: set[tuple[str, str]] = set()
 

@@ -1,0 +1,536 @@
+"""Sync a familiar with its remotes, tell how far it is, and begin it on another machine."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli import clock
+from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError
+from familiar_cli.files import read_plain, remove, write_own
+from familiar_cli.passes.failures import SYNCING
+from familiar_cli.sync.remotes import FILE, Remotes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.config.instance import Instance
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.sync.address import Address
+    from familiar_cli.sync.engine import Engine, How, Synced
+    from familiar_cli.sync.merge_types import Conflict
+    from familiar_cli.sync.opening import Sender
+
+PATIENCE_S: Final = 120.0
+"""How long a command waits for another sync of the same familiar."""
+
+HUB: Final = "hub"
+"""What the remote is called that a second machine began from."""
+
+_BUSY: Final = "Waiting for {who}, which is syncing."
+_STILL_BUSY: Final = "{who} is syncing this familiar; nothing was done"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What a sync did, or would do.
+
+    Args:
+        instance: The instance that lives here.
+        done: What became of each remote that could be synced with.
+        failed: Why others could not, by name.
+        conflicts: Every conflict that waits for a person, also older ones.
+        dry_run: Nothing was changed.
+    """
+
+    instance: str
+    done: tuple[Synced, ...]
+    failed: dict[str, tuple[Address, FamiliarError]]
+    conflicts: tuple[Conflict, ...]
+    dry_run: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `--json` shows it."""
+        outcomes = [one.outcome for one in self.done]
+        return {
+            "instance": self.instance,
+            "pulled": sum(one.pulled for one in self.done),
+            "pushed": sum(one.pushed for one in self.done),
+            "turns_in": sum(one.turns_in for one in self.done),
+            "turns_out": sum(one.turns_out for one in self.done),
+            "written": sorted({path for one in outcomes for path in one.written}),
+            "deleted": sorted({path for one in outcomes for path in one.deleted}),
+            "conflicts": [conflict_json(one) for one in self.conflicts],
+            "refused": [
+                {"path": path, "reason": why}
+                for path, why in sorted(
+                    {p: why for one in outcomes for p, why in one.refused.items()}.items()
+                )
+            ],
+            "notes": self.notes,
+            "remotes": [*map(_remote_json, self.done), *self._failed_json()],
+            "dry_run": self.dry_run,
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should look at, in words."""
+        told = [note for one in self.done for note in one.notes]
+        kept = [f"{n.path}: {n.text}" for one in self.done for n in one.outcome.notes]
+        return list(dict.fromkeys([*told, *kept]))
+
+    @property
+    def error(self) -> FamiliarError | None:
+        """What a command ends with; None: all went well."""
+        if self.failed:
+            return next(error for _, error in self.failed.values())
+        problems = []
+        if self.conflicts:
+            count = len(self.conflicts)
+            problems.append(f"{count} file{'s' * (count != 1)} in conflict: {_few(self.conflicts)}")
+        refused = {path for one in self.done for path in one.outcome.refused}
+        if refused:
+            problems.append(f"not taken over: {', '.join(sorted(refused))}")
+        if not problems:
+            return None
+        return PartialError(
+            f"Synced, but {'; '.join(problems)}",
+            hint="Settle conflicts with `familiar sync resolve`; both versions are kept until then."
+            if self.conflicts
+            else "Rename or shorten such files on the machine that has them.",
+        )
+
+    def _failed_json(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "address": address.text,
+                "pulled": 0,
+                "pushed": 0,
+                "turns_in": 0,
+                "turns_out": 0,
+                "error": {"code": error.code, "message": str(error), "hint": error.hint},
+            }
+            for name, (address, error) in self.failed.items()
+        ]
+
+
+def conflict_json(one: Conflict) -> dict[str, Any]:
+    """Return a conflict as `--json` shows it; `theirs` is the file with the other version."""
+    return {"path": one.path, "theirs": one.copy, "instance": one.theirs, "what": list(one.what)}
+
+
+def _remote_json(one: Synced) -> dict[str, Any]:
+    return {
+        "name": one.remote,
+        "address": one.address,
+        "pulled": one.pulled,
+        "pushed": one.pushed,
+        "turns_in": one.turns_in,
+        "turns_out": one.turns_out,
+        "error": None,
+    }
+
+
+def _few(conflicts: tuple[Conflict, ...]) -> str:
+    names = sorted({one.path for one in conflicts})
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStatus:
+    """How far one remote is.
+
+    Args:
+        name: Its name.
+        address: Where it is.
+        synced_at: When it was synced with last; None: never.
+        ahead: Commits here that it did not have then.
+    """
+
+    name: str
+    address: str
+    synced_at: str | None
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceStatus:
+    """What is known of one instance.
+
+    Args:
+        id: Its id.
+        is_own: It is this one.
+        last_at: When it changed its memory last, by its own clock.
+        behind: Its commits that are not part of the memory here yet.
+        forgotten: It is no longer waited for.
+    """
+
+    id: str
+    is_own: bool
+    last_at: str
+    behind: int
+    forgotten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStatus:
+    """How a familiar's syncing is, as far as it is known without asking a remote.
+
+    Args:
+        instance: The instance that lives here.
+        began: The instance that the familiar began on.
+        remotes: Its remotes.
+        instances: Every instance that was heard of.
+        conflicts: The conflicts that wait for a person.
+        problem: Why the last sync failed; empty: it did not.
+        problem_at: When that was.
+    """
+
+    instance: str
+    began: str
+    remotes: tuple[RemoteStatus, ...] = ()
+    instances: tuple[InstanceStatus, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    problem: str = ""
+    problem_at: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `--json` shows it."""
+        return {
+            "instance": self.instance,
+            "began": self.began,
+            "remotes": self.remotes,
+            "instances": self.instances,
+            "conflicts": [conflict_json(one) for one in self.conflicts],
+            "problem": self.problem,
+            "problem_at": self.problem_at,
+        }
+
+
+def remotes_of(familiar: Familiar) -> Remotes:
+    """Return the remotes of a familiar."""
+    return Remotes(familiar.paths.root / FILE)
+
+
+async def sync(
+    familiar: Familiar,
+    name: str | None,
+    how: How,
+    *,
+    wait_s: float = PATIENCE_S,
+    progress: Callable[[str], None] = lambda _: None,
+    secret: Callable[[], str] | None = None,
+) -> SyncReport:
+    """Sync with one remote, or with all in turn; one that fails does not stop the others.
+
+    Args:
+        familiar: Whose memory.
+        name: Which remote; None: all.
+        how: How.
+        wait_s: The longest wait for another sync of the same familiar.
+        progress: Told in a few words what is being done.
+        secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
+
+    Raises:
+        NotFoundError: There is no remote, or none of that name.
+        LockedError: Another process syncs this familiar for longer than `wait_s`.
+    """
+    from familiar_cli.passes.exclusive import Waiting, exclusive
+
+    chosen = remotes_of(familiar).chosen(name)
+    work = familiar.passes.named(SYNCING)
+    waiting = Waiting(_BUSY, _STILL_BUSY, "Try again when it has finished.")
+    async with exclusive(work.lock_path, wait_s, progress, waiting):
+        report = _sync_all(familiar, chosen, how, engine_of(familiar, progress, secret))
+        if not how.dry_run:
+            failed = next((error for _, error in report.failed.values()), None)
+            if failed:
+                work.failures.record(SYNCING, failed)
+            elif name is None:
+                work.failures.clear(SYNCING)
+    return report
+
+
+def _sync_all(
+    familiar: Familiar,
+    chosen: dict[str, Address],
+    how: How,
+    engine: Engine,
+) -> SyncReport:
+    from familiar_cli.passes.failures import as_failure
+    from familiar_cli.sync.engine import standing_conflicts
+
+    done: list[Synced] = []
+    failed: dict[str, tuple[Address, FamiliarError]] = {}
+    try:
+        engine.exchange.clear_leftovers()
+        for name, address in chosen.items():
+            try:
+                synced = engine.sync(name, address, how)
+            except FamiliarError as error:
+                failed[name] = (address, error)
+            except Exception as error:  # one remote that breaks stops no other  # noqa: BLE001
+                failed[name] = (address, as_failure(error))
+            else:
+                done.append(synced)
+                if not how.dry_run:
+                    _note(familiar, synced)
+    finally:
+        familiar.journal.repository.close()
+    conflicts = tuple(standing_conflicts(familiar.memory))
+    return SyncReport(familiar.instance.id, tuple(done), failed, conflicts, how.dry_run)
+
+
+def engine_of(
+    familiar: Familiar,
+    progress: Callable[[str], None] = lambda _: None,
+    secret: Callable[[], str] | None = None,
+) -> Engine:
+    """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
+    from familiar_cli.sync.conversations import HistoryConversations
+    from familiar_cli.sync.engine import Engine
+
+    travels = familiar.config.sync.turns == "on"
+    return Engine(
+        familiar.memory,
+        familiar.journal.repository,
+        familiar.paths.instance,
+        lambda: familiar.instance,
+        turns=HistoryConversations(familiar.history) if travels else None,
+        sender=sender_of(familiar, secret),
+        progress=progress,
+    )
+
+
+def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Sender:
+    """Return how what leaves is encrypted, and with which key."""
+    from pathlib import Path
+
+    from familiar_cli.sync.opening import Sender
+    from familiar_cli.sync.sealing import PASSPHRASE, no_key, read_key
+
+    set_to = familiar.config.sync
+
+    def key() -> str:
+        if not set_to.key_file:
+            return (secret or no_key)()
+        folders = [Path(at.path) for at in remotes_of(familiar).all().values() if at.path]
+        return read_key(
+            Path(set_to.key_file).expanduser(),
+            away_from=[familiar.paths.root, *folders],
+            passphrase=set_to.encrypt == (PASSPHRASE,),
+        )
+
+    return Sender("", set_to.encrypt, key, familiar.tell)
+
+
+def status(familiar: Familiar) -> SyncStatus:
+    """Return how a familiar's syncing is; no remote is asked.
+
+    Raises:
+        ConfigError: A file of it cannot be read.
+    """
+    from familiar_cli.sync.engine import standing_conflicts
+    from familiar_cli.sync.journal_past import JournalPast
+    from familiar_cli.sync.remote_refs import SeenRefs
+
+    instance, remotes = familiar.instance, remotes_of(familiar)
+    repository = familiar.journal.repository
+    failure = familiar.failures.of(SYNCING)
+    try:
+        head = repository.head() if repository.exists else None
+        past = JournalPast(repository, instance.began)
+        seen = {name: SeenRefs(repository, name).all() for name in remotes.all()}
+        return SyncStatus(
+            instance.id,
+            instance.began,
+            tuple(
+                RemoteStatus(
+                    name,
+                    address.text,
+                    _noted(familiar, name).get("at"),
+                    _ahead(past, head, seen[name]),
+                )
+                for name, address in remotes.all().items()
+            ),
+            _instances(past, head, instance, seen, remotes.forgotten()),
+            tuple(standing_conflicts(familiar.memory)),
+            failure.message if failure else "",
+            failure.at if failure else None,
+        )
+    finally:
+        repository.close()
+
+
+def forget(familiar: Familiar, instance: str) -> None:
+    """Wait for an instance no longer. What it did stays; should it come back, it is heard again.
+
+    Raises:
+        NotFoundError: Nobody has heard of it.
+        RefusedError: It is this one.
+    """
+    known = {one.id: one for one in status(familiar).instances}
+    if instance == familiar.instance.id:
+        raise RefusedError(f"{instance!r} is this machine; nothing was changed")
+    if instance not in known:
+        raise NotFoundError(
+            f"No instance {instance!r} is known", hint="List them: `familiar sync status`."
+        )
+    remotes_of(familiar).forget(instance)
+
+
+def begin(
+    home: Path,
+    address: str,
+    familiar_id: str | None,
+    *,
+    ask: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
+    secret: Callable[[], str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[str, Instance]:
+    """Begin a familiar here that lives on another machine already.
+
+    Args:
+        home: Where the familiars live.
+        address: The remote that both share.
+        familiar_id: Its id here; None: the character's name as a slug.
+        ask: A person sits there who may be asked for a password.
+        tell: Told in words what a person should know.
+        progress: Told in a few words what is being done.
+        secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
+        settings: What stands in its settings from the beginning, e.g. `[sync]`.
+
+    Returns:
+        Its id here, and the new instance.
+
+    Raises:
+        ConflictError: There is one of that id already.
+        FamiliarError: The remote cannot be reached, or holds nothing; nothing is left here.
+    """
+    from familiar_cli.bootstrap.staging import new_familiar
+    from familiar_cli.config.edit import write_new
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.identity import check_familiar_id
+    from familiar_cli.sync.address import read_address
+    from familiar_cli.sync.begin import begin_from
+    from familiar_cli.text import slugify
+
+    meant = read_address(address)
+    wanted = check_familiar_id(familiar_id) if familiar_id else None
+
+    def fill(paths: FamiliarPaths) -> str:
+        familiar = Familiar(paths, tell)
+        write_new(paths.config, {"name": "", **(settings or {})})
+        progress(f"fetching from {meant}")
+        begin_from(
+            familiar.memory,
+            familiar.journal.repository,
+            paths.instance,
+            meant,
+            sender=sender_of(familiar, secret),
+            name=HUB,
+            ask=ask,
+        )
+        remotes_of(familiar).add(HUB, meant.text)
+        if familiar.config.sync.turns == "on":
+            progress("taking in turns")
+            engine_of(familiar).take_known_turns(HUB)
+        familiar.journal.repository.close()
+        name = familiar.name
+        familiar.close()
+        return wanted or check_familiar_id(slugify("" if name == paths.id else name) or "familiar")
+
+    made = new_familiar(home, fill, wanted or "familiar")
+    familiar = Familiar(made, tell)
+    return made.id, familiar.instance
+
+
+def _note(familiar: Familiar, synced: Synced) -> None:
+    forgotten = remotes_of(familiar).forgotten()
+    if synced.pulled:
+        for instance in forgotten & synced.instances.keys():
+            if _is_newer(familiar, synced, instance):
+                remotes_of(familiar).forget(instance, forgotten=False)
+    told = {"at": clock.iso(clock.now()), "heads": dict(synced.instances)}
+    with suppress(OSError):  # `sync status` knows less then
+        write_own(_note_path(familiar, synced.remote), json.dumps(told).encode(), durable=False)
+
+
+def _is_newer(familiar: Familiar, synced: Synced, instance: str) -> bool:
+    heads = _noted(familiar, synced.remote).get("heads")
+    return isinstance(heads, dict) and heads.get(instance) != synced.instances[instance]
+
+
+def _noted(familiar: Familiar, remote: str) -> dict[str, Any]:
+    try:
+        found = json.loads(read_plain(_note_path(familiar, remote)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def forget_remote(familiar: Familiar, name: str) -> Address:
+    """Remove a remote from the list; what is there stays.
+
+    Raises:
+        NotFoundError: There is none of that name.
+    """
+    from familiar_cli.sync.opening import forget_folder
+    from familiar_cli.sync.remote_refs import SeenRefs
+
+    address = remotes_of(familiar).remove(name)
+    SeenRefs(familiar.journal.repository, name).forget()
+    with suppress(OSError):
+        forget_folder(familiar.journal.path, name)
+        remove(_note_path(familiar, name))
+    return address
+
+
+def _note_path(familiar: Familiar, remote: str) -> Path:
+    return familiar.paths.runs / "sync" / f"{remote}.json"
+
+
+def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
+    from familiar_cli.sync.ancestry import Walk
+    from familiar_cli.sync.engine import count_all
+    from familiar_cli.sync.transport import MEMORY_REFS
+
+    known = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
+    if head is None:
+        return 0
+    if not known:
+        return count_all(past, head)
+    return len(Walk(past.parents, [[head], known]).only(0))
+
+
+def _instances(
+    past: Any,  # noqa: ANN401
+    head: str | None,
+    own: Instance,
+    seen: dict[str, dict[str, str]],
+    forgotten: frozenset[str],
+) -> tuple[InstanceStatus, ...]:
+    from familiar_cli.sync.ancestry import Walk
+    from familiar_cli.sync.transport import MEMORY_REFS
+
+    heads: dict[str, set[str]] = {own.id: {head} if head else set()}
+    for refs in seen.values():
+        for ref, id_ in refs.items():
+            if ref.startswith(MEMORY_REFS) and ref.removeprefix(MEMORY_REFS) != own.id:
+                heads.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
+    found = []
+    for instance, ids in sorted(heads.items(), key=lambda row: (row[0] != own.id, row[0])):
+        behind = 0
+        if instance != own.id and head:
+            behind = len(Walk(past.parents, [sorted(ids), [head]]).only(0))
+        last = max((clock.iso(past.commit(id_).time) for id_ in ids), default="")
+        is_own = instance == own.id
+        found.append(InstanceStatus(instance, is_own, last, behind, instance in forgotten))
+    return tuple(found)

@@ -1,0 +1,215 @@
+"""`familiar sync`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, familiar_of, output, run_async
+from familiar_cli.commands._options import DryRun
+
+if TYPE_CHECKING:
+    from familiar_cli.sync.engine import How
+
+app = App(
+    help="""Share one memory between several machines, through a git remote or a folder.
+
+    Without a command: take in what other machines did, and send what this one did.
+
+    \b
+    familiar sync remote add hub me@example.org:ada.git
+    familiar sync
+    familiar sync --dry-run
+    familiar sync status
+    """,
+    invoke_without_command=True,
+)
+remote = App(help="Manage the remotes that this familiar syncs with.", no_args_is_help=True)
+app.add_typer(remote, name="remote")
+
+OneRemote = Annotated[
+    str | None, typer.Option("--remote", metavar="NAME", help="Only this remote; default: all.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the remote, e.g. hub.")]
+
+
+@app.callback()
+def sync(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
+    """Take in what other machines did, and send what this one did."""
+    if ctx.invoked_subcommand is None:
+        from familiar_cli.sync.engine import How
+
+        _sync(ctx, remote, How(dry_run=dry_run))
+
+
+@app.command()
+def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
+    """Take in what other machines did; send nothing.
+
+    \b
+    familiar sync pull
+    familiar sync pull --remote hub --dry-run
+    """
+    from familiar_cli.sync.engine import How
+
+    _sync(ctx, remote, How(push=False, dry_run=dry_run))
+
+
+@app.command()
+def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
+    """Send what this machine did; take nothing in.
+
+    \b
+    familiar sync push
+    familiar sync push --remote hub
+    """
+    from familiar_cli.sync.engine import How
+
+    _sync(ctx, remote, How(pull=False, dry_run=dry_run))
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Show remotes, machines and conflicts, as of the last sync; no remote is asked.
+
+    \b
+    familiar sync status
+    familiar sync status --json
+    """
+    from familiar_cli.actions import sync as action
+    from familiar_cli.ui.sync_page import status_page
+    from familiar_cli.ui.terminal import print_page
+
+    with familiar_of(ctx) as familiar:
+        found = action.status(familiar)
+        zone = familiar.zone
+    out = output(ctx)
+    out.answer(found.to_json(), lambda: print_page(status_page(found, zone)))
+    if not found.remotes:
+        out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
+
+
+@app.command()
+def forget(
+    ctx: typer.Context,
+    instance: Annotated[
+        str, typer.Argument(metavar="INSTANCE", help="Id of a machine; see `familiar sync status`.")
+    ],
+) -> None:
+    """Stop waiting for a machine that never comes back; what it did stays.
+
+    \b
+    familiar sync forget old-laptop-7f3a
+    """
+    from familiar_cli.actions import sync as action
+
+    with familiar_of(ctx) as familiar:
+        action.forget(familiar, instance)
+    output(ctx).answer(
+        {"forgotten": instance},
+        f"{instance} is no longer waited for; should it sync again, it is heard again.",
+    )
+
+
+@remote.command("add")
+def add_remote(
+    ctx: typer.Context,
+    name: Name,
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="Path or URL of a git repository (file, ssh, https), user@host:path, dir:FOLDER.",
+        ),
+    ],
+) -> None:
+    """Add a remote. Nothing is sent yet.
+
+    A git remote is a bare repository that is empty, or holds this familiar. A folder may be a USB
+    stick, or one that another program synchronises.
+
+    \b
+    git init --bare /srv/ada.git
+    familiar sync remote add hub /srv/ada.git
+    familiar sync remote add server me@example.org:ada.git
+    familiar sync remote add stick dir:/media/stick/ada
+    """
+    from familiar_cli.actions import sync as action
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        meant = action.remotes_of(familiar).add(name, address)
+    out.answer({"name": name, "address": meant.text}, f"Added {name}: {meant}")
+    if meant.kind == "http":
+        out.note("Whoever can read that server can read the memory: git does not encrypt it.")
+    out.note("Next: `familiar sync`")
+
+
+@remote.command("ls")
+def list_remotes(ctx: typer.Context) -> None:
+    """List the remotes.
+
+    \b
+    familiar sync remote ls
+    """
+    from familiar_cli.actions import sync as action
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        known = action.remotes_of(familiar).all()
+    data = {"remotes": [{"name": name, "address": at.text} for name, at in known.items()]}
+    out.answer(data, "".join(f"{name}\t{at}\n" for name, at in known.items()))
+    if not known:
+        out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
+
+
+@remote.command("rm")
+def remove_remote(ctx: typer.Context, name: Name) -> None:
+    """Remove a remote from the list; what is there stays.
+
+    \b
+    familiar sync remote rm hub
+    """
+    from familiar_cli.actions import sync as action
+
+    with familiar_of(ctx) as familiar:
+        address = action.forget_remote(familiar, name)
+    output(ctx).answer(
+        {"name": name, "address": address.text},
+        f"Removed {name}: {address}. What is there stays.",
+    )
+
+
+def _sync(ctx: typer.Context, name: str | None, how: How) -> None:
+    from dataclasses import replace
+
+    from familiar_cli.actions import sync as action
+    from familiar_cli.ui.lines import is_terminal
+    from familiar_cli.ui.progress import telling
+    from familiar_cli.ui.sync_page import report_text
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar, telling(out) as progress:
+        how = replace(how, ask=is_terminal())
+        secret = ask_secret if how.ask else None
+        report = run_async(action.sync(familiar, name, how, progress=progress, secret=secret))
+    for note in report.notes:
+        out.warn(note)
+    error = report.error
+    if error is None:
+        out.answer(report.to_json(), report_text(report))
+    elif not report.done:
+        error.data = report.to_json()
+        raise error
+    else:
+        errors = [failure for _, failure in report.failed.values()] or [error]
+        text = report_text(report)
+        out.partial(report.to_json(), errors, text, exit_code=error.exit_code)
+
+
+def ask_secret() -> str:
+    """Ask for the key of an encrypted folder, without showing it."""
+    from getpass import getpass
+
+    return getpass("Passphrase of the folder: ")

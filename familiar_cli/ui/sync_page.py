@@ -1,0 +1,77 @@
+"""What `familiar sync` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+
+from familiar_cli.clock import parse_iso
+from familiar_cli.text import counted, one_line
+from familiar_cli.ui.terminal import columns, local, plain
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from rich.console import RenderableType
+
+    from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
+    from familiar_cli.sync.engine import Synced
+
+
+def report_text(report: SyncReport) -> str:
+    """Return what a sync did, a line for each remote and each conflict."""
+    lines = [_remote_line(one, dry_run=report.dry_run) for one in report.done]
+    lines += [f"conflict: {one.path} (the other version: {one.copy})" for one in report.conflicts]
+    refused = {path: why for one in report.done for path, why in one.outcome.refused.items()}
+    lines += [f"not taken over: {one_line(path)}: {why}" for path, why in sorted(refused.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _remote_line(one: Synced, *, dry_run: bool) -> str:
+    parts = [
+        f"{counted(one.pulled, 'commit')} in" if one.pulled else "",
+        f"{counted(one.turns_in, 'turn')} in" if one.turns_in else "",
+        f"{counted(len(one.outcome.written), 'file')} written" if one.outcome.written else "",
+        f"{counted(len(one.outcome.deleted), 'file')} deleted" if one.outcome.deleted else "",
+        f"{counted(one.pushed, 'commit')} out" if one.pushed else "",
+        f"{counted(one.turns_out, 'line')} of turns out" if one.turns_out else "",
+    ]
+    told = ", ".join(filter(None, parts)) or "nothing new"
+    return f"{one.remote}: {'would be ' if dry_run and told != 'nothing new' else ''}{told}"
+
+
+def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
+    """Return remotes, instances and conflicts."""
+    remotes = columns(
+        [
+            plain(one.name, "cyan"),
+            plain(one.address),
+            plain(f"synced {_when(one.synced_at, zone)}" if one.synced_at else "never synced"),
+            plain(f"{counted(one.ahead, 'commit')} to send" if one.ahead else "", "yellow"),
+        ]
+        for one in found.remotes
+    )
+    instances = columns(
+        [
+            plain(one.id, "cyan"),
+            plain(_state(one)),
+            plain(f"last change {_when(one.last_at, zone)}" if one.last_at else "", "dim"),
+        ]
+        for one in found.instances
+    )
+    problem = f"The last sync failed: {found.problem}" if found.problem else ""
+    conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
+    return Group(remotes, instances, *conflicts, *([plain(problem, "red")] if problem else []))
+
+
+def _state(one: InstanceStatus) -> str:
+    if one.is_own:
+        return "this machine"
+    if one.forgotten:
+        return "forgotten"
+    return f"{counted(one.behind, 'commit')} to take in" if one.behind else "up to date"
+
+
+def _when(at: str, zone: tzinfo | None) -> str:
+    return local(parse_iso(at), zone)
