@@ -208,9 +208,13 @@ def _command_in(args: list[str]) -> str:
             command: Any = typer.main.get_command(
                 importlib.import_module(f"familiar_cli.commands.{_MODULES[word][0]}").app
             )
-            follow = words[start + 1 : start + 2]
-            known = getattr(command, "commands", {})
-            return " ".join([word, *(w for w in follow if w in known)])
+            path = [word]
+            for follow in words[start + 1 :]:
+                command = getattr(command, "commands", {}).get(follow)
+                if command is None:
+                    break
+                path.append(follow)
+            return " ".join(path)
     return ""
 
 

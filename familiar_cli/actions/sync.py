@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
+from familiar_cli.actions.sync_conflicts import conflicts_in
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.passes.failures import SYNCING
@@ -263,7 +264,6 @@ def _sync_all(
     engine: Engine,
 ) -> SyncReport:
     from familiar_cli.passes.failures import as_failure
-    from familiar_cli.sync.engine import standing_conflicts
 
     done: list[Synced] = []
     failed: dict[str, tuple[Address, FamiliarError]] = {}
@@ -282,7 +282,7 @@ def _sync_all(
                     _note(familiar, synced)
     finally:
         familiar.journal.repository.close()
-    conflicts = tuple(standing_conflicts(familiar.memory))
+    conflicts = tuple(conflicts_in(familiar.memory))
     return SyncReport(familiar.instance.id, tuple(done), failed, conflicts, how.dry_run)
 
 
@@ -335,7 +335,6 @@ def status(familiar: Familiar) -> SyncStatus:
     Raises:
         ConfigError: A file of it cannot be read.
     """
-    from familiar_cli.sync.engine import standing_conflicts
     from familiar_cli.sync.journal_past import JournalPast
     from familiar_cli.sync.remote_refs import SeenRefs
 
@@ -359,7 +358,7 @@ def status(familiar: Familiar) -> SyncStatus:
                 for name, address in remotes.all().items()
             ),
             _instances(past, head, instance, seen, remotes.forgotten()),
-            tuple(standing_conflicts(familiar.memory)),
+            tuple(conflicts_in(familiar.memory)),
             failure.message if failure else "",
             failure.at if failure else None,
         )

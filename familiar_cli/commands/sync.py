@@ -10,6 +10,8 @@ from familiar_cli.commands._base import App, familiar_of, output, run_async
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.sync_conflicts import Settled
+    from familiar_cli.familiar import Familiar
     from familiar_cli.sync.engine import How
 
 app = App(
@@ -88,6 +90,78 @@ def status(ctx: typer.Context) -> None:
     out.answer(found.to_json(), lambda: print_page(status_page(found, zone)))
     if not found.remotes:
         out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
+
+
+@app.command()
+def resolve(
+    ctx: typer.Context,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH]", help="File in conflict, or a copy in conflicts/; default: all."
+        ),
+    ] = None,
+    *,
+    ours: Annotated[bool, typer.Option("--ours", help="Keep the file as it is.")] = False,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="Take the other version where the two differ.")
+    ] = False,
+    merged: Annotated[
+        bool, typer.Option("--merged", help="Keep both versions in the file where they differ.")
+    ] = False,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Settle it in your editor; needs PATH if several.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show the files that two machines changed differently, or settle them.
+
+    \b
+    familiar sync resolve
+    familiar sync resolve topics/tea.md --merged
+    familiar sync resolve --ours --dry-run
+    """
+    from typing import cast
+
+    from familiar_cli.actions import sync_conflicts as action
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.sync_page import conflicts_text, settled_text
+
+    given = [
+        name
+        for name, on in (("ours", ours), ("theirs", theirs), ("merged", merged), ("edit", edit))
+        if on
+    ]
+    if len(given) > 1:
+        raise UsageError(
+            "Only one of --ours, --theirs, --merged and --edit can be given; nothing was changed"
+        )
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        if not given:
+            found = action.open_conflicts(familiar)
+            shown = [one for one in found if path in {None, one.path, one.copy}]
+            out.answer({"conflicts": shown}, conflicts_text(shown))
+            if not shown:
+                out.note("No file is in conflict.")
+            return
+        if edit:
+            settled = _by_hand(familiar, path, dry_run=dry_run)
+        else:
+            choice = cast("action.Choice", given[0])
+            settled = action.resolve(familiar, path, choice, dry_run=dry_run)
+    out.answer(settled, settled_text(settled))
+    if not dry_run:
+        out.note("Next: `familiar sync` sends it to the other machines.")
+
+
+def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> Settled:
+    from familiar_cli.actions import sync_conflicts as action
+    from familiar_cli.ui.editor import edited
+
+    rel_path, begin = action.to_edit(familiar, path)
+    with edited(begin, rel_path.rpartition("/")[2]) as text:
+        return action.resolve_by_hand(familiar, rel_path, text, dry_run=dry_run)
 
 
 @app.command()

@@ -15,7 +15,6 @@ from familiar_cli.config.instance import is_instance_id, replace_id
 from familiar_cli.errors import (
     AnotherFamiliarError,
     BadInputError,
-    FamiliarError,
     RefusedError,
     RemoteDamagedError,
     RemoteRefusedError,
@@ -23,8 +22,7 @@ from familiar_cli.errors import (
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.lock import held
-from familiar_cli.sync.ancestry import Walk, comes_before
-from familiar_cli.sync.conflicts import LIST, listed
+from familiar_cli.sync.ancestry import Walk
 from familiar_cli.sync.joining import Outcome, join
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.address import Address
-    from familiar_cli.sync.merge_types import Conflict
     from familiar_cli.sync.transport import Transport
     from familiar_cli.sync.turns_commit import Conversations
 
@@ -397,21 +394,6 @@ class _Run:
             )
         with translated(self._repository.path):
             self._seen.note(refs)
-
-
-def standing_conflicts(store: MemoryStore) -> list[Conflict]:
-    """Return the conflicts that wait for a person."""
-    try:
-        return listed(store.read_file(LIST)) if store.exists(LIST) else []
-    except FamiliarError:
-        return []
-
-
-def is_part(repository: Repository, began: str, commit: str) -> bool:
-    """Tell whether a commit is in the past of the memory here."""
-    head = repository.head()
-    past = JournalPast(repository, began)
-    return head is not None and comes_before(past.parents, commit, head)
 
 
 def count_all(past: JournalPast, head: str) -> int:

@@ -11,11 +11,13 @@ from familiar_cli.text import counted, one_line
 from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import tzinfo
 
     from rich.console import RenderableType
 
     from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
+    from familiar_cli.actions.sync_conflicts import OpenConflict, Settled
     from familiar_cli.sync.engine import Synced
 
 
@@ -63,6 +65,25 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
     problem = f"The last sync failed: {found.problem}" if found.problem else ""
     conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
     return Group(remotes, instances, *conflicts, *([plain(problem, "red")] if problem else []))
+
+
+def conflicts_text(found: Sequence[OpenConflict]) -> str:
+    """Return conflicts with what the other version of each has instead."""
+    return "\n".join(
+        f"{one.path}: the version of {one.theirs or 'another machine'} is {one.copy}\n{one.diff}"
+        for one in found
+    )
+
+
+def settled_text(settled: Settled) -> str:
+    """Return what became of conflicts."""
+    verb = "would be settled" if settled.dry_run else "settled"
+    lines = [
+        f"{verb}: {one.path}{'' if one.changed else ' (stays as it is)'}\n{one.diff}"
+        for one in settled.files
+    ]
+    left = f"{counted(settled.left, 'conflict')} left\n" if settled.left else ""
+    return "".join(lines) + left
 
 
 def _state(one: InstanceStatus) -> str:

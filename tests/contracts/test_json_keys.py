@@ -12,6 +12,7 @@ from familiar_cli.context.trace_files import write_trace
 from familiar_cli.history.store import HistoryStore
 from tests.contracts.test_command_tree import LEAVES
 from tests.support import pages
+from tests.support.remotes import bare_by_hand
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn
 
@@ -334,3 +335,17 @@ def test_the_desk(root, monkeypatch) -> None:
     for words in (("add", "x"), ("edit",), ("clear",)):
         changed = {"rel_path", "text", "before", "changed", "diff", "dry_run"}
         assert set(data("scratch", *words)) >= changed
+
+
+def test_sync(root, tmp_path) -> None:
+    hub = bare_by_hand(tmp_path / "hub.git")
+    assert set(data("sync", "remote", "add", "hub", str(hub))) == {"name", "address"}
+    assert set(data("sync", "remote", "ls")["remotes"][0]) == {"name", "address"}
+    counts = {"pulled", "pushed", "turns_in", "turns_out"}
+    done = data("sync")
+    assert set(done) >= {*counts, "conflicts", "refused", "notes", "remotes", "dry_run"}
+    assert set(done["remotes"][0]) == {"name", "address", *counts, "error"}
+    found = data("sync", "status")
+    assert set(found) >= {"instance", "began", "remotes", "instances", "conflicts", "problem"}
+    assert set(found["instances"][0]) == {"id", "is_own", "last_at", "behind", "forgotten"}
+    assert data("sync", "resolve") == {"conflicts": []}
