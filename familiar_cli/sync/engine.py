@@ -129,6 +129,7 @@ class Engine:
             AnotherFamiliarError: It is not this familiar's.
             FamiliarError: Something else failed; the next sync carries on.
         """
+        self._begin_journal()
         self._store.catch_up()
         if self._repository.head() is None:
             raise RefusedError(
@@ -141,6 +142,14 @@ class Engine:
             open_transport(address, self.exchange, sender, name=name, ask=how.ask)
         ) as transport:
             return _Run(self, name, transport, how).run()
+
+    def _begin_journal(self) -> None:
+        """Give a memory that was only ever changed by hand a journal."""
+        store, repository = self._store, self._repository
+        if not repository.exists and store.root.is_dir():
+            with held(store.lock_path, store.lock_timeout_s), translated(repository.path):
+                if not repository.exists:
+                    repository.create()
 
     def take_known_turns(self, name: str) -> int:
         """Import the turns that were fetched from a remote already, and return how many."""

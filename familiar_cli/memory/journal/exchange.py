@@ -97,7 +97,7 @@ class Exchange:
 
     def clear_leftovers(self) -> None:
         """Remove what a crash left half received. Only who alone receives may do this."""
-        for name in os.listdir(self.repository.path):
+        for name in os.listdir(self.repository.path) if self.repository.exists else ():
             if name.startswith(INCOMING):
                 shutil.rmtree(os.path.join(self.repository.path, name), ignore_errors=True)
 
