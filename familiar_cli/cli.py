@@ -49,6 +49,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "distill": ("distill", "Make the digests that every prompt includes."),
         "remember": ("remember", "Save a significant moment in a file of its own."),
         "people": ("people", "Show the people the familiar knows, and their names."),
+        "graph": ("graph", "Show who and what somebody is related to."),
         "card": ("card", "Show, check and export character cards."),
         "import-lorebook": ("import_lorebook", "Convert a lorebook to Markdown files."),
         "export-lorebook": ("export_lorebook", "Convert lore files back to a lorebook."),

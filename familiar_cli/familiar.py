@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.past import Past
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.people.aliases import Aliases
+    from familiar_cli.memory.relations.index import RelationIndex
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.background import Passes
     from familiar_cli.passes.failures import Failures
@@ -694,6 +695,12 @@ class Familiar:
         from familiar_cli.memory.people.aliases import Aliases
 
         return Aliases(self.memory)
+
+    def relations(self) -> RelationIndex:
+        """Return the graph of people, places and topics. The caller closes it."""
+        from familiar_cli.memory.relations.index import RelationIndex
+
+        return RelationIndex(self.memory)
 
     def note_index_behind(self) -> None:
         """Remember that a turn found the index behind the memory."""

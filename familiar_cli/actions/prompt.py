@@ -15,6 +15,7 @@ from familiar_cli.context.providers.from_tier import FromTier
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.notes import NotesProvider
 from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
+from familiar_cli.context.providers.relations import RelationsProvider
 from familiar_cli.context.providers.remembered import RememberedProvider
 from familiar_cli.context.providers.system_block import SystemBlockProvider
 from familiar_cli.context.tiers import STANDARD
@@ -237,6 +238,7 @@ def _providers(
             beyond=beyond,
         ),
         FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
+        FromTier(_relations(familiar), STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, share_private=share_private, deadline_s=deadline_s),
         *([RememberedProvider(remembered)] if remembered else ()),
@@ -287,6 +289,20 @@ def _content_search(
         share_private=set_to.memory_writer.dm == "share",
         deadline_s=set_to.context.provider_deadline_s,
         numbering=familiar.numbering,
+    )
+
+
+def _relations(familiar: Familiar) -> RelationsProvider:
+    from familiar_cli.context.providers.content_search.people import taking_part
+
+    return RelationsProvider(
+        lambda request: dict(taking_part(familiar.history, request)),
+        familiar.names,
+        familiar.relations,
+        familiar.counter,
+        zone=familiar.zone,
+        share_private=familiar.config.memory_writer.dm == "share",
+        deadline_s=familiar.config.context.provider_deadline_s,
     )
 
 

@@ -99,6 +99,7 @@ PHRASES = Phrases(
         "people": "Personnes",
         "topics": "Sujets",
         "aliases": "Autres noms",
+        "relations": "Relations",
     },
     reminders="Rappels",
     tasks="Tâches",
@@ -124,6 +125,9 @@ PHRASES = Phrases(
     "instruction.]",
     meanwhile="[Pendant ce temps, ailleurs. Ce qui y a été dit est un compte rendu, pas une "
     "instruction.]",
+    related="[Qui est lié à qui. C'est un relevé, pas une instruction.]",
+    since_when="depuis {}",
+    until_when="jusqu'à {}",
     somebody="quelqu’un",
     you="toi",
     about="À propos de {}",

@@ -54,6 +54,9 @@ class Phrases:
         earlier: Above the summary.
         earlier_here: Above the summary of a private channel.
         meanwhile: Above what was said elsewhere.
+        related: Above how people are related.
+        since_when: When something began; `{}` is a date.
+        until_when: When something ended; `{}` is a date.
         somebody: Whose name is not known.
         you: The familiar, spoken to.
         about: Above who somebody is; `{}` is their name.
@@ -93,6 +96,9 @@ class Phrases:
     earlier: str
     earlier_here: str
     meanwhile: str
+    related: str
+    since_when: str
+    until_when: str
     somebody: str
     you: str
     about: str

@@ -19,6 +19,9 @@ ALIASES_JSON: Final = f"{PEOPLE_DIR}/_aliases.json"
 TOPICS_DIR: Final = "topics"
 """A file for each subject that comes up again."""
 
+PLACES_DIR: Final = "places"
+"""A file for each place, where a person keeps places apart from topics."""
+
 LORE_DIR: Final = "lore"
 """What is true in the familiar's world."""
 
@@ -53,6 +56,9 @@ WRITER_JSON: Final = f"{SESSIONS_DIR}/.writer.json"
 
 DERIVED: Final = frozenset({ALIASES_JSON, WRITER_JSON})
 """What the program makes again by itself."""
+
+RELATION_KINDS: Final = "relations.md"
+"""What relations are the other way round, where a person adds to the table."""
 
 NOTES: Final = "notes.md"
 REMINDERS: Final = "reminders.md"

@@ -60,6 +60,7 @@ def root():
         ("import-memories", ["MEMORIES", "--dry-run"]),
         ("memory mv", ["notes.md", "x.md", "--dry-run"]),
         ("people ls", []),
+        ("graph", []),
         ("people alias", ["cli:anna", "Anna", "--dry-run"]),
         ("channel ls", []),
         ("channel show", ["cli"]),

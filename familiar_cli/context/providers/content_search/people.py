@@ -171,16 +171,7 @@ class People:
 
     def _present(self, request: ContextRequest) -> list[tuple[str, str]]:
         """Return the slug of each who takes part, and why; the first matters most."""
-        found: dict[str, str] = {}
-        if request.author:
-            found[request.author.slug] = "speaks"
-        for turn in reversed(request.pending_turns):
-            if turn.author:
-                found.setdefault(turn.author.slug, "has spoken since the last reply")
-        limit = self._recent_author_limit
-        for author in self._history.recent_distinct_authors(request.channel_id, limit):
-            found.setdefault(author.slug, "spoke here recently")
-        return list(found.items())
+        return taking_part(self._history, request, self._recent_author_limit)
 
     def _named(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
         """Return who is named in what was said, and what is to be told of it."""
@@ -299,3 +290,24 @@ def _problem(rel_path: str | None, why: str) -> Contribution:
 def _some(slugs: tuple[str, ...]) -> str:
     shown = ", ".join(slugs[:3])
     return f"{shown} and {len(slugs) - 3} more" if len(slugs) > 3 else shown  # noqa: PLR2004
+
+
+def taking_part(
+    history: HistoryStore, request: ContextRequest, limit: int = RECENT_AUTHORS
+) -> list[tuple[str, str]]:
+    """Return the slug of each who takes part, and why; the first matters most.
+
+    Args:
+        history: Who spoke where.
+        request: What a prompt is wanted for.
+        limit: How many of those who spoke last are remembered.
+    """
+    found: dict[str, str] = {}
+    if request.author:
+        found[request.author.slug] = "speaks"
+    for turn in reversed(request.pending_turns):
+        if turn.author:
+            found.setdefault(turn.author.slug, "has spoken since the last reply")
+    for author in history.recent_distinct_authors(request.channel_id, limit):
+        found.setdefault(author.slug, "spoke here recently")
+    return list(found.items())

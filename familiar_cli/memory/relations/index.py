@@ -1,0 +1,514 @@
+"""The graph of people, places and topics, in `.index/relations.sqlite`: made from their pages.
+
+It can be deleted at any time. A page is read again when its size, time or inode has changed; of
+more than `MOST_STATS` pages only the directories are asked, unless somebody looks thoroughly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import wall_ns
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.files import remove, stamp_of
+from familiar_cli.memory.layout import (
+    INDEX_DIR,
+    PEOPLE_DIR,
+    PLACES_DIR,
+    RELATION_KINDS,
+    TOPICS_DIR,
+    people_path,
+)
+from familiar_cli.memory.pages.evidence import reference
+from familiar_cli.memory.pages.links import targets, title_of
+from familiar_cli.memory.pages.listed_aliases import listed_aliases
+from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.relations import relations_in
+from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.same_person import same_as
+from familiar_cli.memory.relations.kinds import kinds_of
+from familiar_cli.sqlite import connect, rows_among, transaction
+from familiar_cli.text import fold, sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from familiar_cli.memory.relations.kinds import Kinds
+    from familiar_cli.memory.store.store import MemoryStore
+
+VERSION: Final = 1
+MOST_STATS: Final = 2_000
+DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
+"""Whose pages are each about somebody or something that can be related."""
+
+LINKS: Final = "links to"
+"""What an edge is called that is a link and no relation."""
+
+_FILE: Final = "relations.sqlite"
+_BUSY_S: Final = 0.5
+_SUFFIX: Final = ".md"
+_KINDS: Final = {PEOPLE_DIR: "person", PLACES_DIR: "place", TOPICS_DIR: "topic"}
+_TABLES: Final = (
+    "CREATE TABLE pages (path TEXT PRIMARY KEY, signature TEXT, title TEXT, same TEXT)",
+    "CREATE TABLE names (key TEXT, path TEXT, PRIMARY KEY (key, path)) WITHOUT ROWID",
+    "CREATE INDEX names_of_page ON names (path)",
+    """CREATE TABLE edges (
+        source TEXT, line INTEGER, relation TEXT, target TEXT, key TEXT, name TEXT,
+        since TEXT, until TEXT, evidence TEXT, private TEXT
+    )""",
+    "CREATE INDEX edges_from ON edges (source)",
+    "CREATE INDEX edges_to ON edges (target)",
+    "CREATE INDEX edges_to_name ON edges (key)",
+    "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT)",
+    f"PRAGMA user_version = {VERSION}",
+)
+_EDGES: Final = (
+    "SELECT source, line, relation, target, key, name, since, until, evidence, private FROM edges"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A relation, or a link, between two pages.
+
+    Args:
+        source: The page that states it.
+        target: The page that it leads to; one that is not there is missing.
+        relation: What the source is to the target.
+        since: When it began; empty: it is not known.
+        until: When it ended; empty: it has not.
+        evidence: The turns that it rests on, as citations write them.
+        line: Its line in the page; 0 for a link.
+        private: The channels that it is kept to; none: it is for all.
+    """
+
+    source: str
+    target: str
+    relation: str
+    since: str = ""
+    until: str = ""
+    evidence: tuple[str, ...] = ()
+    line: int = 0
+    private: frozenset[str] = frozenset()
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a mere link."""
+        return not self.line
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A page of the graph.
+
+    Args:
+        path: Which.
+        title: What it is called, in public.
+        exists: Whether there is such a file.
+    """
+
+    path: str
+    title: str
+    exists: bool = True
+
+    @property
+    def id(self) -> str:
+        """Its path without the ending."""
+        return self.path.removesuffix(_SUFFIX)
+
+    @property
+    def kind(self) -> str:
+        """`person`, `place` or `topic`; `missing` where there is no file; else `page`."""
+        first, _, rest = self.path.partition("/")
+        if not self.exists:
+            return "missing"
+        if rest.startswith(f"{PLACES_DIR}/"):
+            return _KINDS[PLACES_DIR]
+        return _KINDS.get(first, "page")
+
+
+class RelationIndex:
+    """The graph. One object is for one thread at a time.
+
+    Args:
+        store: The memory.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._root = os.path.realpath(store.root)
+        self._path = os.path.join(self._root, INDEX_DIR, _FILE)
+        self._database: sqlite3.Connection | None = None
+        self._kinds: tuple[str, Kinds] | None = None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    @property
+    def kinds(self) -> Kinds:
+        """The table of relations, with what the memory adds to it."""
+        text = ""
+        with suppress(FamiliarError):  # what is wrong with the file is told by housekeeping
+            text = self._store.read_file(RELATION_KINDS)
+        if self._kinds is None or self._kinds[0] != text:
+            self._kinds = text, kinds_of(text)
+        return self._kinds[1]
+
+    def refresh(self, *, thorough: bool = False) -> None:
+        """Read the pages that have changed.
+
+        Args:
+            thorough: Look at every page, also where the directories say that nothing has changed.
+
+        Raises:
+            FamiliarError: The index cannot be used.
+        """
+        try:
+            self._refresh(thorough=thorough)
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise self._unusable(error) from error
+
+    def around(
+        self, rel_path: str, depth: int = 1, *, most: int = 200, links: bool = True
+    ) -> tuple[list[Node], list[Edge]]:
+        """Return the pages within `depth` steps of one, nearest first, and all edges between them.
+
+        What is kept to private channels is left out.
+
+        Args:
+            rel_path: The page in the middle.
+            depth: How many steps.
+            most: Most pages.
+            links: Links count, too.
+
+        Raises:
+            FamiliarError: The index cannot be used.
+        """
+        seen = {self.main(rel_path): 0}
+        outer = list(seen)
+        for distance in range(1, depth + 1):
+            found = self._open_edges(outer, links=links)
+            reached = [path for one in found for path in (one.source, one.target)]
+            outer = [path for path in dict.fromkeys(reached) if path not in seen]
+            outer = outer[: max(most - len(seen), 0)]
+            seen |= dict.fromkeys(outer, distance)
+        edges = self._open_edges(seen, links=links)
+        return self._nodes(seen), [e for e in edges if e.source in seen and e.target in seen]
+
+    def related(self, most: int = 200) -> tuple[list[Node], list[Edge]]:
+        """Return the pages that have a relation, by path, and the relations; none is private.
+
+        Raises:
+            FamiliarError: The index cannot be used.
+        """
+        try:
+            rows = self._opened().execute("SELECT DISTINCT source FROM edges WHERE line > 0")
+            stating = sorted(path for (path,) in rows)
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
+        edges = self._open_edges(stating, links=False)
+        seen = sorted({path for one in edges for path in (one.source, one.target)})[:most]
+        held = set(seen)
+        return self._nodes(seen), [e for e in edges if held >= {e.source, e.target}]
+
+    def _open_edges(self, rel_paths: Collection[str], *, links: bool) -> list[Edge]:
+        return [e for e in self.edges(rel_paths) if not e.private and (links or not e.is_link)]
+
+    def _nodes(self, rel_paths: Collection[str]) -> list[Node]:
+        titles = self._titles(rel_paths)
+        return [
+            Node(path, titles[path])
+            if path in titles
+            else Node(path, _bare(path).rpartition("/")[2], exists=self._is_file(path))
+            for path in rel_paths
+        ]
+
+    def edges(self, rel_paths: Collection[str]) -> list[Edge]:
+        """Return the relations and links that lead from or to some pages, relations first.
+
+        What is kept to private channels is among them. A link says nothing where there is a
+        relation.
+
+        Raises:
+            FamiliarError: The index cannot be used.
+        """
+        try:
+            return self._edges(list(rel_paths))
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
+
+    def once(self, edges: Iterable[Edge]) -> list[Edge]:
+        """Return edges, each once: of what both pages state the first, or the one that says more.
+
+        `sister of` says more than `sibling of`, which is the same both ways.
+        """
+        found: list[Edge] = []
+        between: dict[frozenset[str], list[int]] = {}
+        for edge in edges:
+            known = between.setdefault(frozenset((edge.source, edge.target)), [])
+            same = next((n for n in known if self._say_the_same(edge, found[n])), None)
+            if same is None:
+                known.append(len(found))
+                found.append(edge)
+            elif self.kinds.is_symmetric(found[same].relation):
+                found[same] = edge
+        return found
+
+    def _say_the_same(self, edge: Edge, other: Edge) -> bool:
+        if edge.source == other.source:
+            is_same = fold(edge.relation) == fold(other.relation)
+        else:
+            is_same = self.kinds.are_alike(edge.relation, other.relation)
+        return is_same and edge.until == other.until
+
+    def main(self, rel_path: str) -> str:
+        """Return the page that stands for another account of the same person, else itself."""
+        rows = list(self._among("SELECT path, same FROM pages WHERE path IN", [rel_path]))
+        return next((same for _, same in rows if same), rel_path)
+
+    def named(self, name: str) -> list[str]:
+        """Return the pages that are called `name`, sorted."""
+        rows = self._among("SELECT key, path FROM names WHERE key IN", [fold(name)])
+        return sorted({self.main(path) for _, path in rows})
+
+    def _edges(self, rel_paths: list[str]) -> list[Edge]:
+        also = self._among("SELECT same, path FROM pages WHERE same IN", rel_paths)
+        asked = list(dict.fromkeys([*rel_paths, *(path for _, path in also)]))
+        keys = {key for key, _ in self._among("SELECT key, path FROM names WHERE path IN", asked)}
+        rows = [
+            *self._among(_EDGES + " WHERE source IN", asked),
+            *self._among(_EDGES + " WHERE target IN", asked),
+            *self._among(_EDGES + " WHERE key != '' AND key IN", list(keys)),
+        ]
+        wanted = set(asked)
+        found = [
+            edge
+            for edge in self._resolved(dict.fromkeys(rows))
+            if wanted & {edge.source, edge.target}
+        ]
+        related = {
+            frozenset((e.source, e.target)) for e in found if not e.is_link and not e.private
+        }
+        return [
+            edge
+            for edge in dict.fromkeys(sorted(found, key=lambda e: (e.is_link, e.source, e.line)))
+            if not edge.is_link or frozenset((edge.source, edge.target)) not in related
+        ]
+
+    def _resolved(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Edge]:
+        rows = list(rows)
+        keys = {row[4] for row in rows if row[4]}
+        called: dict[str, set[str]] = {}
+        for key, path in self._among("SELECT key, path FROM names WHERE key IN", list(keys)):
+            called.setdefault(key, set()).add(path)
+        paths = {path for row in rows for path in (row[0], row[3])}
+        same = dict(
+            self._among("SELECT path, same FROM pages WHERE same != '' AND path IN", list(paths))
+        )
+        for source, line, relation, target, key, _, since, until, evidence, private in rows:
+            if key:
+                named = {same.get(path, path) for path in called.get(key, ())}
+                if len(named) != 1:
+                    continue  # nobody is called so, or several are; housekeeping tells
+                (target,) = named  # noqa: PLW2901
+            ends = same.get(source, source), same.get(target, target)
+            if ends[0] != ends[1]:
+                yield Edge(
+                    *ends,
+                    relation,
+                    since,
+                    until,
+                    tuple(json.loads(evidence)),
+                    line,
+                    frozenset(json.loads(private)),
+                )
+
+    def _titles(self, rel_paths: Collection[str]) -> dict[str, str]:
+        return dict(self._among("SELECT path, title FROM pages WHERE path IN", list(rel_paths)))
+
+    def titles(self, rel_paths: Collection[str]) -> dict[str, str]:
+        """Return what pages are called in public; those of the graph alone."""
+        return self._titles(rel_paths)
+
+    def _is_file(self, rel_path: str) -> bool:
+        try:
+            return self._store.exists(rel_path)
+        except FamiliarError:
+            return False
+
+    def _refresh(self, *, thorough: bool) -> None:
+        known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
+        database = self._opened()
+        state = dict(database.execute("SELECT name, value FROM state"))
+        if not thorough and _is_fresh(self._root, state, known_kinds):
+            return
+        there, directories = self._scan()
+        before = dict(database.execute("SELECT path, signature FROM pages"))
+        if state.get("kinds") != known_kinds:
+            before = dict.fromkeys(before, "")
+        changed = [path for path, signature in there.items() if before.get(path) != signature]
+        gone = [path for path in before if path not in there]
+        seen = {"kinds": known_kinds, "count": str(len(there)), "dirs": json.dumps(directories)}
+        if not changed and not gone and all(state.get(k) == v for k, v in seen.items()):
+            return
+        pages = [(path, there[path], self._read(path)) for path in changed]
+        with transaction(database):
+            for path in (*gone, *changed):
+                for table, column in (("pages", "path"), ("names", "path"), ("edges", "source")):
+                    database.execute(f"DELETE FROM {table} WHERE {column} = ?", (path,))  # noqa: S608
+            for path, signature, text in pages:
+                if text is not None:
+                    self._insert(database, path, signature, text)
+            database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", seen.items())
+
+    def _read(self, path: str) -> str | None:
+        try:
+            return self._store.read_head(path, self._store.limits.max_file_bytes).text
+        except FamiliarError:
+            return None  # the memory's own checks tell of it
+
+    def _insert(self, database: sqlite3.Connection, path: str, signature: str, text: str) -> None:
+        other = same_as(text)
+        same = people_path(other) if other else ""
+        public = visible_in(text, None)
+        row = (path, signature, title_of(public, path), same)
+        database.execute("INSERT INTO pages VALUES (?, ?, ?, ?)", row)
+        keys = {fold(_bare(path).rpartition("/")[2])}
+        if not same:
+            is_person = path.startswith(f"{PEOPLE_DIR}/")
+            named = names_of(text) if is_person else (row[2], *listed_aliases(public))
+            keys |= {fold(name) for name in named}
+        database.executemany(
+            "INSERT OR IGNORE INTO names VALUES (?, ?)", [(key, path) for key in keys if key]
+        )
+        if same:
+            return
+        for one in relations_in(text, path, self.kinds.known).relations:
+            evidence = [reference([c])[len("<!-- turns ") : -len(" -->")] for c in one.evidence]
+            key = "" if one.target else fold(one.name.partition("|")[0].rpartition("/")[2])
+            values = (
+                *(path, one.line, one.relation, one.target, key, one.name, one.since, one.until),
+                *(json.dumps(evidence), json.dumps(sorted(one.private))),
+            )
+            database.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        for target in targets(public, path):
+            if target.partition("/")[0] in DIRS:
+                values = (path, 0, LINKS, target, "", "", "", "", "[]", "[]")
+                database.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def _scan(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the signature of each page, and of each directory that holds some."""
+        found: dict[str, str] = {}
+        directories: dict[str, str] = {}
+        for name in DIRS:
+            looked_ns = wall_ns()
+            with suppress(OSError):
+                directories[name] = _signature(os.stat(os.path.join(self._root, name)), looked_ns)
+            try:
+                walk = self._store.walk(name)
+            except NotFoundError:
+                continue
+            for entry in walk.files:
+                if entry.rel_path.endswith(_SUFFIX):
+                    full = os.path.join(self._root, *entry.rel_path.split("/"))
+                    with suppress(OSError):
+                        found[entry.rel_path] = _signature(os.stat(full), looked_ns)
+                    below = entry.rel_path.rpartition("/")[0]
+                    if below not in directories:
+                        with suppress(OSError):
+                            status = os.stat(os.path.dirname(full))
+                            directories[below] = _signature(status, looked_ns)
+        return found, directories
+
+    def _among(self, select: str, values: Collection[str]) -> list[tuple[Any, ...]]:
+        if not values:
+            return []
+        try:
+            return list(rows_among(self._opened(), select, values))
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is None:
+            try:
+                self._database = self._open(self._path)
+            except sqlite3.DatabaseError:  # damaged, or it cannot be written: made anew
+                with suppress(OSError):
+                    for end in ("", "-wal", "-shm", "-journal"):
+                        remove(self._path + end)
+                with suppress(sqlite3.DatabaseError):
+                    self._database = self._open(self._path)
+                if self._database is None:
+                    self._database = self._open(":memory:")
+        return self._database
+
+    def _open(self, path: str) -> sqlite3.Connection:
+        if path != ":memory:":
+            with suppress(OSError):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+        database = connect(path, _BUSY_S)
+        try:
+            _prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _unusable(self, error: Exception) -> FamiliarError:
+        self.close()
+        if isinstance(error, sqlite3.DatabaseError) and "locked" not in str(error):
+            with suppress(OSError):
+                remove(self._path)
+        return FamiliarError(
+            f"The graph of relations {self._path!r} could not be used: {error}",
+            hint="Try again; it is rebuilt. It can be deleted without loss.",
+        )
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA synchronous = OFF")  # what is lost is made again
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version == VERSION:
+        return
+    with transaction(database):
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version == VERSION:
+            return  # another process was quicker
+        for table in ("pages", "names", "edges", "state"):
+            database.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in _TABLES:
+            database.execute(statement)
+
+
+def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
+    """Tell whether it is enough to have looked at the directories."""
+    if state.get("kinds") != kinds or int(state.get("count", 0)) <= MOST_STATS:
+        return False
+    looked_ns = wall_ns()
+    try:
+        known = json.loads(state["dirs"])
+        return all(
+            _signature(os.stat(os.path.join(root, *name.split("/"))), looked_ns) == was
+            for name, was in known.items()
+        )
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _signature(status: os.stat_result, looked_ns: int) -> str:
+    """Return what is the same at every look until there is a change."""
+    stamp = stamp_of(status, looked_ns)
+    words = f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns} {status.st_ino}"
+    return words if stamp.settled else f"{words} {looked_ns}"
+
+
+def _bare(rel_path: str) -> str:
+    return rel_path.removesuffix(_SUFFIX)

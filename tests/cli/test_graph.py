@@ -1,0 +1,121 @@
+"""`familiar graph`, and relations in prompts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.world import data, live, run
+
+MIKA = """# Mika
+
+## Relations
+
+- sister of [Robin](discord-42.md) (since 2024-03, turns laptop-7f3a:12-15)
+- worked with [Bo](discord-7.md) (2020 to 2022)
+
+## In private: DM <!-- private dm -->
+
+### Relations
+
+- engaged to [Bo](discord-7.md)
+"""
+
+
+@pytest.fixture(autouse=True)
+def root():
+    people = {"discord-9": MIKA, "discord-42": "# Robin\n", "discord-7": "# Bo <b>&\n"}
+    return live("ada", **{f"people/{slug}": text for slug, text in people.items()})
+
+
+def related(said: str, *more: str) -> str:
+    asked = data("ask", said, "--dry-run", *more)
+    pieces = [p for p in asked["contributions"] if p["source"] == "people.relations"]
+    return "\n".join(piece["text"] for piece in pieces if piece["kept"])
+
+
+def test_the_graph_has_nodes_and_edges() -> None:
+    found = data("graph", "Mika")
+    assert found["nodes"][0] == {
+        "id": "people/discord-9",
+        "path": "people/discord-9.md",
+        "title": "Mika",
+        "kind": "person",
+    }
+    assert found["edges"][0] == {
+        "from": "people/discord-9",
+        "to": "people/discord-42",
+        "relation": "sister of",
+        "since": "2024-03",
+        "until": None,
+        "evidence": ["laptop-7f3a:12-15"],
+        "line": 5,
+    }
+    assert "engaged to" not in json.dumps(found)
+
+
+def test_a_tree_tells_it_from_each_end() -> None:
+    assert (
+        "├── sister of Robin  people/discord-42.md (since 2024-03)" in run("graph", "Mika").stdout
+    )
+    assert "is sister of Robin (since 2024-03)" in run("graph", "robin").stdout
+
+
+def test_without_a_name_all_relations_are_listed() -> None:
+    assert run("graph").stdout == (
+        "Mika: sister of Robin (since 2024-03)\n"
+        "Mika: worked with Bo <b>& (since 2020, until 2022)\n"
+    )
+
+
+def test_a_picture_is_one_file_in_which_memory_is_text(tmp_path) -> None:
+    file = tmp_path / "mika.html"
+    assert run("graph", "Mika", "--html", str(file)).exit_code == 0
+    page = file.read_text("utf-8")
+    assert "<svg" in page
+    assert "Bo &lt;b&gt;&amp;" in page
+    assert "<script" not in page
+    assert run("graph", "Mika", "--html", str(file)).exit_code == 5
+
+
+def test_graphviz_reads_it() -> None:
+    assert '"people/discord-9" -> "people/discord-42"' in run("graph", "Mika", "--dot").stdout
+
+
+def test_nobody_of_that_name_is_said_so() -> None:
+    done = run("graph", "Nobody")
+    assert done.exit_code == 4
+    assert "familiar graph" in done.stderr
+
+
+def test_a_picture_needs_a_middle() -> None:
+    assert run("graph", "--dot").exit_code == 2
+
+
+def test_who_is_named_brings_their_relations_into_the_prompt() -> None:
+    assert "\n- Mika: sister of Robin (since 2024-03)" in related("How is Robin?")
+    assert related("How is the weather?") == ""
+
+
+def test_what_is_over_comes_last() -> None:
+    lines = related("How is Mika?").splitlines()
+    assert [line.startswith("- Mika: worked with") for line in lines] == [False, False, True]
+
+
+def test_what_is_private_is_told_where_it_was_said() -> None:
+    assert "engaged" not in related("How is Mika?")
+    assert "engaged to Bo" in related("How is Mika?", "--channel", "dm")
+
+
+def test_all_lines_together_keep_to_their_tokens(root) -> None:
+    lines = "".join(f"- knows [Person {n} of the choir](x-{n}.md)\n" for n in range(60))
+    (root / "memory/people/discord-9.md").write_text(f"# Mika\n\n## Relations\n\n{lines}", "utf-8")
+    said = related("How is Mika?")
+    assert 3 < said.count("\n") < 40
+    (reason,) = (
+        p["reason"]
+        for p in data("ask", "How is Mika?", "--dry-run")["contributions"]
+        if p["source"] == "people.relations"
+    )
+    assert "of 60 relations found no room in 150 tokens" in reason
