@@ -65,11 +65,16 @@ def _text(messages: Sequence[TracedMessage]) -> str:
 
 
 def _why(familiar: Familiar, turn: int) -> str:
+    from familiar_cli.history.elsewhere import origins
+
     found = _turn(familiar, turn)
     if found is None:
         return f"No such turn: {turn}"
     if found.source.startswith("import"):
         return f"Turn {turn} was imported ({found.source}), so nothing was sent for it"
+    written = origins(familiar.history, [turn]).get(turn)
+    if written:
+        return f"Turn {turn} was written down on {written.instance!r}, and what it sent is there"
     keep = familiar.config.context.keep_traces
     oldest = min(_kept(familiar), default=None)
     if keep and oldest is not None and turn < oldest:

@@ -78,6 +78,7 @@ def show(
     familiar history show --all
     """
     from familiar_cli.actions.choose_swipe import swipes_in
+    from familiar_cli.history.elsewhere import origins
     from familiar_cli.history.standing import standings
     from familiar_cli.ui.history_page import transcript_data, transcript_page
     from familiar_cli.ui.terminal import print_page
@@ -88,12 +89,17 @@ def show(
             shown = _newest(familiar, span, last)
         else:
             shown = _around(familiar, turn, everything=everything)
-        became = standings(familiar.history, [kept.turn.id for kept in shown])
+        ids = [kept.turn.id for kept in shown]
+        became, written = standings(familiar.history, ids), origins(familiar.history, ids)
         swipes = {kept.turn.id: swipes_in(kept) for kept in shown if everything}
         labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
-        {"turns": transcript_data(shown, became, swipes)},
-        lambda: print_page(transcript_page(shown, became, labels, zone, chosen=turn)),
+        {"turns": transcript_data(shown, became, swipes, written)},
+        lambda: print_page(
+            transcript_page(
+                shown, became, labels, zone, chosen=turn, written=written if everything else {}
+            )
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.history.lines import TurnName
 from familiar_cli.sqlite import rows_among
 
-__all__ = ["TurnName", "foreign_names", "ids_of", "local_ids", "names_of"]
+__all__ = ["TurnName", "foreign_names", "ids_of", "local_ids", "names_of", "origins"]
 
 if TYPE_CHECKING:
     import sqlite3
@@ -148,6 +148,12 @@ def ids_of(history: HistoryStore, own: str, names: Iterable[TurnName]) -> dict[T
     """
     with history.use(create=False) as connection:
         return local_ids(connection, own, names) if connection else {}
+
+
+def origins(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnName]:
+    """Return the names of those of these turns that another instance wrote down."""
+    with history.use(create=False) as connection:
+        return foreign_names(connection, sorted(set(turn_ids))) if connection else {}
 
 
 def foreign_names(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnName]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from familiar_cli.history.fulltext import TurnHit
+    from familiar_cli.history.lines import TurnName
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.statistics import ChannelCount, Statistics
     from familiar_cli.history.types import Turn
@@ -53,8 +55,18 @@ def transcript_page(
     zone: tzinfo | None,
     *,
     chosen: int | None = None,
+    written: Mapping[int, TurnName] = MappingProxyType({}),
 ) -> RenderableType:
-    """Return turns as people read them: by channel and day, with who said what when."""
+    """Return turns as people read them: by channel and day, with who said what when.
+
+    Args:
+        shown: The turns.
+        standings: What became of them.
+        labels: What people are called.
+        zone: The timezone of the times.
+        chosen: The turn that stands out.
+        written: The names of those that another instance wrote down, if they are to be told.
+    """
     parts: list[RenderableType] = []
 
     def place(kept: Kept) -> tuple[str, str]:
@@ -65,7 +77,8 @@ def transcript_page(
         for kept in members:
             became = standings.get(kept.turn.id, Standing())
             is_chosen = kept.turn.id == chosen
-            parts.append(_said_by(kept, labels, zone, chosen=is_chosen, flags=_marks_of(became)))
+            flags = (*_marks_of(became), *map(str, filter(None, [written.get(kept.turn.id)])))
+            parts.append(_said_by(kept, labels, zone, chosen=is_chosen, flags=flags))
             style = "" if became.stands or became.hidden else "dim"
             parts.append(indented(plain(kept.turn.content, style)))
     return Group(*parts)
@@ -75,10 +88,12 @@ def transcript_data(
     shown: Iterable[Kept],
     standings: Mapping[int, Standing],
     swipes: Mapping[int, Sequence[str]],
+    written: Mapping[int, TurnName],
 ) -> list[dict[str, Any]]:
     """Return turns as `--json` prints them, with what became of each, and its imported swipes."""
     return [
         _turn_data(kept)
+        | {"origin": str(written[kept.turn.id]) if kept.turn.id in written else None}
         | _standing_data(standings.get(kept.turn.id, Standing()))
         | ({"swipes": list(given)} if (given := swipes.get(kept.turn.id)) else {})
         for kept in shown

@@ -235,7 +235,7 @@ def test_history(root) -> None:
     turn |= {"reply_to", "message_id"}
     assert set(data("hear", "Hi", "--id", "1")) == {"turn", "channel", "at", "is_new"}
     assert set(data("history", "ls")["channels"][0]) >= {"channel", "turns", "first_at", "last_at"}
-    assert set(data("history", "show")["turns"][0]) >= turn
+    assert set(data("history", "show")["turns"][0]) >= turn | {"origin"}
     assert set(data("history", "search", "hi")["hits"][0]) >= turn | {"score", "marks", "around"}
     assert set(data("history", "stats")) >= {"turns", "tokens", "channels", "authors", "months"}
     assert set(data("history", "export")) >= {"format", "lines", "text"}
