@@ -28,7 +28,7 @@ from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
 from familiar_cli.sync.remote_refs import SeenRefs, local_ref, set_local_ref
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
-from familiar_cli.sync.turns_commit import take_turns, turns_commit
+from familiar_cli.sync.turns_commit import take_turns, turns_commit, turns_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,7 +54,7 @@ class Synced:
         pulled: Commits of others that came.
         pushed: Commits that went.
         turns_in: Turns that came.
-        turns_out: Lines of turns and marks that went.
+        turns_out: Turns that went.
         outcome: What became of the memory.
         instances: The newest commit of each instance that the remote knows.
         notes: What a person should look at.
@@ -370,7 +370,11 @@ class _Run:
                 lock=lambda: held(self._store.lock_path, self._store.lock_timeout_s),
                 dry_run=self._how.dry_run,
             )
-            refs |= {TURNS_REFS + own: turns} if turns else {}
+            if turns:
+                refs[TURNS_REFS + own] = turns
+                sent = there.get(TURNS_REFS + own, "")
+                before = sent if sent and self._exchange.has(sent) else None
+                turns_out += turns_since(self._repository, own, before, turns)
         known = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli import clock
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.repository import Repository
 
 _SOURCE: Final = "sync"
+_TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
 _TAKEN: Final = "refs/familiar/turns/"
 """Before an instance, in the journal: the commit whose turns are all in the history."""
 
@@ -80,7 +82,7 @@ def turns_commit(
     """Commit what is new in the conversations here.
 
     Returns:
-        The newest commit, or None when there is none; and how many lines are new.
+        The newest commit, or None when there is none; and how many turns are not in it (yet).
     """
     ref = TURNS_REFS + own
     head = local_ref(repository, ref)
@@ -90,7 +92,7 @@ def turns_commit(
     data = past.read(files[newest]) if newest else b""
     rel_path, lines = turns.new_lines(own, newest, data)
     if dry_run or not lines:
-        return head, lines.count(b"\n")
+        return head, turn_count(lines)
     blob = git_object("blob", (data if rel_path == newest else b"") + lines)
     tree, made = trees.rewrite(repository.tree, repository.tree_of(head), {rel_path: blob.id})
     commit = commits.encode(
@@ -105,4 +107,21 @@ def turns_commit(
         repository.objects.write([blob, *made, commit])
         repository.objects.keep()
         set_local_ref(repository, ref, commit.id)
-    return commit.id, lines.count(b"\n")
+    return commit.id, 0
+
+
+def turns_since(repository: Repository, own: str, before: str | None, commit: str) -> int:
+    """Return how many turns of this instance a commit has beyond an earlier one."""
+    past = JournalPast(repository, "")
+    old = past.tree(before) if before else {}
+    count = 0
+    for path, id_ in past.tree(commit).items():
+        if path.startswith(f"turns/{own}/") and old.get(path) != id_:
+            begun = len(past.read(old[path])) if path in old else 0  # files only grow
+            count += turn_count(past.read(id_)[begun:])
+    return count
+
+
+def turn_count(lines: bytes) -> int:
+    """Return how many of the lines are turns, rather than marks and other facts."""
+    return len(_TURN.findall(lines))

@@ -37,7 +37,7 @@ def _remote_line(one: Synced, *, dry_run: bool) -> str:
         f"{counted(len(one.outcome.written), 'file')} written" if one.outcome.written else "",
         f"{counted(len(one.outcome.deleted), 'file')} deleted" if one.outcome.deleted else "",
         f"{counted(one.pushed, 'commit')} out" if one.pushed else "",
-        f"{counted(one.turns_out, 'line')} of turns out" if one.turns_out else "",
+        f"{counted(one.turns_out, 'turn')} out" if one.turns_out else "",
     ]
     told = ", ".join(filter(None, parts)) or "nothing new"
     return f"{one.remote}: {'would be ' if dry_run and told != 'nothing new' else ''}{told}"

@@ -89,7 +89,8 @@ def test_both_machines_keep_both_bullets(first, second) -> None:
 
 def test_a_conversation_goes_on_on_the_other_machine(first, second) -> None:
     second.run("hear", "and coffee", "--channel", "cli")
-    assert second.data("sync")["turns_out"] > 0
+    assert second.data("sync", "--dry-run")["turns_out"] == 1
+    assert second.data("sync")["turns_out"] == 1
     assert first.data("sync")["turns_in"] == 1
     assert first.turns() == second.turns()
     assert [turn[2] for turn in first.turns()] == ["I drink tea", "and coffee"]
