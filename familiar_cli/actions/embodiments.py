@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.embodiments import Merged
     from familiar_cli.sync.file_pasts import FilePasts
 
-_TRIES: Final = 4
+_TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may be deleted at once, however few there are
 _SHARE: Final = 0.2  # of all files, as many may be deleted at once
 
@@ -176,17 +176,32 @@ class SyncState:
 
 
 def pull(
-    familiar: Familiar, device_id: str, since: Token | None = None, *, type_: str = ""
+    familiar: Familiar, device_id: str, since: Token | None = None, *, goes_on: bool = False
 ) -> Pulled:
     """Return what changed since an embodiment last pulled; all there is where that is not known.
 
     With this it says that it holds the version `since`, and has heard of all deletions up to it.
+
+    Args:
+        familiar: Whose memory.
+        device_id: The embodiment.
+        since: The version of the memory that it last took in.
+        goes_on: It asks for another part of the same answer, so nobody looks at the files again.
     """
-    pasts = _look(familiar)
+    if goes_on:
+        familiar.file_pasts.read_on()
+    else:
+        _look(familiar)
     known = _known(familiar, since)
     devices = Devices(familiar.paths.embodiments)
     old = devices.all().get(device_id, Device(device_id))
-    devices.put(replace(old, type=type_ or old.type, last_sync=iso(now()), seen=known))
+    if not goes_on or old.seen != known:
+        devices.put(replace(old, last_sync=iso(now()), seen=known))
+    pasts = familiar.file_pasts
+    return pasts.kept((pasts.hash, known), lambda: _pulled(pasts, known))
+
+
+def _pulled(pasts: FilePasts, known: int) -> Pulled:
     entries, deleted = [], []
     for rel_path in pasts.paths:
         versions = pasts.versions(rel_path)

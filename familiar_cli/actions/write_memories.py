@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _ID_CHARS: Final = 16
-_TRIES: Final = 4  # others may write the same file at the same time
+_TRIES: Final = 20  # others may write the same file at the same time
 _LONG_CHARS: Final = 400  # what is shorter may shrink to anything
 
 Outcome = Literal["written", "deleted", "unchanged", "planned", "held"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from familiar_cli.memory.journal.history import History
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.sync.clocks import Clock
+
+T = TypeVar("T")
 
 INSTANCE: Final = "Instance"
 """The line of a commit that names the instance that a change comes from, if it is not this one."""
@@ -64,6 +66,7 @@ class FilePasts:
         self._is_wanted = is_wanted
         self._versions: dict[str, list[Version]] = {}
         self._commits: list[str] = []
+        self._kept: tuple[object, object] = (None, None)
 
     @property
     def count(self) -> int:
@@ -83,6 +86,12 @@ class FilePasts:
     def hash_at(self, at: int) -> str:
         """Return the hash of the memory's version with that number; empty: there is none."""
         return self._commits[at - 1][:HASH_CHARS] if 0 < at <= self.count else ""
+
+    def kept(self, key: object, make: Callable[[], T]) -> T:
+        """Return what `make` made for the last `key`, which is asked for several times in a row."""
+        if self._kept[0] != key:
+            self._kept = (key, make())
+        return cast("T", self._kept[1])
 
     def read_on(self) -> None:
         """Take in what the journal holds beyond what is known.

@@ -271,3 +271,16 @@ async def test_without_leave_to_write_a_push_is_a_plan():
     assert DAY not in memory()
     run("review", "apply", made["results"][0]["plan"])
     assert memory()[DAY] == "- One. [via:phone]\n"
+
+
+@paired
+async def test_a_long_pull_comes_in_pages_of_whole_files(phone, tablet):
+    text = "- Rain and wind. [via:phone]\n" * 400
+    for year in range(1990, 2005):
+        phone.write(f"yearly/{year}.md", text, granularity="yearly", date=str(year))
+    await phone.sync()
+    asked = {"instanceId": "tablet", "lastSyncToken": tablet.token}
+    assert "next" in await tablet._call("sync_pull", asked)
+    await tablet.sync()
+    assert tablet.texts == phone.texts
+    assert tablet.texts["yearly/2004.md"] == text

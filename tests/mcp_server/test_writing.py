@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
+
 from tests.support.clients import asking
 from tests.support.world import data, home, live
 
@@ -67,3 +70,18 @@ async def test_consolidating_without_a_model_says_so():
         made = await client.call_tool("memory_consolidate", {"targetDate": "2026-W02"})
     assert "weekly/2026-W02.md" not in memory()
     assert made.is_error or made.structured_content["notes"]
+
+
+async def test_sixteen_clients_at_once_lose_nothing():
+    live()
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(asking(allow_write=True)) for _ in range(16)]
+        made = await asyncio.gather(
+            *(
+                client.call_tool("memory_create", HERON | {"content": f"- Bird {number}."})
+                for number, client in enumerate(clients)
+            )
+        )
+    assert not [one.content[0].text for one in made if one.is_error]
+    lines = memory()[DAYS_FILE].splitlines()
+    assert sorted(lines) == sorted(f"- Bird {n}. [chat:c1] [via:phone]" for n in range(16))

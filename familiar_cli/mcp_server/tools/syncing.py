@@ -29,7 +29,7 @@ _SINCE: Final[dict[str, Schema]] = {
 def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
     """Return identity files and memories that changed since the last sync."""
     device, since = arguments["instanceId"], _since(arguments)
-    pulled = pull(caller.familiar, device, since)
+    pulled = pull(caller.familiar, device, since, goes_on="cursor" in arguments)
     items = [_item(entry) for entry in pulled.entries]
     items += [Item({**_named(file), "deleted": True}) for file in pulled.deleted]
     more = {"newSyncToken": _token(pulled.token), "isWhole": pulled.is_whole}
