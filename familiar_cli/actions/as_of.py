@@ -60,11 +60,18 @@ def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
     old = days.at(since if since is not None else day - timedelta(days=1))
     changed: tuple[str, ...] = ()
     if state:
-        changed = tuple(days.changed(old.commit if old else None, state.commit))
-    files = len(days.every_file(state.commit)) if state else 0
+        differ = days.changed(old.commit if old else None, state.commit)
+        changed = tuple(path for path in differ if not is_hidden(path))
+    files = days.every_file(state.commit) if state else []
     trace = _last_trace(familiar, end_of(familiar, day))
     turn = familiar.history.turn(trace.turn) if trace and trace.turn else None
-    return AsOf(day, state, known, files, old, changed, turn, trace)
+    count = sum(not is_hidden(path) for path, _ in files)
+    return AsOf(day, state, known, count, old, changed, turn, trace)
+
+
+def is_hidden(rel_path: str) -> bool:
+    """Tell whether a file is the program's own, and no memory."""
+    return rel_path.startswith(".") or "/." in rel_path
 
 
 def end_of(familiar: Familiar, day: date) -> datetime:

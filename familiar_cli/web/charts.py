@@ -22,7 +22,8 @@ def layers_chart(
     """Return the prompts as stacked bars, one a turn; each leads to its turn."""
     if not prompts:
         return Html("")
-    top = max((max(sum(p.tokens.values()), p.budget_tokens) for p in prompts), default=1) or 1
+    used = max(sum(prompt.tokens.values()) for prompt in prompts)
+    top = max(used * 1.15, 1.0)  # what prompts may hold is shown where it is not far above
     step = _WIDTH / len(prompts)
     room = height - _FOOT
     bars = []
@@ -37,9 +38,8 @@ def layers_chart(
             told += f", {lost:,} had no room" if lost else ""
             pieces.append(_bar((x, y, step, tall), told, f"bar layer-{layer.replace('_', '-')}"))
         limit = room - room * prompt.budget_tokens / top
-        pieces.append(
-            el("line", x1=x, x2=x + step, y1=limit, y2=limit, class_="limit", aria_hidden="true")
-        )
+        if limit >= 0:
+            pieces.append(el("line", x1=x, x2=x + step, y1=limit, y2=limit, class_="limit"))
         if number % max(len(prompts) // 10, 1) == 0:
             label = el("text", str(prompt.turn), x=x + step / 2, y=height - 6, class_="tick")
             pieces.append(label)

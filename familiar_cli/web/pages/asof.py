@@ -13,6 +13,7 @@ from familiar_cli.web.pages.memory import crumbs
 if TYPE_CHECKING:
     from familiar_cli.actions.as_of import AsOf
     from familiar_cli.context.trace import Trace
+    from familiar_cli.memory.journal.days import JournalDays
     from familiar_cli.web.asking import Asked
 
 _MOST_CHANGED: Final = 200
@@ -41,7 +42,7 @@ def file(asked: Asked) -> Shown:
     days = asked.familiar.journal_days
     state = days.at(day)
     content = days.content(state.commit, rel_path) if state and rel_path else None
-    listed = days.files(state.commit, rel_path) if state and content is None else []
+    listed = _listed(days, state.commit, rel_path) if state and content is None else []
     if rel_path and content is None and not listed:
         raise NotFoundError(f"There was no {rel_path!r} in memory on {day}")
     values = {"day": day, "rel_path": rel_path, "crumbs": crumbs(rel_path), "listed": listed}
@@ -84,7 +85,7 @@ def _values(asked: Asked, found: AsOf) -> dict[str, Any]:
         "at": at,
         "before": next((day for day in reversed(known) if day < found.day), None),
         "after": next((day for day in known if day > found.day), None),
-        "listed": days.files(found.state.commit) if found.state else [],
+        "listed": _listed(days, found.state.commit) if found.state else [],
         "changed": found.changed[:_MOST_CHANGED],
         "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
         "diffs": diffs,
@@ -94,6 +95,12 @@ def _values(asked: Asked, found: AsOf) -> dict[str, Any]:
         "picture": None,
         "messages": None,
     }
+
+
+def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
+    from familiar_cli.actions.as_of import is_hidden
+
+    return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
 
 
 def _pictures(trace: Trace) -> dict[str, Any]:

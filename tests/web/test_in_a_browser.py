@@ -1,0 +1,253 @@
+"""The pages in headless Chromium, where there is one: nothing breaks, and nothing leaves."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+
+from familiar_cli.memory.journal.draft import UnseenCommits
+from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
+from familiar_cli.web.door import Door
+from tests.support.serving import serving
+from tests.support.world import live, spawn
+
+sync_api = pytest.importorskip("playwright.sync_api")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+PATHS = [
+    "/",
+    "/turns",
+    "/turns/3",
+    "/turns/layers",
+    "/turns?q=umbrella",
+    "/memory",
+    "/memory/people/anna.md",
+    "/memory/people/anna.md?view=blame",
+    "/memory/people/anna.md?view=history",
+    "/memory/people/anna.md?view=links",
+    "/memory/people/anna.md?view=edit",
+    "/memory/evil.md",
+    "/asof",
+    "/asof/files/people/anna.md",
+    "/review",
+    "/search?q=bees",
+    "/timeline",
+    "/journal",
+    "/journal/HEAD",
+    "/people",
+    "/people/anna",
+    "/desk",
+    "/distill",
+    "/sync",
+    "/settings",
+    "/doctor",
+]
+EVIL = (
+    "# </script><script>alert(1)</script>\n\n![x](http://evil.example/x.png)\n\n"
+    '<img src="http://evil.example/y.png" onerror="document.title=1">\n\n'
+    "[x](javascript:document.title=1) $& {{ 1 }}\n"
+)
+
+
+class Looking:
+    """A browser that came through the link, and what it complained of."""
+
+    def __init__(self, page, url) -> None:
+        self.page, self.url = page, url
+        self.complaints = []
+        page.on("console", lambda m: self.complaints.append((page.url, m.type, m.text)))
+        page.on("pageerror", lambda error: self.complaints.append((page.url, str(error))))
+        page.on("request", self._asked)
+
+    def _asked(self, request) -> None:
+        if not request.url.startswith(self.url):
+            self.complaints.append((self.page.url, "asked for", request.url))
+
+    def go(self, path: str):
+        found = self.page.goto(self.url + path, wait_until="load")
+        assert found.status == 200, path
+        return self.page
+
+    def text(self) -> str:
+        return self.page.inner_text("main")
+
+
+def do(*words: str) -> None:
+    """Run a command in a process of its own: Playwright has an event loop in this thread."""
+    done = spawn(*words)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def long_ago(root, rel_path: str, content: bytes) -> None:
+    """Make a file whose first commit is old."""
+    (root / "memory" / rel_path).parent.mkdir(parents=True, exist_ok=True)
+    (root / "memory" / rel_path).write_bytes(content)
+    repository = GitJournal(root / "journal.git", root / "memory").repository
+    repository.create()
+    draft = UnseenCommits(repository, None)
+    draft.commit("human", "first", [(rel_path, content)], datetime(2025, 1, 31, 12, tzinfo=UTC))
+    draft.save()
+    repository.set_head(draft.head)
+    repository.objects.keep()
+    repository.close()
+
+
+def plan(root) -> None:
+    """Put a plan with two pieces before the person."""
+    before = "# Tea\n\n- green\n" + "\n- x" * 12 + "\n"
+    after = before.replace("- green", "- green\n- oolong") + "- coffee\n"
+    store = MemoryStore(root / "memory")
+    store.write_file("topics/tea.md", before)
+    made = ReviewPlan(
+        "20260131T120000-a1b2c3",
+        "20260131T120000-a1b2c3",
+        "2026-01-31T12:00:00Z",
+        "review",
+        "scripted-1",
+        (1, 4),
+        (PlannedFile("topics/tea.md", before, after),),
+    )
+    with store.transaction("human", "a plan") as tx:
+        stage(tx, store, made)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def looking(serve, chromium):
+    serve("It is red.", "On shelf four.")
+    root = live("ada", evil=EVIL)
+    long_ago(root, "people/anna.md", b"# Anna\n\n- lives in Porto\n")
+    said = [("ask", text, "--name", "Robin") for text in ("Which umbrella?", "Where is it?")]
+    for words in (*said, ("memory", "append", "people/anna.md", "- keeps bees")):
+        do(*words)
+    door = Door()
+    with serving(api=False, door=door) as server:
+        context = chromium.new_context(viewport={"width": 1024, "height": 900})
+        found = Looking(context.new_page(), server.url)
+        found.root = root
+        found.page.goto(server.url + door.link)
+        yield found
+        context.close()
+        assert not found.complaints
+
+
+@pytest.mark.parametrize("width", [320, 1024, 2560])
+def test_every_page_fits_and_nothing_is_complained_of(looking, width) -> None:
+    looking.page.set_viewport_size({"width": width, "height": 900})
+    for path in PATHS:
+        page = looking.go(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert page.title().endswith(" · ada"), path
+
+
+def test_the_token_is_gone_from_the_address(looking) -> None:
+    assert looking.page.url == f"{looking.url}/"
+
+
+def test_an_edit_is_saved(looking) -> None:
+    page = looking.go("/memory/people/anna.md?view=edit")
+    page.fill("textarea", "# Anna\n\n- keeps wasps\n")
+    page.click("text=Save")
+    assert "Wrote people/anna.md" in looking.text()
+    assert (looking.root / "memory/people/anna.md").read_bytes() == b"# Anna\n\n- keeps wasps\n"
+
+
+def test_an_edit_of_what_changed_meanwhile_shows_both(looking) -> None:
+    page = looking.go("/memory/people/anna.md?view=edit")
+    (looking.root / "memory/people/anna.md").write_text("- moved to Lisbon\n", "utf-8")
+    page.fill("textarea", "- keeps wasps\n")
+    page.click("text=Save")
+    assert page.input_value("#theirs") == "- moved to Lisbon\n"
+    assert page.input_value("#mine") == "- keeps wasps\n"
+    page.fill("#mine", "- moved to Lisbon\n- keeps wasps\n")
+    page.click("text=Save what is on the right")
+    now = (looking.root / "memory/people/anna.md").read_text("utf-8")
+    assert now == "- moved to Lisbon\n- keeps wasps\n"
+    looking.complaints = [c for c in looking.complaints if "409" not in c[-1]]
+
+
+def test_a_change_is_undone_from_the_journal(looking) -> None:
+    page = looking.go("/journal/HEAD")
+    page.click("text=Undo this change")
+    assert "Undone" in looking.text()
+
+
+def test_the_slider_leads_to_another_day(looking) -> None:
+    page = looking.go("/asof")
+    assert "people/anna.md" in looking.text()
+    page.focus("#n")
+    page.keyboard.press("Home")
+    page.wait_for_url("**/asof?at=2025-01-31")
+    assert "As of 2025-01-31" in looking.text()
+    page = looking.go("/asof/files/people/anna.md?at=2025-01-31")
+    assert "lives in Porto" in looking.text()
+    assert "keeps bees" not in looking.text()
+
+
+def test_a_plan_is_taken_and_rejected_by_piece(looking) -> None:
+    plan(looking.root)
+    page = looking.go("/review")
+    page.click("h2 a")
+    page.check("input[name=piece-1][value=take]")
+    page.check("input[name=piece-2][value=reject]")
+    page.click("text=Do as chosen")
+    assert "The plan is complete." in looking.text()
+    now = (looking.root / "memory/topics/tea.md").read_text("utf-8")
+    assert "oolong" in now
+    assert "coffee" not in now
+
+
+def test_the_keyboard_reaches_everything(looking) -> None:
+    page = looking.go("/turns")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.outerHTML.slice(0, 40)"))
+    assert any("<input" in one for one in seen)
+    assert any("<button" in one for one in seen)
+
+
+def test_new_turns_appear_by_themselves(looking) -> None:
+    page = looking.go("/")
+    do("hear", "A new word", "--name", "Robin")
+    page.wait_for_selector("text=A new word", timeout=10_000)
+
+
+def test_landmarks_and_labels_are_there(looking) -> None:
+    for path in PATHS:
+        page = looking.go(path)
+        for landmark in ("main", "nav", "header", "footer", "h1"):
+            assert page.locator(landmark).count() >= 1, (path, landmark)
+        unnamed = page.evaluate(
+            "[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
+            ".filter(e => !e.labels.length && !e.ariaLabel).map(e => e.outerHTML)"
+        )
+        assert unnamed == [], path
+
+
+def test_without_scripts_everything_is_there(looking, chromium) -> None:
+    cookies = looking.page.context.cookies()
+    context = chromium.new_context(java_script_enabled=False)
+    context.add_cookies(cookies)
+    page = context.new_page()
+    assert page.goto(looking.url + "/asof").status == 200
+    page.fill("input[name=at]", "2025-01-31")
+    page.click("form.bar button")
+    assert "As of 2025-01-31" in page.inner_text("main")
+    context.close()
