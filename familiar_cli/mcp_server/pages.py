@@ -87,7 +87,7 @@ def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter)
     for number, item in enumerate(answer.items[max(cursor.start - answer.start, 0) :]):
         place = max(cursor.start, answer.start) + number
         char = cursor.char if place == cursor.start else 0
-        text = harmless(item.text[char:])
+        text = harmless(item.text)[char:]
         cost = counter.count(text) + counter.count(_attributes(item)) + _ITEM_TOKENS
         if cost > room and not shown and answer.cut == "anywhere":
             text = _beginning(text, room, counter)
@@ -109,15 +109,24 @@ def _made(answer: Answer, shown: list[tuple[Item, str]], following: str | None) 
     results = [
         {**item.about, "text": text} if item.text else dict(item.about) for item, text in shown
     ]
-    data: dict[str, Any] = {"results": results, **answer.more}
-    notes = list(answer.notes)
+    data: dict[str, Any] = _harmless({"results": results, **answer.more})
+    notes = [harmless(note) for note in answer.notes]
     if notes:
-        data["notes"] = notes
+        data["notes"] = [*notes]
     if following:
         data["next"] = following
         notes.append(f"There is more: call again with cursor {following!r}.")
     blocks = [INTRO, *(_fenced(item, text) for item, text in shown)] if shown else []
     return Page("\n".join([*blocks, *notes]) or "Nothing.", data)
+
+
+def _harmless(value: Any) -> Any:  # noqa: ANN401  # any plain value
+    """Return a plain value whose texts, names among them, can be sent and shown anywhere."""
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, dict):
+        return {name: _harmless(one) for name, one in value.items()}
+    return [_harmless(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _fenced(item: Item, text: str) -> str:

@@ -155,3 +155,22 @@ def test_a_client_of_an_older_protocol_is_told_of_a_change():
     assert told["params"]["uri"] == uri
     assert server.communicate("", timeout=40)[0] == ""
     assert server.returncode == 0
+
+
+def test_processes_that_write_at_once_lose_nothing():
+    root = live()
+    day = {"granularity": "daily", "date": "2026-01-05", "instanceId": "laptop"}
+    servers = [started("--allow-write") for _ in range(3)]
+    for number, server in enumerate(servers):
+        assert server.stdin
+        content = f"- Word{number} was said. [chat:c{number}]"
+        server.stdin.write(BEGIN + called(2, "memory_create", **day, content=content))
+        server.stdin.write(called(3, "memory_read", **day))
+        server.stdin.flush()
+    for number, server in enumerate(servers):
+        answers, err = said(server, "")
+        assert not answers[2]["result"]["isError"], (answers[2], err)
+        assert f"Word{number} " in answers[3]["result"]["content"][0]["text"]
+    [path] = (root / "memory" / "daily").iterdir()
+    text = path.read_text(encoding="utf-8")
+    assert [number for number in range(3) if f"Word{number} was said" not in text] == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.clients import asking
+import asyncio
+
+from tests.support.clients import asking, called
 from tests.support.world import live
 
 
@@ -28,3 +30,22 @@ async def test_an_argument_of_another_kind_is_named():
         found = await client.call_tool("memory_search", {"query": "tea", "maxResults": "many"})
     assert found.is_error
     assert "'maxResults'" in found.content[0].text
+
+
+async def test_sixteen_clients_that_write_at_once_lose_nothing():
+    root = live()
+    day = {"granularity": "daily", "date": "2026-01-05", "instanceId": "laptop"}
+
+    async def write(number: int) -> None:
+        async with asking(allow_write=True) as client:
+            content = f"- Word{number} was said. [chat:c{number}]"
+            await called(client, "memory_create", **day, content=content)
+            read = await called(client, "memory_read", **day)
+            assert f"Word{number} was said" in str(read)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(16):
+            group.create_task(write(number))
+    [path] = (root / "memory" / "daily").iterdir()
+    text = path.read_text(encoding="utf-8")
+    assert [number for number in range(16) if f"Word{number} was said" not in text] == []
