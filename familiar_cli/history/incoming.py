@@ -160,6 +160,7 @@ class Intake:
     _ids: dict[TurnName, int] = field(default_factory=dict)
     _formerly: frozenset[str] = frozenset()
     _is_parted: bool = False
+    _some_wait: bool | None = None
     _first_id: int = 0
     _last_id: int = 0
     _nodes: list[int] = field(default_factory=list)
@@ -235,6 +236,11 @@ class Intake:
 
     def _take_waiting(self, name: TurnName) -> list[TurnName]:
         """Take in what waited for a turn."""
+        if self._some_wait is None:
+            found = self.connection.execute("SELECT 1 FROM lines_waiting LIMIT 1").fetchone()
+            self._some_wait = found is not None
+        if not self._some_wait:
+            return []
         sql = (
             "DELETE FROM lines_waiting WHERE needs_instance = ? AND needs_id = ? "
             "RETURNING id, instance, line"
@@ -255,18 +261,26 @@ class Intake:
             "INSERT OR IGNORE INTO lines_waiting (instance, line, needs_instance, needs_id) "
             "VALUES (?, ?, ?, ?)"
         )
+        self._some_wait = True
         values = (instance, pack(text), *needs)
         self.taken.waiting += self.connection.execute(sql, values).rowcount
 
     def _id_of(self, name: TurnName) -> int | None:
         if name not in self._ids:
-            found = local_ids(self.connection, self.own, (name,)).get(name)
+            found = self._look_up(name)
             if found is None:
                 return None
             if len(self._ids) >= _CACHED:
                 self._ids.clear()
             self._ids[name] = found
         return self._ids[name]
+
+    def _look_up(self, name: TurnName) -> int | None:
+        if name.instance == self.own:
+            return local_ids(self.connection, self.own, (name,)).get(name)
+        sql = "SELECT turn_id FROM elsewhere WHERE instance = ? AND id_there = ?"
+        found = self.connection.execute(sql, name).fetchone()
+        return int(found[0]) if found else None
 
     def _given(self, name: TurnName | None) -> int:
         """Return the number of a turn that is here; 0: none is named."""

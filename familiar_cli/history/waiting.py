@@ -185,6 +185,9 @@ def ours(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
 
 def pass_over(connection: sqlite3.Connection, first_id: int, last_id: int) -> None:
     """Move the watermark over turns that came from elsewhere, if nothing of ours waits before."""
+    sql = f"SELECT 1 FROM turns WHERE id BETWEEN ? AND ? AND {_OURS.format('turns')} LIMIT 1"  # noqa: S608
+    if connection.execute(sql, (first_id, last_id)).fetchone():
+        return
     sql = "UPDATE watermarks SET turn_id = ? WHERE name = ? AND turn_id = ?"
     if first_id == 1:
         connection.execute("INSERT OR IGNORE INTO watermarks VALUES (?, 0)", (WRITER,))
@@ -214,6 +217,17 @@ def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, 
         )
         rows = connection.execute(sql, (IMPORTED, instance))
         return _wait_again(connection, rows, read)
+
+
+def hand_back(history: HistoryStore, instance: str) -> None:
+    """Let an instance that has come back after all read its turns itself.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        sql = "DELETE FROM sync_state WHERE name = ?"
+        connection.execute(sql, (f"{_HANDED}{instance}",))
 
 
 def _wait_again(

@@ -72,3 +72,15 @@ def test_turns_of_an_instance_that_never_comes_back_are_read_by_who_forgets_it(p
     waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)])
     assert unread(lap) == []
     assert lap.history.unsummarised_count() == 0
+
+
+def test_what_comes_from_an_instance_that_was_forgotten_is_read_until_it_is_back(pair) -> None:
+    lap, desk = pair
+    waiting.hand_over(lap.history, desk.name, [(1, 3)])
+    waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)])
+    desk.say("cli", "a sign of life")
+    desk.export()
+    lap.hear(desk)
+    assert unread(lap) == ["a sign of life"]
+    waiting.hand_back(lap.history, desk.name)
+    assert unread(lap) == []
