@@ -12,6 +12,7 @@ from familiar_cli.housekeeping.duplicates import CHECK as DUPLICATES
 from familiar_cli.housekeeping.orders import CHECK as ORDERS
 from familiar_cli.housekeeping.orphans import CHECK as ORPHANS
 from familiar_cli.housekeeping.reading import read_corpus
+from familiar_cli.housekeeping.relations import CHECK as RELATIONS
 from familiar_cli.housekeeping.secrets import CHECK as SECRETS
 from familiar_cli.housekeeping.secrets import masked
 from familiar_cli.housekeeping.size import CHECK as SIZE
@@ -39,6 +40,7 @@ CHECKS: Final = (
     WITHDRAWN,
     DUPLICATES,
     LINKS,
+    RELATIONS,
     ORPHANS,
     TOPICS,
     SIZE,

@@ -170,3 +170,20 @@ def test_a_split_leaves_what_rests_on_turns_that_are_not_held_here(two):
     people.make(two.store, change, "split", dry_run=False)
 
     assert "honey" in two.read(ANNAS)
+
+
+def test_a_merge_brings_relations_together_in_one_step(two):
+    text = two.read(ANNAS)
+    section = "\n## Relations\n\n- sister of [Bob](discord-7.md)\n- knows [Cy](discord-3.md)\n"
+    two.store.write_file(ANNAS, text + section)
+    theirs = "\n## Relations\n\n- knows [Cy](discord-3.md) (since 2024) <!-- turns 2 -->\n"
+    two.store.write_file(BOBS, two.read(BOBS) + theirs)
+    cys = "# Cy\n\n## Relations\n\n- knows [Anna](discord-42.md)\n- knows [Bob](discord-7.md)\n"
+    two.store.write_file("people/discord-3.md", cys)
+
+    merge(two)
+
+    assert two.read(ANNAS).count("discord-3.md") == 1
+    assert "sister of" not in two.read(ANNAS)
+    cys = "# Cy\n\n## Relations\n\n- knows [Anna](discord-42.md)\n"
+    assert two.read("people/discord-3.md") == cys

@@ -15,6 +15,7 @@ from familiar_cli.markdown import split_lines, title_of
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
 from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
+from familiar_cli.memory.pages.relations import tidied
 from familiar_cli.memory.pages.relink import LinkedPages, Relabel, Relinking
 from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import (
@@ -122,6 +123,8 @@ def merged(
     draft.put(people_path(kept), after)
     draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names, phrases))
     _relink(draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other))
+    for file in list(draft):
+        draft.put(file.rel_path, tidied(file.after, file.rel_path))
     return PeopleDraft(draft, moved)
 
 

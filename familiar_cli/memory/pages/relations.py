@@ -9,21 +9,22 @@ out of any other section.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.languages import tables
 from familiar_cli.languages.headings import heading_in
-from familiar_cli.markdown import bullet
-from familiar_cli.memory.pages.evidence import BODY, Cited, cited, reference
+from familiar_cli.markdown import bullet, scan
+from familiar_cli.memory.pages.evidence import BODY, Cited, cited, reference, without_references
 from familiar_cli.memory.pages.links import places_in, unhidden
 from familiar_cli.memory.pages.privacy import owned
 from familiar_cli.memory.pages.wiki import wiki_links
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from familiar_cli.markdown import Line
 
@@ -218,16 +219,39 @@ def _dates(field: str) -> re.Pattern[str]:
     return re.compile("|".join(forms))
 
 
-def joined(found: Iterable[Relation]) -> list[Relation]:
-    """Return relations of one page, each once: what is said twice rests on the turns of both."""
-    by_key: dict[tuple[object, ...], Relation] = {}
+def tidied(text: str, rel_path: str) -> str:
+    """Return a page without relations to itself, and with each other one once.
+
+    Two lines that say the same become the one that also says since when; it rests on the turns of
+    both. Lines that say several relations stay as they are.
+    """
+    found = relations_in(text, rel_path).relations
+    many = Counter(one.line for one in found)
+    lines = {line.number: line for line in scan(text)}
+    gone = {one.line for one in found if one.target == rel_path and many[one.line] == 1}
+    kept: dict[tuple[object, ...], Relation] = {}
+    new: dict[int, str] = {}
     for one in found:
+        if one.line in gone or many[one.line] > 1:
+            continue
         key = (fold(one.relation), one.target or fold(one.name), one.until, one.private)
-        known = by_key.get(key)
-        if known is None:
-            by_key[key] = one
-        else:
-            since = min(filter(None, (known.since, one.since)), default="")
-            evidence = tuple(dict.fromkeys((*known.evidence, *one.evidence)))
-            by_key[key] = replace(known, since=since, evidence=evidence)
-    return list(by_key.values())
+        known = kept.setdefault(key, one)
+        if known is one or (known.since and one.since and known.since != one.since):
+            continue
+        first, second = (one, known) if one.since and not known.since else (known, one)
+        both = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
+        kept[key] = replace(first, evidence=both)
+        gone.add(second.line)
+        new[first.line] = _with_evidence(lines[first.line].text, both)
+    if not gone:
+        return text
+    return "".join(
+        new.get(number, line.text) for number, line in lines.items() if number not in gone
+    )
+
+
+def _with_evidence(line: str, evidence: tuple[Cited, ...]) -> str:
+    """Return a line that rests on these turns; those that stand in its brackets stay there too."""
+    bare = line.rstrip("\r\n")
+    end = line[len(bare) :]
+    return f"{without_references(bare).rstrip()} {reference(evidence)}".rstrip() + end

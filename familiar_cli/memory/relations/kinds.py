@@ -73,13 +73,24 @@ _PAIRS: Final = (
     ("works at", "workplace of"),
     ("located in", "location of"),
 )
-_DOWN: Final = frozenset(
-    {"parent of", "mother of", "father of", "grandparent of", "boss of", "has as a part"}
-    | {"grandmother of", "grandfather of", "location of"}
-)
-_UP: Final = frozenset(
-    {"child of", "son of", "daughter of", "grandchild of", "reports to", "part of", "located in"}
-)
+_ORDERS: Final = {
+    "family": (
+        (
+            *("parent of", "mother of", "father of"),
+            *("grandparent of", "grandmother of", "grandfather of"),
+        ),
+        ("child of", "son of", "daughter of", "grandchild of"),
+    ),
+    "work": (("boss of",), ("reports to",)),
+    "part": (("has as a part",), ("part of",)),
+    "place": (("location of",), ("located in",)),
+}
+_STEPS: Final = {
+    relation: (order, down)
+    for order, ways in _ORDERS.items()
+    for relations, down in zip(ways, (True, False), strict=True)
+    for relation in relations
+}
 _ROW: Final = re.compile(r"^\s{0,3}\|([^|\n]{1,200})\|([^|\n]{1,200})\|\s*$", re.MULTILINE)
 _MOST_CHARS: Final = 80
 
@@ -113,10 +124,12 @@ class Kinds:
         """Tell whether it is the same both ways."""
         return fold(self.inverse(relation)) == fold(relation)
 
-    def above(self, relation: str) -> int:
-        """Return 1 where the one stands above the other, so that no circle can be; -1: below."""
-        key = fold(relation)
-        return (key in _DOWN) - (key in _UP)
+    def step(self, relation: str) -> tuple[str, bool] | None:
+        """Return in which order the one stands above (True) or below the other; None: in none.
+
+        No order can go round in a circle: nobody is an ancestor of their own parents.
+        """
+        return _STEPS.get(fold(relation))
 
 
 def kinds_of(text: str = "") -> Kinds:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.languages import tables
 from familiar_cli.memory.pages.evidence import Cited
-from familiar_cli.memory.pages.relations import Relation, joined, line_of, relations_in
+from familiar_cli.memory.pages.relations import Relation, line_of, relations_in, tidied
 
 PATH = "people/mika.md"
 WORDS = st.text(st.sampled_from("abc xyzéß日"), min_size=1, max_size=20).filter(
@@ -131,13 +131,23 @@ def test_what_is_written_is_read_again(relation, name, since, until, turns) -> N
     assert {n for c in found.evidence for n in c.ids} == turns
 
 
-def test_what_is_said_twice_is_one_relation_with_the_evidence_of_both() -> None:
-    lines = read(
-        "- sister of [Robin](robin.md) (since 2024-03) <!-- turns 1 -->",
-        "- Sister of [R.](robin.md) (since 2024-01) <!-- turns 2 -->",
+def test_what_is_said_twice_becomes_one_line_with_the_evidence_of_both() -> None:
+    text = (
+        "# Mika\n\n## Relations\n\n- sister of [Robin](robin.md) <!-- turns 1 -->\n"
+        "- Sister of [R.](robin.md) (since 2024-01) <!-- turns laptop-7f3a:2 -->\n- a note\n"
+        "- knows [herself](mika.md)\n- knows [Bo](bo.md)\n\n## Facts\n\n- knows [Bo](bo.md)\n"
     )
-    (found,) = joined(lines.relations)
-    assert (found.since, found.evidence) == ("2024-01", (Cited("", 1, 1), Cited("", 2, 2)))
+    assert tidied(text, PATH) == (
+        "# Mika\n\n## Relations\n\n"
+        "- Sister of [R.](robin.md) (since 2024-01) <!-- turns 1; laptop-7f3a:2 -->\n- a note\n"
+        "- knows [Bo](bo.md)\n\n## Facts\n\n- knows [Bo](bo.md)\n"
+    )
+    assert tidied(tidied(text, PATH), PATH) == tidied(text, PATH)
+
+
+def test_the_same_relation_at_two_times_stays_two() -> None:
+    text = "## Relations\n- wife of [A](a.md) (until 2001)\n- wife of [A](a.md) (since 2009)\n"
+    assert tidied(text, PATH) == text
 
 
 def test_a_hostile_line_is_read_in_no_time() -> None:
