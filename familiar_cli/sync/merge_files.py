@@ -81,24 +81,30 @@ class Policy:
     """What becomes of a file that both sides changed.
 
     Args:
+        files: Which files it is for, in words.
         stands: Which version is in the file where both cannot be had.
         keeps_other: What only one side changed is taken from it, and where that cannot be, the
             other version is kept as a conflict. Else one version is taken whole: the program
             makes it again.
     """
 
+    files: str
     stands: tuple[Rule, ...]
     keeps_other: bool = True
 
 
 POLICIES: Final[Mapping[Kind, Policy]] = {
-    Kind.identity: Policy((Rule.person, Rule.order)),
-    Kind.daily: Policy((Rule.owner, Rule.person, Rule.order)),
-    Kind.folded: Policy((Rule.order,), keeps_other=False),
-    Kind.correction: Policy((Rule.person, Rule.order)),
-    Kind.rest: Policy((Rule.order,)),
+    Kind.identity: Policy("who the familiar is: `self/`", (Rule.person, Rule.order)),
+    Kind.daily: Policy("days: `daily/`", (Rule.owner, Rule.person, Rule.order)),
+    Kind.folded: Policy(
+        "`weekly/`, `monthly/`, `yearly/` and `digest/`, where the program alone changed both",
+        (Rule.order,),
+        keeps_other=False,
+    ),
+    Kind.correction: Policy("any other file that a person changed", (Rule.person, Rule.order)),
+    Kind.rest: Policy("everything else", (Rule.order,)),
 }
-"""One row for each class of files; docs/explanation/sync.md says the same in words."""
+"""One row for each class of files; the page on merging shows it."""
 
 
 def merge_trees(base: Tree, ours: Side, theirs: Side, read: Read) -> MergedTree:
