@@ -1,0 +1,71 @@
+"""Machines that share one memory: a journal each, and an engine that syncs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from familiar_cli.config.instance import ensure_instance, read_instance
+from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.sync.address import read_address
+from familiar_cli.sync.begin import begin_from
+from familiar_cli.sync.engine import Engine, How
+from tests.support.journals import Hasty, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.files import Disk
+
+
+class Machine(World):
+    """One machine with a copy of the memory."""
+
+    def __init__(self, root: Path, name: str, began: str = "", disk: Disk | None = None) -> None:
+        disk = disk or Hasty()
+        root.mkdir(parents=True, exist_ok=True)
+        super().__init__(root)
+        self.name = name
+        self.id_path = root / "instance.id"
+        if not began:
+            ensure_instance(self.id_path, chosen=name)
+        self.journal = GitJournal(
+            root / "journal.git", root / "memory", disk=disk, instance=self.signature
+        )
+        self.store = MemoryStore(
+            root / "memory", lock_path=root / ".lock", journal=self.journal, disk=disk
+        )
+        self.past._store = self.store
+        self.past._repository = self.journal.repository
+
+    @property
+    def instance(self):
+        found = read_instance(self.id_path)
+        assert found
+        return found
+
+    def signature(self) -> str:
+        return "" if self.instance.is_first else self.instance.id
+
+    def sync(self, address, **how):
+        engine = Engine(self.store, self.journal.repository, self.id_path, lambda: self.instance)
+        try:
+            return engine.sync("hub", read_address(str(address)), How(**how))
+        finally:
+            self.journal.repository.close()
+
+    def files(self) -> dict[str, str]:
+        top = self.root / "memory"
+        return {
+            path.relative_to(top).as_posix(): path.read_text()
+            for path in sorted(top.rglob("*"))
+            if path.is_file()
+        }
+
+
+def adopt(machine, hub) -> None:
+    address = read_address(str(hub))
+    begin_from(
+        machine.store, machine.journal.repository, machine.id_path, address, chosen=machine.name
+    )
+    machine.journal.repository.close()
