@@ -326,7 +326,7 @@ def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Se
             passphrase=set_to.encrypt == (PASSPHRASE,),
         )
 
-    return Sender("", set_to.encrypt, key, familiar.tell)
+    return Sender(set_to.encrypt, key, familiar.tell)
 
 
 def status(familiar: Familiar) -> SyncStatus:

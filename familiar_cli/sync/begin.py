@@ -44,7 +44,7 @@ def begin_from(
     address: Address,
     *,
     chosen: str = "",
-    sender: Sender = Sender(""),  # noqa: B008  # frozen
+    sender: Sender = Sender(),  # noqa: B008  # frozen
     name: str = "hub",
     ask: bool = False,
 ) -> Instance:

@@ -97,7 +97,7 @@ class Engine:
         instance_path: The file with the id of this instance.
         instance: Returns this instance.
         turns: Its conversations; None: they do not travel.
-        sender: Who pushes, and how it is encrypted; the instance is filled in.
+        sender: How what leaves is encrypted.
         progress: Told in a few words what is being done.
     """
 
@@ -109,7 +109,7 @@ class Engine:
         instance: Callable[[], Instance],
         *,
         turns: Conversations | None = None,
-        sender: Sender = Sender(""),  # noqa: B008  # frozen
+        sender: Sender = Sender(),  # noqa: B008  # frozen
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store = store
@@ -136,10 +136,10 @@ class Engine:
                 "The memory is empty, so there is nothing to sync; nothing was changed",
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
+        self.exchange.clear_leftovers()
         self._progress(f"asking {address}")
-        sender = replace(self._sender, instance=self._instance().id)
         with closing(
-            open_transport(address, self.exchange, sender, name=name, ask=how.ask)
+            open_transport(address, self.exchange, self._sender, name=name, ask=how.ask)
         ) as transport:
             return _Run(self, name, transport, how).run()
 
@@ -278,6 +278,9 @@ class _Run:
         for ref, id_ in there.items():
             old = before.get(ref)
             if old and self._exchange.has(old) and not self._exchange.leads_to(old, id_):
+                if ref.endswith(f"/{self._own}"):  # what is missing there goes there again
+                    believed[ref] = id_
+                    continue
                 self._notes.append(
                     f"{_shown(ref)} at {self._name!r} was moved back from {old[:10]} to {id_[:10]};"
                     " what was known of it stays, and nothing of the change was followed"

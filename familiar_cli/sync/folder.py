@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.errors import UsageError
 from familiar_cli.sync import bundle
 from familiar_cli.sync.bundle import Header
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS, PushedRef, objection
@@ -28,17 +29,15 @@ class FolderTransport:
     Args:
         folder: The bundles in it.
         exchange: The journal.
-        instance: Who pushes.
         is_sealed: Whether what is pushed is encrypted.
     """
 
     def __init__(
-        self, folder: BundleFolder, exchange: Exchange, instance: str, *, is_sealed: bool = False
+        self, folder: BundleFolder, exchange: Exchange, *, is_sealed: bool = False
     ) -> None:
         self.address = f"dir:{folder.path}"
         self._folder = folder
         self._exchange = exchange
-        self._instance = instance
         self._is_sealed = is_sealed
         self._bundles: list[BundleFile] = []
 
@@ -57,15 +56,24 @@ class FolderTransport:
                 incoming.add_pack(file)
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
-        """See `Transport`. All that is new goes into one bundle."""
+        """See `Transport`. All that is new goes into one bundle, of one instance.
+
+        Raises:
+            RemoteRefusedError: The folder cannot be written.
+            UsageError: The refs are not those of one instance.
+        """
+        instance = _instance_of(refs)
         there = self.refs()
         outcome = [
-            PushedRef(ref, id_, self._objection(ref, id_, there)) for ref, id_ in refs.items()
+            PushedRef(ref, id_, objection(self._exchange, there.get(ref), id_))
+            for ref, id_ in refs.items()
         ]
         taken = {one.ref: one.id for one in outcome if not one.refused}
-        is_open = self._is_sealed and not all(b.is_sealed for b in self._own())
+        is_open = self._is_sealed and not all(b.is_sealed for b in self._of(instance))
         if is_open or any(there.get(ref) != id_ for ref, id_ in taken.items()):
-            self._write({**{r: i for r, i in there.items() if self._is_own(r)}, **taken})
+            own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
+            kept = {ref: id_ for ref, id_ in there.items() if ref in own}
+            self._write(instance, {**kept, **taken})
         return outcome
 
     def close(self) -> None:
@@ -81,6 +89,7 @@ class FolderTransport:
             usable += ready
             reached |= {id_ for b in ready for id_ in b.header.refs.values()}
             waiting = [b for b in waiting if b not in ready]
+        usable.sort(key=lambda b: (b.number, b.instance, b.name))
         newest = {b.instance: b.number for b in usable}
         self._folder.say(
             "what comes before a bundle has not arrived yet, so it waits",
@@ -126,20 +135,12 @@ class FolderTransport:
                 needed |= {id_ for id_ in one.header.needs if not self._exchange.has(id_)}
         return chosen[::-1]
 
-    def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
-        if not self._is_own(ref):
-            return "it belongs to another instance"
-        return objection(self._exchange, there.get(ref), id_)
+    def _of(self, instance: str) -> list[BundleFile]:
+        return [b for b in self._bundles if b.instance == instance]
 
-    def _is_own(self, ref: str) -> bool:
-        return ref in {MEMORY_REFS + self._instance, TURNS_REFS + self._instance, MAIN_REF}
-
-    def _own(self) -> list[BundleFile]:
-        return [b for b in self._bundles if b.instance == self._instance]
-
-    def _write(self, refs: Mapping[str, str]) -> None:
+    def _write(self, instance: str, refs: Mapping[str, str]) -> None:
         """Add a bundle, and take those away whose place it takes."""
-        kept, folded = self._folding()
+        kept, folded = self._folding(self._of(instance))
         needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
         new = self._exchange.new_ids(set(refs.values()), needs)
         count, objects = self._exchange.packed(new)
@@ -147,18 +148,17 @@ class FolderTransport:
         named = {**refs, "HEAD": refs[MAIN_REF]} if MAIN_REF in refs else dict(refs)
         header = Header(named, needs)
         content = bundle.encode(header, count, objects)
-        self._bundles.append(self._folder.bring(self._instance, content, header))
+        self._bundles.append(self._folder.bring(instance, content, header))
         for one in folded:
             if all(self._is_in(id_, refs) for id_ in one.header.refs.values()):
                 self._folder.remove(one.name)
 
-    def _folding(self) -> tuple[list[BundleFile], list[BundleFile]]:
+    def _folding(self, own: list[BundleFile]) -> tuple[list[BundleFile], list[BundleFile]]:
         """Return which of our bundles stay, and which become part of the next one.
 
         Once there are many, those go whose successors together are hardly smaller; so they stay
         few, and each commit is written again only a few times.
         """
-        own = self._own()
         at = len(own)
         if len(own) >= _FOLD_FROM:
             after_bytes = own[-1].size_bytes
@@ -172,3 +172,16 @@ class FolderTransport:
     def _is_in(self, id_: str, refs: Mapping[str, str]) -> bool:
         has, leads_to = self._exchange.has, self._exchange.leads_to
         return has(id_) and any(leads_to(id_, tip) for tip in set(refs.values()))
+
+
+def _instance_of(refs: Mapping[str, str]) -> str:
+    """Return the one instance whose refs these are."""
+    found = {
+        ref.removeprefix(prefix)
+        for ref in refs
+        for prefix in (MEMORY_REFS, TURNS_REFS)
+        if ref.startswith(prefix)
+    }
+    if len(found) != 1:
+        raise UsageError("A folder takes the refs of one instance at a time; nothing was written")
+    return found.pop()

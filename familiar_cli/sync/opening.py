@@ -28,16 +28,14 @@ SEEN: Final = "familiar-folders"
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who pushes to a remote, and how it is kept from others.
+    """How what is pushed is kept from others.
 
     Args:
-        instance: The id of the instance here.
         encrypt: `sync.encrypt`; empty: nothing is encrypted.
         key: Returns the secret that opens what is encrypted; see `Sealing`.
         tell: Told in words what a person should look at.
     """
 
-    instance: str
     encrypt: tuple[str, ...] = ()
     key: Callable[[], str] = no_key
     tell: Callable[[str], None] = lambda _: None
@@ -56,7 +54,7 @@ def open_transport(
     Args:
         address: Where it is.
         exchange: The journal.
-        sender: Who pushes; None: who pushes to git remotes only, plain.
+        sender: How it is kept from others; None: not at all.
         name: What the remote is called here.
         ask: A person sits there who may be asked for a password.
 
@@ -65,7 +63,7 @@ def open_transport(
         RemoteKeyError: All that leaves is to be encrypted, and there it cannot be.
     """
     if address.kind == "folder":
-        return _folder(address, exchange, sender or Sender(""), name)
+        return _folder(address, exchange, sender or Sender(), name)
     if sender and sender.encrypt:
         raise RemoteKeyError(
             f"sync.encrypt is set, and {address.text!r} is a git remote, which would hold plain "
@@ -114,7 +112,7 @@ def _folder(address: Address, exchange: Exchange, sender: Sender, name: str) -> 
         sealing=Sealing(sender.encrypt, sender.key) if sender.encrypt else None,
         tell=sender.tell,
     )
-    return FolderTransport(folder, exchange, sender.instance, is_sealed=bool(sender.encrypt))
+    return FolderTransport(folder, exchange, is_sealed=bool(sender.encrypt))
 
 
 def _is_here(address: Address) -> bool:

@@ -54,9 +54,7 @@ class Machine(World):
             tell=self.told.append,
             disk=disk,
         )
-        transport = FolderTransport(
-            folder, self.exchange, self.instance, is_sealed=sealing is not None
-        )
+        transport = FolderTransport(folder, self.exchange, is_sealed=sealing is not None)
         try:
             yield transport
         finally:

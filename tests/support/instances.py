@@ -50,7 +50,8 @@ class Machine(World):
     def sync(self, address, **how):
         engine = Engine(self.store, self.journal.repository, self.id_path, lambda: self.instance)
         try:
-            return engine.sync("hub", read_address(str(address)), How(**how))
+            read = read_address(str(address))
+            return engine.sync("stick" if read.kind == "folder" else "hub", read, How(**how))
         finally:
             self.journal.repository.close()
 

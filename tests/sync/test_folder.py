@@ -191,13 +191,13 @@ def test_a_bundle_with_commits_that_only_it_holds_stays_when_others_are_folded(
     twin.note("only-here")
     with twin.transport() as transport:
         transport.refs()
-        transport._write({twin.ref: twin.head})
+        transport._write(laptop.instance, {twin.ref: twin.head})
     (only,) = set(twin.bundles()) - set(laptop.bundles()[:1])
     for n in range(20):
         laptop.note(f"m{n}")
         with laptop.transport() as transport:
             transport.refs()
-            transport._write({laptop.ref: laptop.head})
+            transport._write(laptop.instance, {laptop.ref: laptop.head})
     assert only in laptop.bundles()
 
 
@@ -209,7 +209,7 @@ def test_a_twin_that_pushed_under_our_id_is_told_by_the_ref(laptop, machines) ->
     other = twin.note("two")
     with twin.transport() as transport:
         transport.refs()
-        transport._write({twin.ref: other})
+        transport._write(laptop.instance, {twin.ref: other})
     laptop.note("three")
     with laptop.transport() as transport:
         assert transport.refs()[laptop.ref] == other
@@ -330,7 +330,7 @@ def test_bundles_are_read_once(laptop, desktop) -> None:
 def test_a_folder_is_opened_by_its_address(laptop, desktop) -> None:
     head = laptop.note("one")
     address = read_address(f"dir:{laptop.folder}")
-    transport = open_transport(address, laptop.exchange, Sender(laptop.instance), name="stick")
+    transport = open_transport(address, laptop.exchange, Sender(), name="stick")
     assert [one.refused for one in transport.push({laptop.ref: head})] == [""]
     transport.close()
     assert desktop.pull()[laptop.ref] == head
@@ -345,6 +345,6 @@ def test_a_folder_that_begins_anew_is_forgotten_first(laptop) -> None:
 
 
 def test_a_git_remote_gets_no_plain_text_when_all_is_to_be_encrypted(laptop, tmp_path) -> None:
-    sender = Sender(laptop.instance, encrypt=("passphrase",))
+    sender = Sender(encrypt=("passphrase",))
     with pytest.raises(RemoteKeyError, match="plain text"):
         open_transport(read_address(str(tmp_path / "hub.git")), laptop.exchange, sender)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import packs, reachable
 from familiar_cli.memory.journal.commits import parents, tree_and_parent
 from familiar_cli.memory.journal.compact import batches
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 
 INCOMING: Final = "incoming-"
 """How the directories begin, in the journal, that hold what is not yet believed."""
+
+_TAKING: Final = "familiar-taking"
+"""The file in the journal that names the directory of which all is believed and is being moved.
+
+An object may be moved before those it leads to; so who finds the file moves the rest.
+"""
 
 
 class Exchange:
@@ -93,10 +100,28 @@ class Exchange:
             yield incoming
         finally:
             incoming.close()
+            if _taking(self.repository) != os.path.basename(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def finish(self) -> None:
+        """Move the rest of what a crash cut off after it was believed.
+
+        Raises:
+            FamiliarError: It cannot be written.
+        """
+        name = _taking(self.repository)
+        if not name:
+            return
+        path = os.path.join(self.repository.path, name)
+        if os.path.isdir(path):
+            incoming = Incoming(path, self.repository, self._lock)
+            incoming.take_over()
+            incoming.close()
             shutil.rmtree(path, ignore_errors=True)
 
     def clear_leftovers(self) -> None:
         """Remove what a crash left half received. Only who alone receives may do this."""
+        self.finish()
         for name in os.listdir(self.repository.path) if self.repository.exists else ():
             if name.startswith(INCOMING):
                 shutil.rmtree(os.path.join(self.repository.path, name), ignore_errors=True)
@@ -150,7 +175,7 @@ class Incoming:
         for id_ in reachable.new_objects(both, wants, self._journal.objects.has):
             if not both.has(id_):
                 raise damaged_pack(f"object {id_} is missing")
-        self._take_over()
+        self.take_over()
 
     def root(self, commit: str) -> str:
         """Return the commit with which a history began, on the way of its first parents.
@@ -191,22 +216,38 @@ class Incoming:
                 other.close()
             self._store = None
 
-    def _take_over(self) -> None:
-        there = os.path.join(self._journal.objects.directory, "pack")
+    def take_over(self) -> None:
+        """Make all of it a part of the journal; what a crash cuts off, `Exchange.finish` does."""
+        journal = self._journal
+        there = os.path.join(journal.objects.directory, "pack")
         here = os.path.join(self.path, "pack")
-        packs = sorted(n[:-5] for n in os.listdir(here) if n.endswith(".pack"))
-        disk = self._journal.disk
+        ends = (".pack", ".idx")
+        names = {n.rpartition(".")[0] for n in os.listdir(here) if n.endswith(ends)}
         loose = [self._objects.get(id_) for id_ in self._objects.loose()]
         self._objects.close()
-        with self._lock(), translated(self._journal.path):
-            self._journal.objects.write(loose)
-            for name in packs:
-                for suffix in (".pack", ".idx"):  # a pack counts from when its index is there
-                    file = name + suffix
-                    disk.replace(os.path.join(here, file), os.path.join(there, file))
-            disk.sync_dir(there)
-            self._journal.objects.keep()
-            self._journal.objects.close()  # its packs are listed anew
+        mark = os.path.join(journal.path, _TAKING)
+        with self._lock(), translated(journal.path):
+            journal.disk.put(mark, f"{os.path.basename(self.path)}\n".encode())
+            journal.objects.write(loose)
+            for name in sorted(names):
+                for suffix in ends:  # a pack counts from when its index is there
+                    with suppress(FileNotFoundError):  # moved already
+                        journal.disk.replace(
+                            os.path.join(here, name + suffix), os.path.join(there, name + suffix)
+                        )
+            journal.disk.sync_dir(there)
+            journal.objects.keep()
+            journal.objects.close()  # its packs are listed anew
+            journal.disk.unlink(mark)
+
+
+def _taking(repository: Repository) -> str:
+    """Return the name of the directory that is being moved; empty: there is none."""
+    try:
+        name = read_plain(os.path.join(repository.path, _TAKING)).decode().strip()
+    except (OSError, ValueError):
+        return ""
+    return name if name.startswith(INCOMING) and name.isascii() and os.sep not in name else ""
 
 
 class _Both:
