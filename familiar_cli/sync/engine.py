@@ -8,7 +8,7 @@ journal has and the remote has not.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.instance import is_instance_id, replace_id
@@ -136,7 +136,7 @@ class Engine:
                 "The memory is empty, so there is nothing to sync; nothing was changed",
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
-        self.exchange.clear_leftovers()
+        self.exchange.finish()
         self._progress(f"asking {address}")
         with closing(
             open_transport(address, self.exchange, self._sender, name=name, ask=how.ask)
