@@ -26,6 +26,7 @@ Kind = Literal["read", "add", "change"]
 TEXT: Final[Schema] = {"type": "string"}
 COUNT: Final[Schema] = {"type": "integer", "minimum": 1}
 OFFSET: Final[Schema] = {"type": "integer", "minimum": 0}
+WHOLE: Final[Schema] = {"type": "integer"}
 NUMBER: Final[Schema] = {"type": "number"}
 FLAG: Final[Schema] = {"type": "boolean"}
 TEXTS: Final[Schema] = {"type": "array", "items": TEXT}

@@ -192,3 +192,23 @@ async def test_a_prompt_is_shown_as_it_would_be_now_and_nothing_is_kept():
     assert "people/bo.md" in [one.get("path") for one in found["results"]]
     assert found["tokens"] <= found["budget"]
     assert HistoryStore(root / "history.db").count() == 0
+
+
+async def test_relations_are_told_with_their_times_and_lines_and_no_private_ones():
+    private = "## In private: DM <!-- private dm%2D42 -->\n\n### Relations\n"
+    live(
+        **{
+            "people/bo": "# Bo\n\n## Relations\n\n- works with [Al](al.md) (since 2024)\n\n"
+            f"{private}\n- in love with [Al](al.md)\n",
+            "people/al": "# Al\n",
+        }
+    )
+    async with asking() as client:
+        of_al = await called(client, "relations", name="Al")
+        everything = await called(client, "relations")
+        nobody = await client.call_tool("relations", {"name": "Eve"})
+    assert of_al["results"] == everything["results"]
+    [told] = of_al["results"]
+    assert (told["path"], told["to"]) == ("people/bo.md", "people/al.md")
+    assert (told["relation"], told["since"], told["lines"]) == ("works with", "2024", 5)
+    assert nobody.is_error

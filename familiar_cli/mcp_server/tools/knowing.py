@@ -1,16 +1,18 @@
-"""`person`: who somebody is."""
+"""`person` and `relations`: who somebody is, and who and what is around them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.actions.graph import around, overview
 from familiar_cli.actions.people.read import show_person
 from familiar_cli.mcp_server.sight import see
-from familiar_cli.mcp_server.tool import TEXT, TEXTS, Answer, Tool
+from familiar_cli.mcp_server.tool import TEXT, TEXTS, Answer, Item, Tool
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from familiar_cli.mcp_server.tool import Arguments, Caller
+    from familiar_cli.memory.relations.index import Edge
 
 
 def person(caller: Caller, arguments: Arguments) -> Answer:
@@ -37,6 +39,33 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
     return Answer(list(seen.items()), notes, more, stamp=found.sha256[:12])
 
 
+def relations(caller: Caller, arguments: Arguments) -> Answer:
+    """Return how a page is related to others, or all that is related; nothing private.
+
+    Raises:
+        NotFoundError: Nothing is called so.
+        UsageError: Several things are.
+    """
+    name = arguments.get("name")
+    found = around(caller.familiar, name) if name else overview(caller.familiar)
+    edges = [edge for edge in found.edges if not edge.private]
+    notes = [] if edges else ["Nothing is related."]
+    if found.is_cut:
+        notes.append("There is more than is listed.")
+    return Answer([_edge(edge) for edge in edges], notes)
+
+
+def _edge(edge: Edge) -> Item:
+    known = {
+        "since": edge.since,
+        "until": edge.until,
+        "lines": edge.line,
+        "turns": ", ".join(edge.evidence),
+    }
+    about = {"path": edge.source, "relation": edge.relation, "to": edge.target}
+    return Item({**about, **{name: value for name, value in known.items() if value}})
+
+
 TOOLS: Final = (
     Tool(
         "person",
@@ -44,7 +73,14 @@ TOOLS: Final = (
         {"name": TEXT},
         person,
         needs=("name",),
-        gives={"slug": TEXT, "names": TEXTS},
+        gives={"names": TEXTS},
+        pages=True,
+    ),
+    Tool(
+        "relations",
+        "Relations of a person, place or topic, or all.",
+        {"name": TEXT},
+        relations,
         pages=True,
     ),
 )

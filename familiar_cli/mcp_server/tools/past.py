@@ -109,7 +109,6 @@ TOOLS: Final = (
         {"query": TEXT, "limit": COUNT, "channel": TEXT},
         history_search,
         needs=("query",),
-        gives={"method": TEXT},
         pages=True,
     ),
 )

@@ -10,7 +10,7 @@ from familiar_cli.actions.talk import assemble
 from familiar_cli.actions.why import why as why_of
 from familiar_cli.context.types import Said
 from familiar_cli.errors import NotFoundError
-from familiar_cli.mcp_server.tool import COUNT, OFFSET, TEXT, TEXTS, Answer, Item, Tool
+from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Item, Tool
 from familiar_cli.mcp_server.tools.past import open_channel
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ def _item(piece: TracedContribution) -> Item:
 TOOLS: Final = (
     Tool(
         "context",
-        "What the companion's own prompt would hold if this message came now.",
+        "What a prompt for this message would hold.",
         {"message": TEXT, "channel": TEXT},
         context,
         needs=("message",),
-        gives={"tokens": OFFSET, "budget": OFFSET},
+        gives={"tokens": WHOLE, "budget": WHOLE},
         pages=True,
     ),
     Tool(
@@ -112,7 +112,7 @@ TOOLS: Final = (
         {"subject": TEXT, "turn": COUNT},
         why,
         needs=("subject",),
-        gives={"verdict": TEXT, "reasons": TEXTS},
+        gives={"verdict": TEXT},
         pages=True,
     ),
 )

@@ -11,7 +11,7 @@ from familiar_cli.clock import in_zone
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.markdown import title_of
 from familiar_cli.mcp_server.sight import day_of, is_readable, see
-from familiar_cli.mcp_server.tool import COUNT, OFFSET, TEXT, Answer, Item, Tool, one_of
+from familiar_cli.mcp_server.tool import COUNT, OFFSET, TEXT, WHOLE, Answer, Item, Tool, one_of
 from familiar_cli.memory.layout import PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.text import framed
@@ -152,7 +152,7 @@ TOOLS: Final = (
         "List memory files, newest first.",
         {"granularity": GRANULARITY, **_DATES, "limit": COUNT, "offset": OFFSET},
         memory_list,
-        gives={"total": OFFSET},
+        gives={"total": WHOLE},
         pages=True,
     ),
 )
