@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.consolidate import Consolidating, How
+from familiar_cli.actions.sync_now_and_then import BackgroundSync
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.history.waiting import SAID_HERE, said_here
@@ -55,6 +56,7 @@ class Daemon:
         self._on_report = on_report
         self._on_event = on_event
         self._writing = familiar.passes.named(WRITING)
+        self._syncing = BackgroundSync(familiar, self._tell)
         self._unprinted: OSError | None = None
         self.errors: dict[str, FamiliarError] = {}
 
@@ -67,12 +69,14 @@ class Daemon:
         """
 
         async def work() -> None:
+            await self._syncing.once()
             try:
                 await self._write()
             except Exception as error:  # noqa: BLE001  # periods are made all the same
                 self._failed(as_failure(error))
             await self._summarise()
             await self._make_periods(at_once=True)
+            await self._syncing.once()
 
         await self._run(work())
 
@@ -105,9 +109,11 @@ class Daemon:
                 tasks.create_task(self._watch_turns(scheduler, seen, poll_s))
                 tasks.create_task(self._watch_periods(scheduler))
                 tasks.create_task(self._embed_turns())
+                tasks.create_task(self._syncing.watch())
 
         self._tell(Event("started", f"Watching {self._familiar.paths.id}; press Ctrl-C to stop."))
         await self._run(work())
+        await self._syncing.last()
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
         try:

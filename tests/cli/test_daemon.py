@@ -13,6 +13,7 @@ from datetime import timedelta
 import pytest
 
 from familiar_cli.history import HistoryStore
+from tests.support.remotes import bare_by_hand
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, run
 from tests.support.writing import (
@@ -136,3 +137,26 @@ def test_a_pass_under_way_is_broken_off_and_made_up_for_later(monkeypatch):
         point_at(again, monkeypatch)
         assert data("daemon", "--once")["remaining"] == 0
     assert not (root / "memory" / ANNAS).exists()
+
+
+def test_once_syncs_what_it_wrote(monkeypatch, tmp_path):
+    talked()
+    hub = bare_by_hand(tmp_path / "hub.git")
+    run("sync", "remote", "add", "hub", str(hub))
+    with ChatServer([answer("Keeps bees.")]) as server:
+        point_at(server, monkeypatch)
+        data("daemon", "--once")
+    status = data("sync", "status")
+    assert [one["ahead"] for one in status["remotes"]] == [0]
+    assert list((hub / "refs" / "heads" / "memory").iterdir())
+
+
+def test_a_remote_that_is_away_is_a_line_in_status_and_no_error(monkeypatch, tmp_path):
+    root = talked()
+    run("sync", "remote", "add", "hub", str(tmp_path / "gone.git"))
+    with ChatServer([answer("Keeps bees.")]) as server:
+        point_at(server, monkeypatch)
+        done = run("daemon", "--once")
+    assert (done.exit_code, done.stderr.count("error:")) == (0, 0), done.stderr
+    assert "Keeps bees." in memory(root, ANNAS)
+    assert "gone.git" in run("status").output
