@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.instance import Instance
+    from familiar_cli.memory.journal.exchange import Incoming
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.address import Address
@@ -238,24 +239,22 @@ class _Run:
         return there
 
     def _bring(self, there: Mapping[str, str], wants: list[str]) -> None:
-        memory = [id_ for ref, id_ in there.items() if ref.startswith(MEMORY_REFS)]
         if not wants:
-            self._check_familiar(memory, self._past.root)
             return
+        new = [id_ for ref, id_ in there.items() if ref.startswith(MEMORY_REFS) and id_ in wants]
         self._progress(f"fetching from {self._transport.address}")
         with self._exchange.incoming() as incoming:
             self._transport.fetch(wants, self._haves(), incoming)
-            self._check_familiar(memory, incoming.root)
+            self._check_familiar(new, incoming)
             incoming.accept(wants)
 
     def _haves(self) -> list[str]:
         found = [self._repository.head(), *self._seen.all().values()]
         return [id_ for id_ in dict.fromkeys(found) if id_ and self._exchange.has(id_)]
 
-    def _check_familiar(self, heads: Iterable[str], root: Callable[[str], str]) -> None:
+    def _check_familiar(self, heads: Iterable[str], incoming: Incoming) -> None:
         """Refuse a remote whose memories began with another commit than this one."""
-        own = self._past.root(str(self._repository.head()))
-        if any(root(head) != own for head in heads):
+        if not all(incoming.goes_on(head) for head in heads):
             raise AnotherFamiliarError(
                 f"The remote {self._transport.address!r} holds the memory of another familiar;"
                 " nothing was changed on either side",

@@ -75,6 +75,10 @@ def join(
         FamiliarError: The journal is damaged, or the disk refused; nothing was changed.
     """
     error: FamiliarError | None = None
+    own = repository.head()
+    past = JournalPast(repository, began)
+    if own is None or all(comes_before(past.parents, h, own) for h in set(heads.values())):
+        return Outcome()
     for _ in range(_TRIES):
         store.catch_up()
         try:

@@ -95,13 +95,6 @@ class JournalPast:
         """Return the content of a file."""
         return self._repository.objects.read(blob)
 
-    def root(self, commit: str) -> str:
-        """Return the commit with which a history began, on the way of its first parents."""
-        at: Commit = self.commit(commit)
-        while at.parent:
-            at = self.commit(at.parent)
-        return at.id
-
     def _synced(self, tree: str) -> dict[str, str]:
         return {path: id_ for path, id_ in self._files(tree, "", 0) if is_synced(path)}
 

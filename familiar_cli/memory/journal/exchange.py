@@ -191,6 +191,18 @@ class Incoming:
             _, at = tree_and_parent(both.get(at).content)
         return commit
 
+    def goes_on(self, commit: str) -> bool:
+        """Tell whether a history goes on with one that the journal has.
+
+        Raises:
+            FamiliarError: A commit on the way is missing or damaged.
+        """
+        self._close_store()
+        at: str | None = commit
+        while at and not self._journal.objects.has(at):
+            _, at = tree_and_parent(self._objects.get(at).content)
+        return at is not None
+
     def store(self) -> DiskObjectStore:
         """Return dulwich's view of it, which sees the journal's objects, too."""
         if self._store is None:
