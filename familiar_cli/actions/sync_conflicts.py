@@ -136,12 +136,12 @@ def resolve(
 
 
 def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
-    """Return the file to settle by hand, and a text to begin with: both versions, place by place.
+    """Return the copy that names a conflict, and a text to begin with: both versions in one.
 
     Raises as `resolve` does.
     """
     (one,) = _one(_named(familiar.memory, path, "merged"))
-    return one.conflict.path, _text(one, _chosen(familiar, one, "merged") or b"")
+    return one.conflict.copy, _text(one, _chosen(familiar, one, "merged") or b"")
 
 
 def resolve_by_hand(familiar: Familiar, path: str, text: str, *, dry_run: bool = False) -> Settled:

@@ -8,6 +8,7 @@ it. Where both changed one block in two ways, one version stands and the place i
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -24,6 +25,7 @@ Settle = Literal["ours", "theirs", "both"]
 
 _ALIKE: Final = 0.5
 _COMPARED_CHARS: Final = 400
+_WORD: Final = re.compile(r"\w+")
 _NOTHING: Final = Block("section")
 
 _T = TypeVar("_T")
@@ -231,8 +233,8 @@ def _edited(
     for _, i, j in pairs:
         if i in left and j in free:
             yield left.pop(i), free.pop(j)
-    if len(left) == len(free) == 1:  # one was put in the place of the other
-        ((_, was),), ((_, now),) = left.items(), free.items()
+    if len(left) == 1 and free:  # something was put in its place
+        (was,), now = left.values(), free[min(free)]
         if base[was].kind == side[now].kind != "section":
             yield was, now
 
@@ -242,7 +244,11 @@ def _likeness(one: Block, other: Block) -> float:
     if one.kind != other.kind or (one.channel and one.channel != other.channel):
         return 0.0
     if one.kind != "section":
-        return _ratio(normal(one.words), normal(other.words))
+        texts = normal(one.words), normal(other.words)
+        words = [set(_WORD.findall(text)) for text in texts]
+        fewest = min(map(len, words))
+        shared = len(words[0] & words[1]) / fewest if fewest else 0.0
+        return max(shared, _ratio(*texts))
     if one.level != other.level:
         return 0.0
     title = _ratio(*(normal(without_mark(block.lines[0])) for block in (one, other)))

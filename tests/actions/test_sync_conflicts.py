@@ -122,7 +122,7 @@ def test_a_file_in_no_conflict_is_named(ada: Familiar) -> None:
 
 def test_a_person_writes_what_is_right(ada: Familiar) -> None:
     path, begin = to_edit(ada, PATH)
-    assert (path, begin.count("likes")) == (PATH, 2)
+    assert (path, begin.count("likes")) == (COPY, 2)
 
     resolve_by_hand(ada, path, "# Anna\n\n- likes cocoa\n")
 

@@ -92,6 +92,12 @@ def test_an_item_changed_here_keeps_the_evidence_added_there() -> None:
     )
 
 
+def test_an_item_changed_in_two_ways_while_the_list_grows_on_both_sides() -> None:
+    made = both("- green\n", "- green, not black\n- here\n", "- green with mint\n- there\n")
+
+    assert made == MergedContent(b"- green, not black\n- here\n- there\n", ("list item",))
+
+
 def test_a_box_ticked_here_and_words_changed_there() -> None:
     assert merged("- [ ] call\n", "- [x] call\n", "- [ ] call Anna\n") == "- [x] call Anna\n"
 

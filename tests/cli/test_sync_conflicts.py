@@ -1,0 +1,74 @@
+"""Conflicts from the command line: shown on both machines, settled on one, settled on both."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.test_sync import Home, first, hub, second  # noqa: F401  # fixtures
+
+TEA, COPY = "topics/tea.md", "conflicts/topics/tea.md"
+
+
+def shared(home: Home) -> dict[str, bytes]:
+    return {
+        path: content
+        for path, content in home.files().items()
+        if "/." not in path and not path.endswith("_aliases.json")
+    }
+
+
+@pytest.fixture
+def apart(first: Home, second: Home) -> tuple[Home, Home]:  # noqa: F811
+    """Two machines that changed one line in two ways, and more besides."""
+    (first.memory / TEA).write_text("# Tea\n\n- green, not black\n- from here\n")
+    (second.memory / TEA).write_text("# Tea\n\n- green with mint\n- from there\n")
+    first.run("sync")
+    assert second.data("sync", exit_code=7)["conflicts"]
+    first.run("sync", exit_code=7)
+    return first, second
+
+
+def test_both_machines_hold_the_same_conflict(apart: tuple[Home, Home]) -> None:
+    one, other = apart
+
+    assert shared(one) == shared(other)
+    assert one.data("status")["desk"]["conflicts"] == [TEA]
+    text = one.files()[TEA].decode()
+    assert "from here" in text
+    assert "from there" in text
+    assert (text.count("green"), one.files()[COPY].decode().count("green")) == (1, 1)
+
+
+def test_a_conflict_that_stands_is_not_found_again(apart: tuple[Home, Home]) -> None:
+    one, other = apart
+    before = shared(one)
+
+    for home in (*apart, *apart):
+        home.run("sync", exit_code=7)
+
+    assert shared(one) == shared(other) == before
+
+
+@pytest.mark.parametrize("how", ["--ours", "--theirs", "--merged"])
+def test_what_is_settled_on_one_machine_is_settled_on_both(
+    apart: tuple[Home, Home], how: str
+) -> None:
+    one, other = apart
+
+    other.run("sync", "resolve", TEA, how)
+    other.run("sync")
+    one.run("sync")
+
+    assert shared(one) == shared(other)
+    assert not [path for path in one.files() if path.startswith("conflicts/")]
+    assert one.files()[TEA].decode().count("green") == (2 if how == "--merged" else 1)
+
+
+def test_a_merge_can_be_undone_and_then_stays_undone(apart: tuple[Home, Home]) -> None:
+    one, other = apart
+
+    other.run("memory", "undo")
+    other.run("sync")
+    one.run("sync")
+
+    assert shared(one) == shared(other)
