@@ -464,7 +464,7 @@ class Familiar:
         from familiar_cli.sync.file_pasts import FilePasts
         from familiar_cli.sync.shared_files import is_shared
 
-        return FilePasts(self.journal.repository, self.instance.id, is_shared)
+        return FilePasts(self.journal.repository, self.instance.began, is_shared)
 
     @cached_property
     def journal_days(self) -> JournalDays:

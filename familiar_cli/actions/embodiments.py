@@ -30,7 +30,7 @@ from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.sync.devices import Device, Devices
 from familiar_cli.sync.embodiments import Change, FileHere, Judged, judge, merge
-from familiar_cli.sync.file_pasts import INSTANCE, Version, clock_of
+from familiar_cli.sync.file_pasts import EMBODIMENT, Version, clock_of
 from familiar_cli.sync.shared_files import (
     SharedFile,
     is_shared,
@@ -423,7 +423,7 @@ class _Push:
     def _write(self, files: Mapping[str, str | None]) -> None:
         if not files:
             return
-        trailers = {RUN_ID: self.writer.session, INSTANCE: self.device}
+        trailers = {RUN_ID: self.writer.session, EMBODIMENT: self.device}
         message = f"sync with {self.device}"
         store = self.familiar.memory
         with store.transaction(self.writer.source, message, trailers=trailers) as tx:

@@ -30,7 +30,7 @@ from familiar_cli.review.pending import (
     read_pending,
     stage,
 )
-from familiar_cli.sync.file_pasts import INSTANCE
+from familiar_cli.sync.file_pasts import EMBODIMENT
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def _written(
             propose(familiar, writer, [file], what, held=held),
         )
     instance = by or writer.instance
-    trailers = {RUN_ID: writer.session} | ({INSTANCE: instance} if instance else {})
+    trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         _stage(tx, rel_path, before, after)
     return Written("deleted" if after is None else "written", rel_path)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-INSTANCE: Final = "Instance"
-"""The line of a commit that names the instance that a change comes from, if it is not this one."""
+EMBODIMENT: Final = "Embodiment"
+"""The line of a commit that names the embodiment that a change comes from."""
 
 HASH_CHARS: Final = 12
 
@@ -56,13 +56,15 @@ class FilePasts:
 
     Args:
         repository: The journal.
-        own: The instance whose journal it is.
+        began: The instance that the familiar began on; its commits do not name it.
         is_wanted: Tells of a path whether anybody asks for its versions.
     """
 
-    def __init__(self, repository: Repository, own: str, is_wanted: Callable[[str], bool]) -> None:
+    def __init__(
+        self, repository: Repository, began: str, is_wanted: Callable[[str], bool]
+    ) -> None:
         self._repository = repository
-        self._own = own
+        self._began = began
         self._is_wanted = is_wanted
         self._versions: dict[str, list[Version]] = {}
         self._commits: list[str] = []
@@ -136,5 +138,5 @@ class FilePasts:
             return None
 
     def _version(self, commit: Commit, *, is_gone: bool) -> Version:
-        instance = commit.trailers.get(INSTANCE, "") or self._own
+        instance = commit.trailers.get(EMBODIMENT, "") or commit.instance or self._began
         return Version(self.count, commit.id, instance, commit.source, is_gone)

@@ -172,10 +172,10 @@ def test_a_session_withdraws_its_plans(ada) -> None:
     assert data("review", "list")["plans"] == []
 
 
-def test_the_journal_names_the_client_and_the_instance(ada) -> None:
+def test_the_journal_names_the_client_and_the_embodiment(ada) -> None:
     create_memory(ada, WRITES, DAY, "- Saw a heron.")
     commit = ada.past.log(DAYS_FILE)[0].commit
-    assert (commit.source, commit.trailers["Instance"]) == ("mcp:desk", "phone")
+    assert (commit.source, commit.trailers["Embodiment"]) == ("mcp:desk", "phone")
 
 
 def test_tags_stand_before_the_turns_that_a_bullet_rests_on() -> None:
