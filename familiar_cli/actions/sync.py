@@ -12,6 +12,7 @@ from familiar_cli.actions.sync_conflicts import conflicts_in
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.passes.failures import SYNCING
+from familiar_cli.sync.devices import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.instance import Instance
     from familiar_cli.familiar import Familiar
     from familiar_cli.sync.address import Address
+    from familiar_cli.sync.devices import Device
     from familiar_cli.sync.engine import Engine, How, Synced
     from familiar_cli.sync.merge_types import Conflict
     from familiar_cli.sync.opening import Sender
@@ -190,6 +192,7 @@ class SyncStatus:
         conflicts: The conflicts that wait for a person.
         problem: Why the last sync failed; empty: it did not.
         problem_at: When that was.
+        embodiments: The programs that keep a copy of the familiar.
     """
 
     instance: str
@@ -199,6 +202,7 @@ class SyncStatus:
     conflicts: tuple[Conflict, ...] = ()
     problem: str = ""
     problem_at: str | None = None
+    embodiments: tuple[Device, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""
@@ -210,6 +214,7 @@ class SyncStatus:
             "conflicts": [conflict_json(one) for one in self.conflicts],
             "problem": self.problem,
             "problem_at": self.problem_at,
+            "embodiments": self.embodiments,
         }
 
 
@@ -361,6 +366,7 @@ def status(familiar: Familiar) -> SyncStatus:
             tuple(conflicts_in(familiar.memory)),
             failure.message if failure else "",
             failure.at if failure else None,
+            tuple(Devices(familiar.paths.embodiments).all().values()),
         )
     finally:
         repository.close()
@@ -369,13 +375,20 @@ def status(familiar: Familiar) -> SyncStatus:
 def forget(familiar: Familiar, instance: str) -> None:
     """Wait for an instance no longer. What it did stays; should it come back, it is heard again.
 
+    An embodiment that comes back has to pull before it may push.
+
     Raises:
         NotFoundError: Nobody has heard of it.
         RefusedError: It is this one.
     """
+    from familiar_cli.actions.embodiments import forget_device
+
     known = {one.id: one for one in status(familiar).instances}
     if instance == familiar.instance.id:
         raise RefusedError(f"{instance!r} is this machine; nothing was changed")
+    was_embodiment = forget_device(familiar, instance)
+    if was_embodiment and instance not in known:
+        return
     if instance not in known:
         raise NotFoundError(
             f"No instance {instance!r} is known", hint="List them: `familiar sync status`."

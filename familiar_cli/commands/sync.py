@@ -168,7 +168,10 @@ def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> Settled:
 def forget(
     ctx: typer.Context,
     instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="Id of a machine; see `familiar sync status`.")
+        str,
+        typer.Argument(
+            metavar="INSTANCE", help="Id of a machine or an embodiment; see `familiar sync status`."
+        ),
     ],
 ) -> None:
     """Stop waiting for a machine that never comes back; what it did stays.

@@ -62,9 +62,19 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
         ]
         for one in found.instances
     )
+    embodiments = columns(
+        [
+            plain(one.id, "cyan"),
+            plain("keeps a copy"),
+            plain(f"synced {_when(one.last_sync, zone)}" if one.last_sync else "", "dim"),
+        ]
+        for one in found.embodiments
+    )
     problem = f"The last sync failed: {found.problem}" if found.problem else ""
     conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
-    return Group(remotes, instances, *conflicts, *([plain(problem, "red")] if problem else []))
+    return Group(
+        remotes, instances, embodiments, *conflicts, *([plain(problem, "red")] if problem else [])
+    )
 
 
 def conflicts_text(found: Sequence[OpenConflict]) -> str:

@@ -192,11 +192,9 @@ async def test_a_wiped_device_that_writes_before_it_pulls_is_merged(phone, table
 
 @paired
 async def test_a_device_that_was_removed_has_to_pull_first(phone, tablet):
-    from familiar_cli.actions.embodiments import forget_device
-    from familiar_cli.familiar import Familiar
-
-    with Familiar.load_from_disk(home(), "ada") as ada:
-        assert forget_device(ada, "tablet")
+    assert [one["id"] for one in data("sync", "status")["embodiments"]] == ["phone", "tablet"]
+    data("sync", "forget", "tablet")
+    assert [one["id"] for one in data("sync", "status")["embodiments"]] == ["phone"]
     phone.delete(WEEK)
     await phone.sync()
     tablet.write(WEEK, tablet.texts[WEEK])
