@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
+from familiar_cli.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,14 +33,36 @@ class Opened:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="familiar-mcp")
         self._familiar: Familiar | None = None
         self._stamp: tuple[int, ...] = ()
+        self._keeping_up: asyncio.Task[None] | None = None
 
     async def ask(self, work: Callable[[Familiar], T]) -> T:
         """Return what `work` makes of the familiar, as its settings are now."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: work(self._current()))
 
+    def keep_up(self) -> None:
+        """Give some of what waits for a vector one, beside the calls.
+
+        Whatever goes wrong, the next search tells of it.
+        """
+        if self._keeping_up is None or self._keeping_up.done():
+            self._keeping_up = asyncio.create_task(self._embed_some())
+
+    async def _embed_some(self) -> None:
+        familiar = self._familiar
+        embedder = familiar.embedder.embedder if familiar else None
+        if familiar is None or embedder is None:
+            return
+        from familiar_cli.index.build import SOME
+
+        with suppress(FamiliarError):
+            await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
+
     async def aclose(self) -> None:
         """Wait for the work under way, and let go of the familiar's files."""
+        if self._keeping_up:
+            self._keeping_up.cancel()
+            await asyncio.wait({self._keeping_up})
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)

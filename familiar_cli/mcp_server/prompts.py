@@ -88,7 +88,9 @@ def _words(caller: Caller, tool: str, arguments: Arguments) -> str:
 
 
 def _people(caller: Caller) -> Iterable[str]:
-    return (person.name for person in people_of(caller.familiar).people)
+    """Return who has a file; who only spoke may have done so in private."""
+    people = people_of(caller.familiar).people
+    return (person.name for person in people if person.size_bytes is not None)
 
 
 def _channels(caller: Caller) -> Iterable[str]:

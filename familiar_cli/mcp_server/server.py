@@ -145,6 +145,8 @@ class MemoryServer:
             return _failed(
                 f"{tool.name} failed: {type(error).__name__}", "Nothing is known of why."
             )
+        if tool.searches:
+            self._opened.keep_up()
         text = TextContent(type="text", text=made.text)
         return CallToolResult(content=[text], structured_content=made.data)
 

@@ -116,6 +116,7 @@ class Tool:
         gives: Properties of the structured result beside `results`, `next` and `notes`.
         kind: What it may change.
         pages: Its result comes in pages: it takes `cursor` as well.
+        searches: It finds by meaning what has a vector; some of what has none gets one after it.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Tool:
     gives: Mapping[str, Schema] = field(default_factory=dict)
     kind: Kind = "read"
     pages: bool = False
+    searches: bool = False
 
     @property
     def input_schema(self) -> Schema:

@@ -212,3 +212,14 @@ async def test_relations_are_told_with_their_times_and_lines_and_no_private_ones
     assert (told["path"], told["to"]) == ("people/bo.md", "people/al.md")
     assert (told["relation"], told["since"], told["lines"]) == ("works with", "2024", 5)
     assert nobody.is_error
+
+
+async def test_who_only_spoke_in_private_is_nobody():
+    root = live()
+    assert run("channel", "set", "dm-9", "--kind", "dm").exit_code == 0
+    history = HistoryStore(root / "history.db")
+    history.append("dm-9", "user", "Hi", author=Author("discord", "9", "eve", "Eve"))
+    history.close()
+    async with asking() as client:
+        refused = [await client.call_tool("person", {"name": n}) for n in ("Eve", "discord-9")]
+    assert all(one.is_error for one in refused)

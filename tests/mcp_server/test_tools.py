@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from familiar_cli.familiar import Familiar
 from tests.support.clients import asking, called
+from tests.support.embedders import Opened, WordEmbedder
 from tests.support.world import live
 
 
@@ -49,3 +51,12 @@ async def test_sixteen_clients_that_write_at_once_lose_nothing():
     [path] = (root / "memory" / "daily").iterdir()
     text = path.read_text(encoding="utf-8")
     assert [number for number in range(16) if f"Word{number} was said" not in text] == []
+
+
+async def test_what_has_no_vector_yet_gets_one_after_a_search(monkeypatch):
+    live(notes="# Notes\n\n- Green tea.\n")
+    monkeypatch.setattr(Familiar, "embedder", Opened(WordEmbedder()))
+    asked = {"query": "green tea"}
+    async with asyncio.timeout(20), asking() as client:
+        while (await called(client, "memory_search", **asked))["method"] != "hybrid":  # noqa: ASYNC110
+            await asyncio.sleep(0.1)

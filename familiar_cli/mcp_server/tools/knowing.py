@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.graph import around, overview
 from familiar_cli.actions.people.read import show_person
+from familiar_cli.errors import NotFoundError
 from familiar_cli.mcp_server.sight import see
 from familiar_cli.mcp_server.tool import TEXT, TEXTS, Answer, Item, Tool
+from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -19,23 +21,18 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
     """Return what is known of a person.
 
     Raises:
-        NotFoundError: Nobody is called so.
+        NotFoundError: Nobody is called so, or no file tells of them.
         UsageError: Several people are.
     """
     found = show_person(caller.familiar, arguments["name"])
-    more = {
-        "slug": found.slug,
-        "names": [framed(name) for name in found.names],
-        "turns": found.turns,
-        **({"lastSeen": found.last_seen} if found.last_seen else {}),
-    }
+    if not found.sha256:
+        raise NotFoundError(f"No file tells of {framed(found.slug)!r} yet")
+    seen = see(caller, found.rel_path)
     notes = [
         f"{framed(shared.name)} is also what {', '.join(shared.slugs)} are called."
         for shared in found.collisions
     ]
-    if not found.sha256:
-        return Answer((), [*notes, "No file tells of this person yet."], more)
-    seen = see(caller, found.rel_path)
+    more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
     return Answer(list(seen.items()), notes, more, stamp=found.sha256[:12])
 
 

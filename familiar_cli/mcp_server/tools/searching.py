@@ -55,5 +55,6 @@ TOOLS: Final = (
         needs=("query",),
         gives={"method": TEXT},
         pages=True,
+        searches=True,
     ),
 )
