@@ -316,20 +316,18 @@ def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Se
     """Return how what leaves is encrypted, and with which key."""
     from pathlib import Path
 
+    from familiar_cli.config.environment import sync_key_file
     from familiar_cli.sync.opening import Sender
-    from familiar_cli.sync.sealing import PASSPHRASE, no_key, read_key
+    from familiar_cli.sync.sealing import no_key, read_key
 
     set_to = familiar.config.sync
 
     def key() -> str:
-        if not set_to.key_file:
+        key_file = sync_key_file() or set_to.key_file
+        if not key_file:
             return (secret or no_key)()
         folders = [Path(at.path) for at in remotes_of(familiar).all().values() if at.path]
-        return read_key(
-            Path(set_to.key_file).expanduser(),
-            away_from=[familiar.paths.root, *folders],
-            passphrase=set_to.encrypt == (PASSPHRASE,),
-        )
+        return read_key(Path(key_file).expanduser(), away_from=[familiar.paths.root, *folders])
 
     return Sender(set_to.encrypt, key, familiar.tell)
 

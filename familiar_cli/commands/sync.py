@@ -289,4 +289,4 @@ def ask_secret() -> str:
     """Ask for the key of an encrypted folder, without showing it."""
     from getpass import getpass
 
-    return getpass("Passphrase of the folder: ")
+    return getpass("Passphrase or key of the folder: ")

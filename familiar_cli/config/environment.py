@@ -28,6 +28,7 @@ MODEL = "FAMILIAR_LLM_MODEL"
 KEYS = "FAMILIAR_KEYS"
 OFFLINE = "FAMILIAR_OFFLINE"
 THREADS = "FAMILIAR_LLM_THREADS"
+SYNC_KEY_FILE = "FAMILIAR_SYNC_KEY_FILE"
 SYNC_TOKEN = "FAMILIAR_SYNC_TOKEN"  # noqa: S105  # the name of a variable
 EDITORS = ("VISUAL", "EDITOR")
 _MOST_THREADS = 512
@@ -42,6 +43,11 @@ def llm_base_url() -> str:
 def llm_model() -> str:
     """Return the name that overrides `[llm] model`, or an empty string."""
     return os.environ.get(MODEL, "").strip()
+
+
+def sync_key_file() -> str:
+    """Return the path that overrides `[sync] key_file`, or an empty string."""
+    return os.environ.get(SYNC_KEY_FILE, "").strip()
 
 
 def llm_threads() -> int | None:

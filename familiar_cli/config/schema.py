@@ -367,7 +367,9 @@ class SyncSettings:
         'Who can read a folder: age recipients or SSH public keys, or "passphrase"; empty: anyone',
     )
     key_file: str = setting(
-        "", "File with the key or the passphrase of an encrypted folder; empty: it is asked for"
+        "",
+        "File with the key or the passphrase of an encrypted folder; empty: it is asked for",
+        env="FAMILIAR_SYNC_KEY_FILE",
     )
 
 

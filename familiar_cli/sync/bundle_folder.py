@@ -75,7 +75,7 @@ class BundleFolder:
         room: A directory on this machine for what is on its way, made when it is needed.
         seen_path: A file, made when it is missing, that remembers what was seen in the folder; to
             lose it costs time only.
-        sealing: What encrypts; None: nothing does.
+        sealing: What encrypts and decrypts; None: nothing does.
         tell: Told in words what a person should look at.
         disk: The file system of the folder.
     """
@@ -97,6 +97,11 @@ class BundleFolder:
         self._tell = tell
         self._disk = disk or Disk()
         self._told: set[str] = set()
+
+    @property
+    def seals(self) -> bool:
+        """Whether what is brought is encrypted."""
+        return self._sealing is not None and self._sealing.seals
 
     def look(self) -> list[BundleFile]:
         """Return the bundles that are whole and can be read, by number, and tell of the rest.
@@ -220,7 +225,7 @@ class BundleFolder:
         if self._sealing is None:
             raise RemoteKeyError(
                 f"What lies in 'dir:{self.path}' is encrypted; nothing was read from it",
-                hint="Run `familiar config set sync.encrypt passphrase`, or name the recipients.",
+                hint="Name the file with its key: `familiar config set sync.key_file PATH`.",
             )
         path = self._here(name)
         if not os.path.exists(path):
@@ -235,7 +240,7 @@ class BundleFolder:
         with suppress(FileNotFoundError):
             os.unlink(plain)
         Disk().create(plain, content, durable=False)
-        if self._sealing is None:
+        if self._sealing is None or not self.seals:
             return plain
         sealed = f"{plain}.age"
         with open(plain, "rb") as source, open(sealed, "wb") as target:

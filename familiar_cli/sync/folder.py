@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import UsageError
+from familiar_cli.errors import RemoteKeyError, UsageError
 from familiar_cli.sync import bundle
 from familiar_cli.sync.bundle import Header
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS, PushedRef, objection
@@ -29,16 +29,12 @@ class FolderTransport:
     Args:
         folder: The bundles in it.
         exchange: The journal.
-        is_sealed: Whether what is pushed is encrypted.
     """
 
-    def __init__(
-        self, folder: BundleFolder, exchange: Exchange, *, is_sealed: bool = False
-    ) -> None:
+    def __init__(self, folder: BundleFolder, exchange: Exchange) -> None:
         self.address = f"dir:{folder.path}"
         self._folder = folder
         self._exchange = exchange
-        self._is_sealed = is_sealed
         self._bundles: list[BundleFile] = []
 
     def refs(self) -> Mapping[str, str]:
@@ -60,16 +56,18 @@ class FolderTransport:
 
         Raises:
             RemoteRefusedError: The folder cannot be written.
+            RemoteKeyError: It is encrypted, and what is sent would not be.
             UsageError: The refs are not those of one instance.
         """
         instance = _instance_of(refs)
         there = self.refs()
+        self._check_open()
         outcome = [
             PushedRef(ref, id_, objection(self._exchange, there.get(ref), id_))
             for ref, id_ in refs.items()
         ]
         taken = {one.ref: one.id for one in outcome if not one.refused}
-        is_open = self._is_sealed and not all(b.is_sealed for b in self._of(instance))
+        is_open = self._folder.seals and not all(b.is_sealed for b in self._of(instance))
         if is_open or any(there.get(ref) != id_ for ref, id_ in taken.items()):
             own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
             kept = {ref: id_ for ref, id_ in there.items() if ref in own}
@@ -135,6 +133,15 @@ class FolderTransport:
                 needed |= {id_ for id_ in one.header.needs if not self._exchange.has(id_)}
         return chosen[::-1]
 
+    def _check_open(self) -> None:
+        """Refuse plain text where somebody encrypts what they put."""
+        if not self._folder.seals and any(b.is_sealed for b in self._bundles):
+            raise RemoteKeyError(
+                f"What lies in {self.address!r} is encrypted, and sync.encrypt is not set here;"
+                " nothing was sent",
+                hint="Run `familiar config set sync.encrypt passphrase`, or name the recipients.",
+            )
+
     def _of(self, instance: str) -> list[BundleFile]:
         return [b for b in self._bundles if b.instance == instance]
 
@@ -165,7 +172,7 @@ class FolderTransport:
             while at and own[at - 1].size_bytes <= 2 * after_bytes:
                 at -= 1
                 after_bytes += own[at].size_bytes
-        if self._is_sealed:
+        if self._folder.seals:
             at = min([at, *(n for n, b in enumerate(own) if not b.is_sealed)])
         return own[:at], own[at:]
 

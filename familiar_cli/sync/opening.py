@@ -109,10 +109,10 @@ def _folder(address: Address, exchange: Exchange, sender: Sender, name: str) -> 
         address.path,
         os.path.join(journal, INCOMING),
         _seen_path(journal, name),
-        sealing=Sealing(sender.encrypt, sender.key) if sender.encrypt else None,
+        sealing=Sealing(sender.encrypt, sender.key),
         tell=sender.tell,
     )
-    return FolderTransport(folder, exchange, is_sealed=bool(sender.encrypt))
+    return FolderTransport(folder, exchange)
 
 
 def _is_here(address: Address) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from familiar_cli.errors import RemoteKeyError
 from familiar_cli.files import ON_WINDOWS, read_plain, why
@@ -21,6 +21,7 @@ SEALED: Final = b"age-encryption.org/v1\n"
 
 _MOST_KEY_BYTES: Final = 65_536
 _SSH: Final = "ssh-"
+_SCRYPT: Final = b"-> scrypt "  # then a passphrase opens it, and nothing else
 _PRIVATE: Final = "-----BEGIN"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -40,11 +41,11 @@ class Sealing:
         self._key: str | None = None
 
     @property
-    def is_by_passphrase(self) -> bool:
-        """Whether one secret both encrypts and decrypts."""
-        return self._encrypt == (PASSPHRASE,)
+    def seals(self) -> bool:
+        """Whether what leaves is encrypted; what comes is decrypted in any case."""
+        return bool(self._encrypt)
 
-    def seal(self, plain: BinaryIO, sealed: BinaryIO) -> None:
+    def seal(self, plain: IO[bytes], sealed: IO[bytes]) -> None:
         """Encrypt a file.
 
         Raises:
@@ -52,8 +53,8 @@ class Sealing:
             OSError: It cannot be read or written.
         """
         age = _pyrage()
-        if self.is_by_passphrase:
-            sealed.write(age.passphrase.encrypt(plain.read(), self._secret()))
+        if self._encrypt == (PASSPHRASE,):
+            sealed.write(age.passphrase.encrypt(plain.read(), self._passphrase()))
             return
         recipients = [_recipient(age, text) for text in self._encrypt]
         try:
@@ -61,7 +62,7 @@ class Sealing:
         except age.EncryptError as error:  # it hides what the disk said
             raise OSError(str(error)) from error
 
-    def open(self, sealed: BinaryIO, plain: BinaryIO) -> None:
+    def open(self, sealed: IO[bytes], plain: IO[bytes]) -> None:
         """Decrypt a file.
 
         Raises:
@@ -70,8 +71,8 @@ class Sealing:
         """
         age = _pyrage()
         try:
-            if self.is_by_passphrase:
-                plain.write(age.passphrase.decrypt(sealed.read(), self._secret()))
+            if _is_by_passphrase(sealed):
+                plain.write(age.passphrase.decrypt(sealed.read(), self._passphrase()))
             else:
                 age.decrypt_io(sealed, plain, _identities(age, self._secret()))
         except age.DecryptError as error:
@@ -81,6 +82,10 @@ class Sealing:
                 "The key does not open what is in the folder; nothing was read from it",
                 hint="Check sync.encrypt and sync.key_file: `familiar config show`.",
             ) from error
+
+    def _passphrase(self) -> str:
+        """Return the first line: a file ends in a line's end, a person's answer does not."""
+        return self._secret().split("\n", 1)[0].rstrip("\r")
 
     def _secret(self) -> str:
         if self._key is None:
@@ -101,14 +106,13 @@ def no_key() -> str:
     )
 
 
-def read_key(path: Path, *, away_from: Iterable[Path] = (), passphrase: bool = False) -> str:
+def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
     """Return the secret that a file holds.
 
     Args:
         path: The file, which only its owner may read. Windows does not tell, so there nothing is
             checked.
         away_from: Directories that must not hold it: a key beside what it opens opens it for all.
-        passphrase: Whether its first line is a passphrase; else it holds identities.
 
     Raises:
         RemoteKeyError: It cannot be read, others can read it, or it is empty or too near.
@@ -139,14 +143,20 @@ def read_key(path: Path, *, away_from: Iterable[Path] = (), passphrase: bool = F
             f"Others than its owner can read the key file {str(path)!r}; it was not used",
             hint=f"Run `chmod 600 {path}`, then try again.",
         )
-    text = text.split("\n", 1)[0].rstrip("\r") if passphrase else text
-    if not text.strip():
+    if not text.split("\n", 1)[0].strip():
         raise RemoteKeyError(
             f"The key file {str(path)!r} is empty",
             hint="Put the key into it, or ask for it in the terminal: "
             "`familiar config unset sync.key_file`.",
         )
     return text
+
+
+def _is_by_passphrase(sealed: IO[bytes]) -> bool:
+    begin = sealed.tell()
+    head = sealed.read(len(SEALED) + len(_SCRYPT))
+    sealed.seek(begin)
+    return head == SEALED + _SCRYPT
 
 
 def _pyrage() -> ModuleType:

@@ -54,7 +54,7 @@ class Machine(World):
             tell=self.told.append,
             disk=disk,
         )
-        transport = FolderTransport(folder, self.exchange, is_sealed=sealing is not None)
+        transport = FolderTransport(folder, self.exchange)
         try:
             yield transport
         finally:

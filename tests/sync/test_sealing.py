@@ -105,8 +105,8 @@ def key_file(tmp_path):
 
 
 def test_the_first_line_of_a_file_is_the_passphrase(key_file) -> None:
-    assert read_key(key_file, passphrase=True) == WORDS
-    assert read_key(key_file).endswith("and more\n")
+    made = sealed(Sealing([PASSPHRASE], lambda: WORDS), b"likes tea")
+    assert opened(Sealing([], lambda: read_key(key_file)), made) == b"likes tea"
 
 
 @pytest.mark.posix
@@ -137,7 +137,7 @@ def test_a_link_to_a_key_beside_what_it_opens_is_refused(key_file, tmp_path) -> 
 def test_a_file_that_holds_no_key_is_refused(key_file, content) -> None:
     key_file.write_bytes(content)
     with pytest.raises(RemoteKeyError):
-        read_key(key_file, passphrase=True)
+        read_key(key_file)
 
 
 def test_a_missing_key_file_is_told(tmp_path) -> None:
@@ -203,12 +203,16 @@ def test_bundles_from_before_encryption_are_replaced_by_encrypted_ones(machines)
 
 
 def test_an_encrypted_folder_says_so_to_who_has_set_no_key(machines) -> None:
-    recipient, _ = identity()
+    recipient, secret = identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
     laptop.push(sealing=Sealing([recipient], never))
     with pytest.raises(RemoteKeyError, match="is encrypted"):
         desktop.pull()
+    desktop.note("open")
+    with pytest.raises(RemoteKeyError, match="nothing was sent"):
+        desktop.push(sealing=Sealing([], lambda: secret))
+    assert len(laptop.bundles()) == 1
 
 
 def test_half_an_encrypted_bundle_waits_without_a_key(machines) -> None:
