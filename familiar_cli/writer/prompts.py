@@ -46,7 +46,8 @@ says, "play" for roleplay and fiction, "felt" for what {name} feels or thinks.
 Keep
 - for each session, a summary: what happened and how it ended;
 - what lasts about a person, in their file: work, home, health, tastes, fears, turning points;
-- who belongs to whom: family, friends and pets, with their names;
+- who belongs to whom: family, friends and pets, with their names. What lasts between two people \
+listed below also goes to the section "Relations" of one: "sister of Robin (since 2024-03)";
 - promises, plans and appointments: who made them, and for which date;
 - running jokes, nicknames and rituals, and how quarrels, stories and games ended;
 - subjects that come back, as topics.

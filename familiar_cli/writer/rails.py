@@ -14,12 +14,14 @@ from familiar_cli.errors import UsageError
 from familiar_cli.languages.headings import begins_with, heading_in
 from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages.as_line import as_line
+from familiar_cli.memory.pages.relations import SECTION as RELATIONS
 from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.honorifics import without_honorific
 from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
 from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, is_of_names, one_line, slugify
+from familiar_cli.writer.related import UnrelatedError, as_relation
 from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 
 if TYPE_CHECKING:
@@ -199,7 +201,7 @@ def _checked(
         return _alias(line, operation, grounds)
     for rule in _RULES:
         rule(line, operation, grounds)
-    line = _dated(line, operation, grounds)
+    line = _related(_dated(line, operation, grounds), operation, grounds)
     if operation.op not in REWRITES:
         _not_there_already(line, operation, grounds, before)
     return _attributed(line, operation, grounds)
@@ -220,6 +222,16 @@ def _dated(line: ProposedLine, operation: Operation, grounds: Grounds) -> Propos
     return replace(
         line, text=with_dates(line.text, lambda words: grounds.day_of(words, line.turns))
     )
+
+
+def _related(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
+    """Return a line that says a relation with a link to the other; other lines as they are."""
+    if heading_in(operation.section) != RELATIONS:
+        return line
+    try:
+        return replace(line, text=as_relation(line.text, operation, grounds))
+    except UnrelatedError as error:
+        raise _RefusedError("relation", str(error)) from error
 
 
 def _not_blank(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:

@@ -659,3 +659,28 @@ def test_how_far_another_instance_has_come_says_nothing_here(world):
 
     assert marker.reconcile(world.store, world.history, "laptop-7f3a") == 0
     assert marker.reconcile(world.store, world.history, "desk-9c2d") == 1
+
+
+RELATED = {"file": ANNAS, "section": "Relations"}
+
+
+def test_a_relation_is_written_with_a_link_to_who_is_meant(world):
+    world.say("Bob is my brother, since forever.")
+    world.say("Hi!", BOB)
+    lines = ["sister of Bob (since 2001)", "brother of Zed", "is fond of Bob", "sister of Anna"]
+
+    report = world.write(reply(op(lines=lines, **RELATED)))
+
+    bobs = "sister of [Bob](discord-7.md) (since 2001)"
+    assert f"## Relations\n\n- {bobs}" in world.read(ANNAS)
+    assert "Zed" not in world.read(ANNAS)
+    assert rails(report) == ["relation", "relation", "relation"]
+
+
+def test_a_relation_in_play_is_none(world):
+    world.say("*He is her king.*")
+    world.say("Hi!", BOB)
+
+    report = world.write(reply(op(lines=["boss of Bob"], kind="play", **RELATED)))
+
+    assert rails(report) == ["relation"]
