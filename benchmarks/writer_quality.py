@@ -157,15 +157,16 @@ def said(made: Conversation) -> Iterator[Line]:
             yield Line(f"{turn.speaker}: {text} ({day})", frozenset({turn.number}))
 
 
-def kept(memory: Path) -> Iterator[Line]:
+def kept(familiar: Familiar) -> Iterator[Line]:
     """Yield the lines of all memory files, each with the title and the day of its file."""
+    numbering, memory = familiar.numbering, familiar.paths.memory
     for path in sorted(memory.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         day = day_in(path.name) or ""
         for line in text.splitlines():
             if not line.startswith("#") and without_references(line).strip(" -"):
                 shown = f"{without_references(line)} ({title_of(text)}, {day})"
-                yield Line(shown, frozenset(turn_ids(line)))
+                yield Line(shown, frozenset(turn_ids(line, numbering)))
 
 
 def listen(familiar: Familiar, made: Conversation) -> None:
@@ -193,7 +194,7 @@ def written(made: Conversation, home: Path, options: argparse.Namespace) -> Writ
         start = stopwatch_s()
         report = asyncio.run(write_memory(familiar, on_step=tell))
         seconds = stopwatch_s() - start
-        lines = list(kept(root / "memory"))
+        lines = list(kept(familiar))
         tokens = sum(familiar.counter.count(line.text) for line in lines)
     found = Written(made.name, report, seconds, tokens)
     with closing(Lines(lines)) as memory, closing(Lines(said(made))) as turns_said:
