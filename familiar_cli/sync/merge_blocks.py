@@ -56,7 +56,19 @@ def merge_sections(
     base: Block, ours: Block, theirs: Block, settle: Settle, findings: Findings
 ) -> Block:
     """Return two versions of a section, or of a whole page, as one."""
-    return _Blocks(settle, findings).section(base, ours, theirs)
+    blocks = _Blocks(settle, findings)
+    if not base.inside and not base.sections and _are_titled(ours, theirs):
+        whole = Block("section", gap=ours.gap)
+        whole.sections = blocks.titled(ours.sections[0], theirs.sections[0])
+        return whole
+    return blocks.section(base, ours, theirs)
+
+
+def _are_titled(ours: Block, theirs: Block) -> bool:
+    """Return whether two pages are each one section with a title of its own."""
+    tops = [side.sections[0] for side in (ours, theirs) if len(side.sections) == 1]
+    is_all = len(tops) == 2 and not ours.inside and not theirs.inside  # noqa: PLR2004
+    return is_all and all(top.level == 1 and not top.channel for top in tops)
 
 
 def in_one_order(base: Sequence[_T], ours: Sequence[_T], theirs: Sequence[_T]) -> list[_T]:
@@ -96,6 +108,10 @@ class _Blocks:
     def __init__(self, settle: Settle, findings: Findings) -> None:
         self._settle = settle
         self._findings = findings
+
+    def titled(self, ours: Block, theirs: Block) -> list[Block]:
+        """Return two sections that are one, whatever their titles."""
+        return self._one(None, ours, theirs)
 
     def section(self, base: Block, ours: Block, theirs: Block) -> Block:
         merged = Block("section", self._heading(base, ours, theirs), level=ours.level)

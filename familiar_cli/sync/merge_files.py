@@ -50,8 +50,9 @@ class Side:
         return any(hand.source == HUMAN for hand in self.hands(path))
 
     def by_machine(self, path: str, instance: str) -> bool:
-        """Return whether something was changed on a machine."""
-        return any(hand.instance == instance for hand in self.hands(path))
+        """Return whether a machine changed a file; `instance` may lack the end of its id."""
+        ids = {hand.instance for hand in self.hands(path)}
+        return bool(instance) and any(f"{id_}-".startswith(f"{instance}-") for id_ in ids)
 
     def name(self, path: str) -> str:
         """Return the machine to name for its version of a file."""

@@ -33,6 +33,12 @@ def test_both_sides_make_a_file() -> None:
     assert merged("", "# A\n\n- a\n- c\n", "# A\n\n- b\n- c\n") == "# A\n\n- a\n- b\n- c\n"
 
 
+def test_a_page_that_both_made_has_one_title() -> None:
+    made = both("", "# Tea\n\n- a\n", "# Green tea\n\n- b\n")
+
+    assert made == MergedContent(b"# Tea\n\n- a\n- b\n", ("heading",))
+
+
 def test_a_deletion_is_honoured() -> None:
     assert merged("- a\n- b\n- c\n", "- a\n- c\n", "- a\n- b\n- c\n- d\n") == "- a\n- c\n- d\n"
 

@@ -92,6 +92,13 @@ def test_a_daily_file_belongs_to_the_machine_in_its_name() -> None:
     assert two.files()[f"conflicts/{path}"] == b"- b\n"
 
 
+def test_a_daily_file_named_after_the_host_alone_belongs_to_the_machine_there() -> None:
+    path = "daily/2026-04-07_desk.md"
+    two = Two({path: b"- a\n"}, {path: b"- b\n"}, {path: b"- c\n"})
+
+    assert two.files()[path] == b"- c\n"
+
+
 def test_a_week_that_both_machines_made_is_no_conflict() -> None:
     path = "weekly/2026-W15.md"
     two = Two({path: b"- a\n"}, {path: b"- b\n"}, {path: b"- c\n"})
