@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AsyncExitStack
 
 from tests.support.clients import asking
@@ -85,3 +86,12 @@ async def test_sixteen_clients_at_once_lose_nothing():
     assert not [one.content[0].text for one in made if one.is_error]
     lines = memory()[DAYS_FILE].splitlines()
     assert sorted(lines) == sorted(f"- Bird {n}. [chat:c1] [via:phone]" for n in range(16))
+
+
+async def test_a_memory_without_a_place_goes_to_today():
+    live()
+    async with asking(allow_write=True, client="Desk Client") as client:
+        made = await client.call_tool("memory_create", {"content": "- Saw a heron."})
+    path = made.structured_content["results"][0]["path"]
+    assert re.fullmatch(r"daily/\d{4}-\d\d-\d\d_[a-z-]+\.md", path)
+    assert memory()[path].startswith("- Saw a heron. [via:")

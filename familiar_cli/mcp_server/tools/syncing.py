@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.embodiments import Sent, Token, pull, push, sync_state
-from familiar_cli.actions.write_memories import Place
 from familiar_cli.errors import UsageError
 from familiar_cli.mcp_server.tool import TEXT, Answer, Item, Tool
 from familiar_cli.mcp_server.tools.writing import writer_of
 from familiar_cli.memory.pages.bullets import chats_in
-from familiar_cli.sync.devices import Device
 from familiar_cli.text import counted
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.embodiments import Received, SharedEntry
+    from familiar_cli.actions.embodiments import Received, Sent, SharedEntry, Token
     from familiar_cli.mcp_server.tool import Arguments, Caller, Schema
     from familiar_cli.sync.shared_files import SharedFile
 
@@ -28,6 +25,8 @@ _SINCE: Final[dict[str, Schema]] = {
 
 def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
     """Return identity files and memories that changed since the last sync."""
+    from familiar_cli.actions.embodiments import pull
+
     device, since = arguments["instanceId"], _since(arguments)
     pulled = pull(caller.familiar, device, since, goes_on="cursor" in arguments)
     items = [_item(entry) for entry in pulled.entries]
@@ -38,6 +37,9 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
 
 def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     """Take in what an embodiment changed."""
+    from familiar_cli.actions.embodiments import push
+    from familiar_cli.sync.devices import Device
+
     instance = arguments["instance"]
     device = Device(_text(instance, "id"), _text(instance, "type"), _text(instance, "name"))
     if not device.id:
@@ -57,6 +59,8 @@ def sync_push(caller: Caller, arguments: Arguments) -> Answer:
 
 def sync_status(caller: Caller, arguments: Arguments) -> Answer:
     """Return how far each embodiment is."""
+    from familiar_cli.actions.embodiments import sync_state
+
     del arguments
     state = sync_state(caller.familiar)
     items = [
@@ -94,11 +98,17 @@ def _named(file: SharedFile) -> dict[str, Any]:
 
 
 def _identity_change(sent: dict[str, Any]) -> Sent:
+    from familiar_cli.actions.embodiments import Sent
+    from familiar_cli.actions.write_memories import Place
+
     path = f"{_text(sent, 'category')}/{_text(sent, 'filename')}"
     return Sent(Place(path), _content(sent), _clock(sent))
 
 
 def _memory_change(sent: dict[str, Any], device: str) -> Sent:
+    from familiar_cli.actions.embodiments import Sent
+    from familiar_cli.actions.write_memories import Place
+
     source = _text(sent, "sourceInstance") or device
     place = Place("", _text(sent, "granularity"), _text(sent, "date"), _text(sent, "slug"), source)
     chats = sent.get("chatIds") if isinstance(sent.get("chatIds"), list) else []
@@ -134,6 +144,8 @@ def _clock(sent: dict[str, Any]) -> dict[str, int] | None:
 
 
 def _since(arguments: Arguments) -> Token | None:
+    from familiar_cli.actions.embodiments import Token
+
     token = arguments.get("lastSyncToken", {})
     version = token.get("serverVersion", arguments.get("lastSyncVersion"))
     return Token(version, _text(token, "hash")) if isinstance(version, int) and version else None

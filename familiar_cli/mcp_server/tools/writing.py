@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.write_memories import (
-    GRANULARITIES,
-    Place,
-    Writer,
-    create_memory,
-    delete_memory,
-    take_back,
-    update_memory,
-)
 from familiar_cli.mcp_server.tool import FLAG, TEXT, TEXTS, Answer, Item, Tool, one_of
-from familiar_cli.text import counted
+from familiar_cli.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.text import counted, slugify
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.write_memories import Written
+    from familiar_cli.actions.write_memories import Place, Writer, Written
     from familiar_cli.mcp_server.tool import Arguments, Caller
 
+_SLUG_WORDS: Final = 6
 _NOTES: Final = {
     "written": "Written to {path}.",
     "deleted": "Deleted {path}.",
@@ -29,7 +23,7 @@ _NOTES: Final = {
     "{plan}.",
 }
 _PLACE: Final = {
-    "granularity": one_of(*GRANULARITIES),
+    "granularity": one_of(*PERIOD_DIRS, SIGNIFICANT_DIR),
     "date": TEXT,
     "slug": TEXT,
     "instanceId": TEXT,
@@ -39,11 +33,14 @@ _PLACE: Final = {
 
 def memory_create(caller: Caller, arguments: Arguments) -> Answer:
     """Write a memory down."""
-    instance = arguments.get("instanceId") or arguments.get("sourceInstance") or ""
+    from familiar_cli.actions.write_memories import create_memory
+
+    named = arguments.get("instanceId") or arguments.get("sourceInstance")
+    instance = named or slugify(caller.client)
     made = create_memory(
         caller.familiar,
         writer_of(caller, instance),
-        _place(arguments, instance),
+        _new_place(caller, arguments, instance),
         arguments["content"],
         chats=arguments.get("chatIds", ()),
         participating=arguments.get("participatingInstances", ()),
@@ -53,6 +50,8 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_update(caller: Caller, arguments: Arguments) -> Answer:
     """Replace a memory's text."""
+    from familiar_cli.actions.write_memories import update_memory
+
     instance = arguments.get("instanceId", "")
     made = update_memory(
         caller.familiar,
@@ -66,6 +65,8 @@ def memory_update(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
     """Delete a memory."""
+    from familiar_cli.actions.write_memories import delete_memory
+
     instance = arguments.get("instanceId", "")
     place = _place(arguments, instance)
     return _answer(delete_memory(caller.familiar, writer_of(caller, instance), place))
@@ -73,6 +74,8 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     """Take back what this session wrote."""
+    from familiar_cli.actions.write_memories import take_back
+
     done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
     files = [Item({"path": path, "status": "restored"}) for path in done.rel_paths]
     plans = [Item({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
@@ -101,16 +104,38 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
 
 def writer_of(caller: Caller, instance: str = "") -> Writer:
     """Return as whom a caller writes."""
+    from familiar_cli.actions.write_memories import Writer
+
     return Writer(caller.source, caller.session, instance, caller.allow_write, caller.channel_id)
 
 
 def _place(arguments: Arguments, instance: str) -> Place:
+    from familiar_cli.actions.write_memories import Place
+
     return Place(
         arguments.get("path", ""),
         arguments.get("granularity", ""),
         arguments.get("date", ""),
         arguments.get("slug", ""),
         instance,
+    )
+
+
+def _new_place(caller: Caller, arguments: Arguments, instance: str) -> Place:
+    """Return where a memory goes: where nothing else is said, to today's."""
+    from familiar_cli.actions.consolidate import day_named
+
+    place = _place(arguments, instance)
+    if place.rel_path:
+        return place
+    granularity = place.granularity or DAILY_DIR
+    is_of_a_day = granularity in {DAILY_DIR, SIGNIFICANT_DIR}
+    today = day_named(caller.familiar, None).isoformat() if is_of_a_day else ""
+    return replace(
+        place,
+        granularity=granularity,
+        date=place.date or today,
+        slug=place.slug or " ".join(arguments["content"].split()[:_SLUG_WORDS]),
     )
 
 
@@ -126,7 +151,7 @@ def _answer(made: Written) -> Answer:
 TOOLS: Final = (
     Tool(
         "memory_create",
-        "Write a memory: granularity and date, or path. A day is added to.",
+        "Write a memory: by granularity and date (default: today), or path. A day is added to.",
         {
             **_PLACE,
             "content": TEXT,
