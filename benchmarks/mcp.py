@@ -3,7 +3,7 @@
 Starting, saying hello and ending is compared with `python -c "import mcp.server"`, in turns, so
 that a drift in machine speed affects both alike; the ratio is the median over the pairs. Then one
 client calls tools over standard input and output; the same work is done in this process, and the
-difference of the medians is what the call adds.
+difference of the medians is what the call adds. Search is by words, as it is without a model.
 `python -m benchmarks.mcp [--runs 10] [--calls 100] [--json]`.
 """
 
@@ -122,6 +122,8 @@ def main() -> None:
         for number in range(_FILES):
             text = f"# Note {number}\n\n- Ada drinks green tea on day {number}.\n"
             (notes / f"{number}.md").write_text(text, encoding="utf-8")
+        settings = Path(home, "ada", "character.toml")
+        settings.write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")
         env = {**os.environ, "FAMILIAR_HOME": home}
         found = {
             "start": measure_start(env, given.runs),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.jobs import in_thread
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
 
 T = TypeVar("T")
+_KEEP_UP_EVERY_S: Final = 10.0  # it takes about a second where a model is
 
 
 class Opened:
@@ -34,6 +36,7 @@ class Opened:
         self._familiar: Familiar | None = None
         self._stamp: tuple[int, ...] = ()
         self._keeping_up: asyncio.Task[None] | None = None
+        self._kept_up_at_s = 0.0
 
     async def ask(self, work: Callable[[Familiar], T]) -> T:
         """Return what `work` makes of the familiar, as its settings are now."""
@@ -41,11 +44,12 @@ class Opened:
         return await loop.run_in_executor(self._thread, lambda: work(self._current()))
 
     def keep_up(self) -> None:
-        """Give some of what waits for a vector one, beside the calls.
+        """Give some of what waits for a vector one, beside the calls, and not all the time.
 
         Whatever goes wrong, the next search tells of it.
         """
-        if self._keeping_up is None or self._keeping_up.done():
+        if self._keeping_up is None or stopwatch_s() - self._kept_up_at_s > _KEEP_UP_EVERY_S:
+            self._kept_up_at_s = stopwatch_s()
             self._keeping_up = asyncio.create_task(self._embed_some())
 
     async def _embed_some(self) -> None:

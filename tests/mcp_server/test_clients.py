@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -33,3 +34,11 @@ def test_a_client_that_nobody_knows_is_named():
     result = run("mcp", "--print-config", "emacs")
     assert result.exit_code == 2
     assert "'emacs'" in result.stderr
+
+
+def test_without_the_package_it_says_how_to_get_it(monkeypatch):
+    live()
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    result = run("mcp")
+    assert result.exit_code == 3
+    assert "pip install 'familiar-memory[mcp]'" in result.stderr
