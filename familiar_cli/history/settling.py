@@ -55,15 +55,14 @@ def share_place(connection: sqlite3.Connection, own: str, one: int, other: int) 
 
 
 def settle(
-    connection: sqlite3.Connection, turn_ids: Iterable[int], was: Mapping[int, bool] | None = None
+    connection: sqlite3.Connection, turn_ids: Iterable[int], was: Mapping[int, bool]
 ) -> list[int]:
     """Let marks come to the same for these turns, and all at their places, as on other machines.
 
     Args:
         connection: The history, inside a transaction.
         turn_ids: The turns.
-        was: Which turns had been replaced or withdrawn before marks were written that are new, as
-            far as that has changed; None: their authors were counted again already.
+        was: Of turns with new marks, whether they had been replaced or withdrawn before.
 
     Returns:
         The turns of which something has changed.
@@ -131,20 +130,19 @@ def _settled(
 
 
 def _write(
-    connection: sqlite3.Connection, wanted: Mapping[int, _State], was: Mapping[int, bool] | None
+    connection: sqlite3.Connection, wanted: Mapping[int, _State], was: Mapping[int, bool]
 ) -> list[int]:
     """Write down what became of turns, and count their authors again."""
     there = {row[0]: tuple(row[1:]) for row in rows_among(connection, _STATE, wanted)}
     changed = {i: state for i, state in wanted.items() if there.get(i, _NOTHING) != state}
     rows = [(turn_id, *state) for turn_id, state in changed.items()]
     connection.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?, ?)", rows)
-    if was is not None:
-        counts = {}
-        for turn_id, (by, withdrawn, _) in wanted.items():
-            before = was.get(turn_id, any(there.get(turn_id, _NOTHING)[:2]))
-            if before != bool(by or withdrawn):
-                counts[turn_id] = 1 if before else -1
-        recount(connection, counts)
+    counts = {}
+    for turn_id, (by, withdrawn, _) in wanted.items():
+        before = was.get(turn_id, any(there.get(turn_id, _NOTHING)[:2]))
+        if before != bool(by or withdrawn):
+            counts[turn_id] = 1 if before else -1
+    recount(connection, counts)
     return list(changed)
 
 

@@ -312,8 +312,9 @@ def _mark(connection: sqlite3.Connection, turn_ids: Collection[int], mark: str, 
     connection.executemany(sql, [(turn_id, mark, value, at_ms) for turn_id in turn_ids])
     if turn_ids:
         forget_from(connection, min(places_of(connection, turn_ids)))
-        if own_instance(connection):
-            settle(connection, turn_ids)
+    if turn_ids and own_instance(connection):
+        settle(connection, turn_ids, {turn_id: turn_id in before for turn_id in turn_ids})
+        return
     changed = before ^ _set_aside(connection, turn_ids)
     recount(connection, {i: 1 if i in before else -1 for i in changed})
 

@@ -148,25 +148,31 @@ class Machine:
         }
 
 
-OPS = st.one_of(
-    st.tuples(st.just("say"), st.sampled_from(CHANNELS), st.integers(1, 9)),
-    st.tuples(st.just("swipe"), st.integers(0, 99)),
-    st.tuples(st.just("choose"), st.integers(0, 99)),
-    st.tuples(st.just("withdraw"), st.integers(0, 99)),
-    st.tuples(st.just("restore"), st.integers(0, 99)),
-    st.tuples(st.just("branch"), st.integers(0, 99), st.sampled_from(["b1", "b2"])),
-    st.tuples(st.just("channel"), st.sampled_from(CHANNELS), st.booleans()),
-    st.tuples(st.just("import"), st.integers(1, 6)),
+WHICH = st.integers(0, 4)  # few, so that machines often mean the same turn
+SAYING = st.one_of(
+    st.tuples(st.just("say"), st.sampled_from(CHANNELS), st.integers(1, 2)),
+    st.tuples(st.just("import"), st.integers(1, 4)),
     st.tuples(st.just("begin"), st.sampled_from(CHANNELS)),
-    st.tuples(st.just("hear"), st.integers(0, 3), st.sampled_from([0.3, 0.8, 1.0]), st.booleans()),
-    st.tuples(st.just("export"), st.integers(1, 6)),
+    st.tuples(st.just("branch"), WHICH, st.sampled_from(["b1", "b2"])),
 )
-STEPS = st.lists(st.tuples(st.integers(0, 3), OPS), max_size=40)
+MARKING = st.one_of(
+    st.tuples(st.just("swipe"), WHICH),
+    st.tuples(st.just("choose"), WHICH),
+    st.tuples(st.just("withdraw"), WHICH),
+    st.tuples(st.just("restore"), WHICH),
+    st.tuples(st.just("channel"), st.sampled_from(CHANNELS), st.booleans()),
+)
+HEARING = st.tuples(
+    st.just("hear"), st.integers(0, 3), st.sampled_from([0.4, 1.0, 1.0]), st.booleans()
+)
+OPS = st.one_of(SAYING, MARKING, HEARING, st.tuples(st.just("export"), st.integers(1, 6)))
+STEPS = st.lists(st.tuples(st.integers(0, 3), OPS), min_size=12, max_size=40)
 
 
 def listen(machines: list[Machine], who: int, other: int, portion: float, again: bool) -> None:
     me, there = machines[who % len(machines)], machines[other % len(machines)]
     if there is not me:
+        there.export(4)
         me.hear(there, portion=portion, again=again)
 
 
@@ -207,11 +213,14 @@ def scratch():
     shutil.rmtree(root, ignore_errors=True)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(2, 4), STEPS)
 def test_all_machines_come_to_the_same(scratch, count, steps) -> None:
     root = Path(tempfile.mkdtemp(dir=scratch))
     machines = [Machine(root, name) for name in NAMES[:count]]
+    machines[0].say("cli", "the beginning")
+    machines[0].say("cli", "the answer")
+    exchange(machines)
     for number, (who, op) in enumerate(steps):
         if op[0] == "hear":
             listen(machines, who, *op[1:])
