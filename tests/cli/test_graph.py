@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -119,3 +121,81 @@ def test_all_lines_together_keep_to_their_tokens(root) -> None:
         if p["source"] == "people.relations"
     )
     assert "of 60 relations found no room in 150 tokens" in reason
+
+
+NODES = [
+    {"id": "1", "type": "person", "label": "Mika", "description": ""},
+    {"id": "2", "type": "person", "label": "Sol", "description": "# Plays the drums."},
+    {"id": "3", "type": "place", "label": "Oslo"},
+    {"id": "4", "type": "self", "label": "Ada"},
+    {"id": "5", "type": "person", "label": "Gone", "deleted": True},
+]
+EDGES = [
+    {"fromId": "1", "toId": "2", "type": "friend_of", "occurredAt": "2024-05-01T10:00:00Z"},
+    {"fromId": "2", "toId": "3", "type": "lives_in", "validUntil": "2025-01-01"},
+    {"fromId": "4", "toId": "1", "type": "loves"},
+    {"fromId": "1", "toId": "5", "type": "knows"},
+]
+
+
+@pytest.fixture(params=["json", "sqlite"])
+def graph_file(request, tmp_path):
+    file = tmp_path / "graph.db"
+    if request.param == "json":
+        file.write_text(json.dumps({"nodes": NODES, "edges": EDGES}), encoding="utf-8")
+        return file
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE TABLE graph_nodes (id, type, label, description, deleted)")
+        made.execute(
+            "CREATE TABLE graph_edges (from_id, to_id, type, occurred_at, valid_until, deleted)"
+        )
+        for node in NODES:
+            row = [node.get(key) for key in ("id", "type", "label", "description", "deleted")]
+            made.execute("INSERT INTO graph_nodes VALUES (?, ?, ?, ?, ?)", row)
+        for edge in EDGES:
+            keys = ("fromId", "toId", "type", "occurredAt", "validUntil", "deleted")
+            made.execute(
+                "INSERT INTO graph_edges VALUES (?, ?, ?, ?, ?, ?)", [edge.get(k) for k in keys]
+            )
+        made.commit()
+    return file
+
+
+def test_a_graph_of_entity_core_becomes_relations(root, graph_file) -> None:
+    before = (root / "memory/people/discord-9.md").read_text("utf-8")
+    assert data("graph", "--import", str(graph_file), "--dry-run")["relations"] == 2
+    assert (root / "memory/people/discord-9.md").read_text("utf-8") == before
+
+    done = data("graph", "--import", str(graph_file))
+
+    assert (done["relations"], done["left_out"]) == (2, 2)
+    assert done["pages"] == ["people/entity-sol.md", "places/oslo.md"]
+    mika = (root / "memory/people/discord-9.md").read_text("utf-8")
+    assert "- friend of [Sol](entity-sol.md) (since 2024-05-01)\n" in mika
+    sol = (root / "memory/people/entity-sol.md").read_text("utf-8")
+    assert sol == (
+        "# Sol\n\n\\# Plays the drums.\n\n## Relations\n\n"
+        "- lives in [Oslo](../places/oslo.md) (until 2025-01-01)\n"
+    )
+    again = data("graph", "--import", str(graph_file))
+    assert (again["relations"], again["known"], again["files"]) == (0, 2, [])
+    assert run("memory", "undo").exit_code == 0
+    assert (root / "memory/people/discord-9.md").read_text("utf-8") == before
+
+
+def test_what_is_exported_can_be_imported_elsewhere(tmp_path) -> None:
+    file = tmp_path / "graph.json"
+    assert run("graph", "--export", str(file)).exit_code == 0
+    assert "engaged" not in file.read_text("utf-8")
+    live("ben")
+    done = data("graph", "--import", str(file), "--familiar", "ben")
+    assert done["relations"] == 2
+    assert "Mika: sister of Robin (since 2024-03)" in run("graph", "--familiar", "ben").stdout
+
+
+def test_what_is_no_graph_is_refused(tmp_path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text("[1]", encoding="utf-8")
+    done = run("graph", "--import", str(file))
+    assert done.exit_code != 0
+    assert "nothing was changed" in done.stderr
