@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.index.search import SENTENCES
 from familiar_cli.index.types import Audience, SearchOptions
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.machine_text import shown_between
@@ -84,6 +83,8 @@ def search_memories(
     Raises:
         UsageError: There is no question, or more than five, or one holds no word.
     """
+    from familiar_cli.index.search import SENTENCES
+
     queries = [query] if isinstance(query, str) else list(dict.fromkeys(query))
     if not 1 <= len(queries) <= SENTENCES:
         raise UsageError(f"`query` takes 1 to {SENTENCES} questions, not {len(queries)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.people.read import people_of
 from familiar_cli.errors import UsageError
 from familiar_cli.folding import fold_word
 from familiar_cli.mcp_server.pages import page
@@ -89,6 +88,8 @@ def _words(caller: Caller, tool: str, arguments: Arguments) -> str:
 
 def _people(caller: Caller) -> Iterable[str]:
     """Return who has a file; who only spoke may have done so in private."""
+    from familiar_cli.actions.people.read import people_of
+
     people = people_of(caller.familiar).people
     return (person.name for person in people if person.size_bytes is not None)
 

@@ -77,6 +77,11 @@ def test_starting_loads_the_protocol_and_nothing_that_a_call_needs():
     loaded = loaded_by("import familiar_cli.commands.mcp, familiar_cli.mcp_server.stdio")
     assert "mcp" in loaded
     assert NOT_AT_THE_START & loaded == set()
+    of_calls = ["actions.talk", "actions.graph", "context.pipeline", "index.search", "sync.remote"]
+    probe = "import familiar_cli.mcp_server.stdio, sys\n" + "\n".join(
+        f"assert 'familiar_cli.{module}' not in sys.modules, {module!r}" for module in of_calls
+    )
+    loaded_by(probe)
 
 
 def test_serving_loads_nothing_of_the_protocol():

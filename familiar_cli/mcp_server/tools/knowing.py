@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.graph import around, overview
-from familiar_cli.actions.people.read import show_person
 from familiar_cli.errors import NotFoundError
 from familiar_cli.mcp_server.sight import see
 from familiar_cli.mcp_server.tool import TEXT, TEXTS, Answer, Item, Tool
-from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -24,6 +21,9 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: Nobody is called so, or no file tells of them.
         UsageError: Several people are.
     """
+    from familiar_cli.actions.people.read import show_person
+    from familiar_cli.memory.people.alias_section import names_of
+
     found = show_person(caller.familiar, arguments["name"])
     if not found.sha256:
         raise NotFoundError(f"No file tells of {framed(found.slug)!r} yet")
@@ -43,6 +43,8 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: Nothing is called so.
         UsageError: Several things are.
     """
+    from familiar_cli.actions.graph import around, overview
+
     name = arguments.get("name")
     found = around(caller.familiar, name) if name else overview(caller.familiar)
     edges = [edge for edge in found.edges if not edge.private]

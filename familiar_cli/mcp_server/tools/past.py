@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.search_past import search_past
 from familiar_cli.errors import NotFoundError
 from familiar_cli.mcp_server.sight import speaker_of, turn_item
 from familiar_cli.mcp_server.tool import COUNT, TEXT, Answer, Item, Tool
@@ -40,6 +39,8 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: The channel is unknown, or private and of others.
         UsageError: `query` holds no word.
     """
+    from familiar_cli.actions.search_past import search_past
+
     found = search_past(
         caller.familiar,
         arguments["query"],

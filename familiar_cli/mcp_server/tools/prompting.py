@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.sent import find_trace
-from familiar_cli.actions.talk import assemble
-from familiar_cli.actions.why import why as why_of
-from familiar_cli.context.types import Said
 from familiar_cli.errors import NotFoundError
 from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Item, Tool
 from familiar_cli.mcp_server.tools.past import open_channel
@@ -28,6 +24,9 @@ def context(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: The channel is unknown, or private and of others.
         LimitError: The message is longer than a prompt may be.
     """
+    from familiar_cli.actions.talk import assemble
+    from familiar_cli.context.types import Said
+
     channel = open_channel(caller, arguments) or caller.channel_id or CHANNEL
     said = Said(arguments["message"], caller.familiar.me(channel).author, channel, greeting=0)
     trace = asyncio.run(assemble(caller.familiar, said))
@@ -42,6 +41,8 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     Raises:
         NotFoundError: There is no such prompt, file or turn that the caller may hear of.
     """
+    from familiar_cli.actions.why import why as why_of
+
     found = why_of(caller.familiar, _trace(caller, arguments), arguments["subject"])
     _check_open(caller, found.subject)
     reasons = [*found.reasons, *filter(None, [found.since])]
@@ -51,6 +52,8 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def _trace(caller: Caller, arguments: Arguments) -> Trace:
+    from familiar_cli.actions.sent import find_trace
+
     turn = arguments.get("turn") or _newest_prompt(caller)
     asked = caller.familiar.history.turn(turn) if turn else None
     if turn and (asked is None or asked.channel_id in caller.hidden_channels):
@@ -60,6 +63,8 @@ def _trace(caller: Caller, arguments: Arguments) -> Trace:
 
 def _newest_prompt(caller: Caller) -> int | None:
     """Return the newest turn whose prompt the caller may hear of; None: there is none at all."""
+    from familiar_cli.actions.sent import find_trace
+
     trace = find_trace(caller.familiar)
     if trace.channel_id not in caller.hidden_channels:
         return trace.turn
