@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
-from familiar_cli.actions.sync_conflicts import conflicts_in
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError
 from familiar_cli.files import read_plain, remove, write_own
+from familiar_cli.memory.desk.conflicts import conflicts_in
 from familiar_cli.passes.failures import SYNCING
 from familiar_cli.sync.devices import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.instance import Instance
     from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.desk.conflicts import Conflict
     from familiar_cli.sync.address import Address
     from familiar_cli.sync.devices import Device
     from familiar_cli.sync.engine import Engine, How, Synced
-    from familiar_cli.sync.merge_types import Conflict
     from familiar_cli.sync.opening import Sender
 
 PATIENCE_S: Final = 120.0

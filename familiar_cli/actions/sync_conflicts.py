@@ -13,9 +13,9 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
-from familiar_cli.memory.layout import CONFLICTS_DIR
+from familiar_cli.memory.desk.conflicts import conflicts_in, list_text
+from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.memory.store.types import MISSING
-from familiar_cli.sync.conflicts import LIST, list_text, standing
 from familiar_cli.sync.merge_content import WHOLE, merge_content
 from familiar_cli.text import counted, sha256_of, typed
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.desk.conflicts import Conflict
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.merge_types import Conflict
 
 Choice = Literal["ours", "theirs", "merged"]
 """Keep what stands in the file; put the other version where the two differ; or keep both there."""
@@ -101,16 +101,6 @@ class _Sides:
 def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
     """Return the conflicts of the memory, sorted by path; what both versions say, with each."""
     return tuple(_shown(_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory))
-
-
-def conflicts_in(store: MemoryStore) -> list[Conflict]:
-    """Return the conflicts of a memory, sorted by path; quick where there are none."""
-    try:
-        copies = [entry.rel_path for entry in store.walk(CONFLICTS_DIR, hidden=True).files]
-    except NotFoundError:
-        return []
-    text = store.read_bytes(LIST).decode("utf-8", "replace") if LIST in copies else ""
-    return standing([text], copies)
 
 
 def resolve(
@@ -266,9 +256,9 @@ def _put_list(
     delete: Callable[[str], None],
 ) -> None:
     if text:
-        write(LIST, text)
-    elif store.exists(LIST):
-        delete(LIST)
+        write(CONFLICTS_LIST, text)
+    elif store.exists(CONFLICTS_LIST):
+        delete(CONFLICTS_LIST)
 
 
 def _shown(one: _Sides) -> OpenConflict:

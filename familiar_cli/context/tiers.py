@@ -12,6 +12,7 @@ from typing import Final
 from familiar_cli.config.fields import TIERS
 from familiar_cli.memory.layout import (
     CARD_JSON,
+    CONFLICTS_LIST,
     DIGEST_DIR,
     PEOPLE_DIR,
     REMINDERS,
@@ -65,6 +66,7 @@ LOADED: Final = (
     Loaded(DEEP, TIERS_NOTE, "a persona's own note on its tiers", "CONTEXT_TIERS.md"),
     Loaded(EVERYTHING, SCRATCH, "the scratchpad", "SCRATCH.md"),
     Loaded(EVERYTHING, TASKS, "of it the tasks that are open", "TASKS.json"),
+    Loaded(EVERYTHING, CONFLICTS_LIST, "the files that two machines changed differently"),
 )
 
 

@@ -50,6 +50,7 @@ class Phrases:
         due_reminders: Above reminders.
         due: When something is due; `{}` is a date.
         open_tasks: Above tasks.
+        open_conflicts: Above files that two machines changed differently.
         scratchpad: Above the scratchpad.
         earlier: Above the summary.
         earlier_here: Above the summary of a private channel.
@@ -92,6 +93,7 @@ class Phrases:
     due_reminders: str
     due: str
     open_tasks: str
+    open_conflicts: str
     scratchpad: str
     earlier: str
     earlier_here: str

@@ -68,6 +68,9 @@ SCRATCH: Final = "scratch.md"
 CONFLICTS_DIR: Final = "conflicts"
 """The other version of each file that two machines changed, each in its own way."""
 
+CONFLICTS_LIST: Final = f"{CONFLICTS_DIR}/README.md"
+"""Which conflicts there are."""
+
 INDEX_DIR: Final = ".index"
 """What search needs. It can be deleted at any time."""
 

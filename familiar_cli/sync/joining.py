@@ -21,10 +21,11 @@ from familiar_cli.text import sha256_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from familiar_cli.memory.desk.conflicts import Conflict
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Applied
-    from familiar_cli.sync.merge_types import Conflict, MergedTree, Note
+    from familiar_cli.sync.merge_types import MergedTree, Note
 
 SOURCE: Final = "sync"
 """Who changed the memory, as the journal names a merge."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.layout import DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
-from familiar_cli.sync.conflicts import LIST, copy_path, is_copy, list_text, standing
+from familiar_cli.memory.desk.conflicts import Conflict, copy_path, is_copy, list_text, standing
+from familiar_cli.memory.layout import CONFLICTS_LIST, DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
 from familiar_cli.sync.merge_content import merge_content
-from familiar_cli.sync.merge_types import Conflict, MergedTree, Note, Read, Tree, blob_id
+from familiar_cli.sync.merge_types import MergedTree, Note, Read, Tree, blob_id
 from familiar_cli.text import counted, fold
 
 if TYPE_CHECKING:
@@ -161,10 +161,10 @@ class _Trees:
         # One pass over the names, in C; a tree of ten thousand files takes milliseconds.
         differing = sorted({path for path, _ in ours.items() ^ theirs.items()})
         for path in differing:
-            if path != LIST:
+            if path != CONFLICTS_LIST:
                 self._merge(path)
         self._part_twins(path for path in differing if path not in self._base)
-        if self._conflicts or any(path == LIST or is_copy(path) for path in differing):
+        if self._conflicts or any(path == CONFLICTS_LIST or is_copy(path) for path in differing):
             self._write_list()
         return MergedTree(
             self._files,
@@ -260,13 +260,15 @@ class _Trees:
 
     def _write_list(self) -> None:
         lists = [
-            self._read(tree[LIST]).decode("utf-8", "replace") if LIST in tree else ""
+            self._read(tree[CONFLICTS_LIST]).decode("utf-8", "replace")
+            if CONFLICTS_LIST in tree
+            else ""
             for tree in (self._base, self._theirs.files, self._ours.files)
         ]
         text = list_text(standing(lists, self._files, self._conflicts))
-        self._files.pop(LIST, None)
+        self._files.pop(CONFLICTS_LIST, None)
         if text:
-            self._put_content(LIST, text.encode())
+            self._put_content(CONFLICTS_LIST, text.encode())
 
     def _put(self, path: str, blob: str | None) -> None:
         if blob is None:

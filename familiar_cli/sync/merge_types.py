@@ -5,33 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from familiar_cli.memory.desk.conflicts import Conflict
 
 Tree = Mapping[str, str]
 """Which files there are: `rel_path` -> the id that git gives its content."""
 
 Read = Callable[[str], bytes]
 """Returns the content with an id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A file of which there are two versions that cannot be had both.
-
-    Args:
-        path: The file. It holds what both changed, and one side's where they differ.
-        copy: The file that holds the other version, whole.
-        ours: The machine whose version stands in the file.
-        theirs: The machine whose version is in the copy.
-        base: The id of what both began with; empty: there was no such file.
-        what: The places, e.g. `list item`, `key 'aliases'`; each kind once.
-    """
-
-    path: str
-    copy: str
-    ours: str
-    theirs: str
-    base: str
-    what: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

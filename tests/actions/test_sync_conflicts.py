@@ -14,8 +14,9 @@ from familiar_cli.actions.sync_conflicts import (
 )
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.sync.conflicts import LIST, list_text
-from familiar_cli.sync.merge_types import Conflict, blob_id
+from familiar_cli.memory.desk.conflicts import Conflict, list_text
+from familiar_cli.memory.layout import CONFLICTS_LIST
+from familiar_cli.sync.merge_types import blob_id
 from tests.support.world import home, live
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def ada() -> Iterator[Familiar]:
             tx.write(JSON, "1")
             tx.write(f"conflicts/{JSON}", "2")
             tx.write(
-                LIST,
+                CONFLICTS_LIST,
                 list_text(
                     [
                         Conflict(
@@ -94,7 +95,7 @@ def test_all_are_settled_at_once_and_it_can_be_taken_back(ada: Familiar) -> None
 
     assert ada.memory.read_file(JSON) == "2"
     assert not open_conflicts(ada)
-    assert not ada.memory.exists(LIST)
+    assert not ada.memory.exists(CONFLICTS_LIST)
 
     ada.past.undo(ada.past.log(limit=1)[0].commit.id)
 

@@ -211,5 +211,11 @@ def test_a_file_that_is_not_utf_8_is_refused_and_stays(memory) -> None:
 def test_status_names_what_is_due(memory) -> None:
     (memory / "reminders.md").write_text("- [ ] old @2026-01-01\n- [ ] new @2030-01-01\n", "utf-8")
     run("task", "add", "one")
-    assert data("status")["desk"] == {"due": ["old"], "reminders": 2, "tasks": 1, "problem": ""}
+    assert data("status")["desk"] == {
+        "due": ["old"],
+        "reminders": 2,
+        "tasks": 1,
+        "conflicts": [],
+        "problem": "",
+    }
     assert "1 due: old" in run("status").stdout

@@ -17,7 +17,15 @@ from familiar_cli.text import framed
 
 TABLES = [pytest.param(table, id=table.code) for table in tables()]
 _MAY_BE_EMPTY = {"first_day", "common"}
-_BRACKETS = ("due_reminders", "open_tasks", "scratchpad", "earlier", "earlier_here", "meanwhile")
+_BRACKETS = (
+    "due_reminders",
+    "open_tasks",
+    "open_conflicts",
+    "scratchpad",
+    "earlier",
+    "earlier_here",
+    "meanwhile",
+)
 
 
 def test_each_language_that_can_be_set_has_a_table() -> None:

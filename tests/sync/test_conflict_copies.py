@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from familiar_cli.housekeeping.reading import read_corpus
+from familiar_cli.memory.desk.conflicts import Conflict, list_text
 from familiar_cli.memory.pages.graph import graph
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.world import data, live, run
@@ -40,3 +41,14 @@ def test_status_names_what_is_in_conflict() -> None:
 
     assert data("status")["desk"]["conflicts"] == ["people/anna.md"]
     assert "two versions each of people/anna.md" in run("status").stdout
+
+
+def test_a_prompt_names_what_is_in_conflict_and_holds_no_copy() -> None:
+    one = Conflict("people/anna.md", f"{COPY}.md", "lap-1", "desk-2", "", ("list item",))
+    live(**{COPY: "# Anna\n\n- keeps wasps\n", "conflicts/README": list_text([one])})
+
+    prompt = str(data("ask", "Does Anna keep wasps or bees?", "--dry-run", "--tier", "4"))
+
+    assert "- people/anna.md (lap-1 / desk-2)" in prompt
+    assert "- keeps wasps" not in prompt
+    assert "(lap-1" not in str(data("ask", "Anna?", "--dry-run", "--tier", "3"))

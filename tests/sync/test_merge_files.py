@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from familiar_cli.sync.conflicts import LIST, listed
+from familiar_cli.memory.desk.conflicts import listed
+from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.sync.merge import merge_heads
 from familiar_cli.sync.versions import Versions
 
@@ -66,7 +67,7 @@ def test_the_other_version_of_a_file_in_conflict_is_kept_byte_for_byte() -> None
 
     assert files["x.json"] == b"2"
     assert files["conflicts/x.json"] == b"\xff3"
-    (listed_one,) = listed(files[LIST].decode())
+    (listed_one,) = listed(files[CONFLICTS_LIST].decode())
     assert listed_one == two.merged().conflicts[0]
     assert (listed_one.path, listed_one.ours, listed_one.theirs) == ("x.json", LAPTOP, DESK)
 
@@ -120,7 +121,7 @@ def test_names_that_some_systems_take_for_one_are_kept_apart() -> None:
 def test_a_file_and_a_directory_of_one_name_are_kept_apart() -> None:
     two = Two({}, {"a.md": b"1\n"}, {"a.md/b.md": b"2\n"})
 
-    assert two.files().keys() == {"a.md", "conflicts/a.md/b.md", LIST}
+    assert two.files().keys() == {"a.md", "conflicts/a.md/b.md", CONFLICTS_LIST}
 
 
 def test_a_conflict_of_a_conflict_s_copy_stands_beside_it() -> None:

@@ -11,8 +11,9 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start
+from familiar_cli.memory.desk.conflicts import listed
 from familiar_cli.memory.desk.items import due_items, items_in, with_details
-from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
+from familiar_cli.memory.layout import CONFLICTS_LIST, REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 DUE: Final = 92
 TASKS_PRIORITY: Final = 54
 SCRATCH_PRIORITY: Final = 53
+CONFLICTS_PRIORITY: Final = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class DeskProvider:
     """
 
     name: Final = "desk"
-    looks_at: Final = f"{REMINDERS}, {TASKS} and {SCRATCH}"
+    looks_at: Final = f"{REMINDERS}, {TASKS}, {SCRATCH} and {CONFLICTS_LIST}"
 
     def __init__(
         self,
@@ -89,10 +91,12 @@ class DeskProvider:
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file of the desk is not in a prompt; see `protocols.Explains`."""
         rel_path = subject.rel_path
-        if rel_path not in {REMINDERS, TASKS, SCRATCH}:
+        if rel_path not in {REMINDERS, TASKS, SCRATCH, CONFLICTS_LIST}:
             return None
         if higher := withheld(rel_path, request.tier):
             return higher
+        if rel_path == CONFLICTS_LIST:
+            return "" if self._store.exists(rel_path) else "no file is in conflict"
         seen = self._seen(rel_path, request)
         if seen is None or rel_path == SCRATCH:
             return "" if seen and seen.text() else "it is empty"
@@ -106,6 +110,7 @@ class DeskProvider:
             TASKS: self._tasks,
             SCRATCH: self._scratch,
             REMINDERS: self._reminders,
+            CONFLICTS_LIST: self._conflicts,
         }
         offered = []
         for rel_path, make in makers.items():
@@ -145,6 +150,19 @@ class DeskProvider:
         told = f"{request.phrases.scratchpad}\n{text}"
         return _piece(seen, text, [], told, SCRATCH_PRIORITY)
 
+    def _conflicts(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        listed_ = [
+            _conflict(one.path, [name for name in (one.ours, one.theirs) if name])
+            for one in listed(seen.head.text)
+        ]
+        text = "\n".join([request.phrases.open_conflicts, *listed_])
+        return _piece(seen, listed_, [], text, CONFLICTS_PRIORITY)
+
+
+def _conflict(path: str, machines: list[str]) -> str:
+    between = f" ({' / '.join(machines)})" if machines else ""
+    return f"- {path}{between}"
+
 
 def _line(item: Item, phrases: Phrases) -> str:
     when = f" ({phrases.due.format(item.due.written)})" if item.due else ""
@@ -162,7 +180,7 @@ def _piece(
         layer=Layer.desk,
         priority=priority,
         text=text,
-        source=f"desk.{seen.head.rel_path.removesuffix('.md')}",
+        source=f"desk.{seen.head.rel_path.removesuffix('.md').removesuffix('/README')}",
         place=Place.depth if is_due else Place.desk,
         depth=1,
         rel_path=seen.head.rel_path,

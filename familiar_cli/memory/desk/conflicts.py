@@ -1,4 +1,4 @@
-"""Conflicts as files: the other version of each below `conflicts/`, and a list that says what of.
+"""Conflicts between machines: the other version of each below `conflicts/`, and a list of them.
 
 A copy is the other machine's file, byte for byte, so that any program can open and compare it. What
 belongs to it stands in `conflicts/README.md`, a list for people whose lines end in a comment for
@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts
-from familiar_cli.sync.merge_types import Conflict
+from familiar_cli.errors import NotFoundError
+from familiar_cli.memory.layout import CONFLICTS_DIR, CONFLICTS_LIST, is_in_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-LIST: Final = f"{CONFLICTS_DIR}/README.md"
-"""Which conflicts there are."""
+    from familiar_cli.memory.store.store import MemoryStore
 
 _BELOW: Final = f"{CONFLICTS_DIR}/"
 _ENTRY: Final = re.compile(r"^- .*<!-- conflict (\{.*\}) -->[ \t\r]*$", re.MULTILINE)
@@ -36,9 +36,30 @@ them.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file of which there are two versions that cannot be had both.
+
+    Args:
+        path: The file. It holds what both changed, and one side's where they differ.
+        copy: The file that holds the other version, whole.
+        ours: The machine whose version stands in the file.
+        theirs: The machine whose version is in the copy.
+        base: The id of what both began with; empty: there was no such file.
+        what: The places, e.g. `list item`, `key 'aliases'`; each kind once.
+    """
+
+    path: str
+    copy: str
+    ours: str
+    theirs: str
+    base: str
+    what: tuple[str, ...]
+
+
 def is_copy(rel_path: str) -> bool:
     """Return whether a file is the other version of one in conflict."""
-    return is_in_conflicts(rel_path) and rel_path != LIST
+    return is_in_conflicts(rel_path) and rel_path != CONFLICTS_LIST
 
 
 def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> str:
@@ -50,7 +71,7 @@ def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> 
         is_taken: Returns whether something else has a path.
     """
     plain = f"{_BELOW}{rel_path.removeprefix(_BELOW)}"
-    if plain != LIST and not is_taken(plain):
+    if plain != CONFLICTS_LIST and not is_taken(plain):
         return plain
     path = PurePosixPath(plain)
     names = (f"{path.stem}.{instance}{more}{path.suffix}" for more in chain([""], count(-2, -1)))
@@ -61,6 +82,20 @@ def listed(text: str) -> list[Conflict]:
     """Return the conflicts that the list names; a line that is damaged names none."""
     found = (_read(entry[1]) for entry in _ENTRY.finditer(text))
     return [one for one in found if one is not None]
+
+
+def conflicts_in(store: MemoryStore) -> list[Conflict]:
+    """Return the conflicts of a memory, sorted by path; quick where there are none."""
+    try:
+        copies = [entry.rel_path for entry in store.walk(CONFLICTS_DIR, hidden=True).files]
+    except NotFoundError:
+        return []
+    text = (
+        store.read_bytes(CONFLICTS_LIST).decode("utf-8", "replace")
+        if CONFLICTS_LIST in copies
+        else ""
+    )
+    return standing([text], copies)
 
 
 def list_text(conflicts: Iterable[Conflict]) -> str:
