@@ -306,7 +306,7 @@ def engine_of(
         familiar.journal.repository,
         familiar.paths.instance,
         lambda: familiar.instance,
-        turns=HistoryConversations(familiar.history) if travels else None,
+        turns=HistoryConversations(familiar.history, familiar.channels) if travels else None,
         sender=sender_of(familiar, secret),
         progress=progress,
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+from familiar_cli.config.channel_kinds import PRIVATE_KINDS
+from familiar_cli.errors import BadInputError
 from familiar_cli.history.incoming import rename
 from familiar_cli.sync.turn_files import Since, new_lines, since, take_in, taken_through
 
 if TYPE_CHECKING:
+    from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
 
 
@@ -16,10 +20,12 @@ class HistoryConversations:
 
     Args:
         history: The turns.
+        configs: What is set for each channel; among it, whether it is private.
     """
 
-    def __init__(self, history: HistoryStore) -> None:
+    def __init__(self, history: HistoryStore, configs: ChannelConfigs) -> None:
         self._history = history
+        self._configs = configs
 
     def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
         """Return the file that grows, and the lines that are new."""
@@ -34,6 +40,38 @@ class HistoryConversations:
         if through >= len(data):
             return 0
         return take_in(self._history, own, rel_path, data[through:], through).turns
+
+    def channels(self) -> bytes:
+        """Return which channels are private here; sorted, so that the same is the same bytes.
+
+        Raises:
+            ConfigError: A channel's file cannot be read.
+        """
+        found = {}
+        private = self._configs.private()
+        for channel_id in sorted(private):
+            kind = self._configs.read(channel_id).settings.kind
+            found[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
+        if not found:
+            return b""
+        return (json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+
+    def take_channels(self, data: bytes) -> None:
+        """Make channels private here that are private elsewhere, unless a person said otherwise.
+
+        Raises:
+            BadInputError: It makes no sense, so nobody knows what may be private.
+            ConfigError: A channel's file cannot be read or written.
+        """
+        try:
+            told = json.loads(data or b"{}")
+            rows = {str(channel): str(kind) for channel, kind in told.items()}
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise BadInputError("What it tells of its channels makes no sense") from error
+        for channel_id, kind in rows.items():
+            is_set = channel_id.strip() and "kind" in self._configs.read(channel_id).tables
+            if channel_id.strip() and not is_set and kind in PRIVATE_KINDS:
+                self._configs.set_values(channel_id, {"kind": kind})
 
     def renamed(self, old: str, new: str) -> None:
         """Go on under another name; what both copies said before they parted keeps the old one."""

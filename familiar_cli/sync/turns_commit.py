@@ -44,6 +44,12 @@ class Conversations(Protocol):
             FamiliarError: Something in it makes no sense; what stands before it was imported.
         """
 
+    def channels(self) -> bytes:
+        """Return what other machines must know of the channels here; empty: nothing."""
+
+    def take_channels(self, data: bytes) -> None:
+        """Take over what another instance tells of its channels: which are private."""
+
     def renamed(self, old: str, new: str) -> None:
         """This instance has a new id; what was said before the two parted keeps the old one."""
 
@@ -62,8 +68,12 @@ def take_turns(
         return 0
     past = JournalPast(repository, "")
     known = past.tree(before).items() if before else set()
+    files = past.tree(commit)
+    channels = files.get(_channels_path(instance))
+    if channels is not None:  # before the first turn of a private channel is here
+        turns.take_channels(past.read(channels))
     count = 0
-    for path, id_ in sorted(past.tree(commit).items() - known):
+    for path, id_ in sorted(files.items() - known):
         if path.startswith(f"turns/{instance}/"):
             count += turns.take_in(own, path, past.read(id_))
     with translated(repository.path):
@@ -91,10 +101,16 @@ def turns_commit(
     newest = max((path for path in files if path.startswith(f"turns/{own}/")), default="")
     data = past.read(files[newest]) if newest else b""
     rel_path, lines = turns.new_lines(own, newest, data)
-    if dry_run or not lines:
+    blobs = {rel_path: git_object("blob", (data if rel_path == newest else b"") + lines)}
+    if not lines:
+        blobs.clear()
+    channels = git_object("blob", turns.channels())
+    if files.get(_channels_path(own)) != channels.id and (channels.content or head):
+        blobs[_channels_path(own)] = channels
+    if dry_run or not blobs:
         return head, turn_count(lines)
-    blob = git_object("blob", (data if rel_path == newest else b"") + lines)
-    tree, made = trees.rewrite(repository.tree, repository.tree_of(head), {rel_path: blob.id})
+    ids = {path: blob.id for path, blob in blobs.items()}
+    tree, made = trees.rewrite(repository.tree, repository.tree_of(head), ids)
     commit = commits.encode(
         tree,
         head,
@@ -104,10 +120,14 @@ def turns_commit(
         trailers=[(commits.INSTANCE, own)],
     )
     with lock(), translated(repository.path):
-        repository.objects.write([blob, *made, commit])
+        repository.objects.write([*blobs.values(), *made, commit])
         repository.objects.keep()
         set_local_ref(repository, ref, commit.id)
     return commit.id, 0
+
+
+def _channels_path(instance: str) -> str:
+    return f"channels/{instance}.json"
 
 
 def turns_since(repository: Repository, own: str, before: str | None, commit: str) -> int:

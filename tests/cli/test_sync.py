@@ -268,3 +268,19 @@ def test_the_folder_of_a_stick_works_as_a_remote(first, tmp_path) -> None:
     home.run("sync")
     first.run("sync")
     assert home.files() == first.files()
+
+
+def test_a_private_channel_is_private_on_the_other_machine_before_its_turns_are_there(
+    first, tmp_path, hub
+) -> None:
+    first.run("channel", "set", "dm-1", "--kind", "dm")
+    first.run("hear", "between us", "--channel", "dm-1")
+    first.run("sync")
+    home = Home(tmp_path / "second")
+    home.run("init", "ada", "--from-remote", str(hub))
+    assert home.data("channel", "show", "dm-1")["private"]
+    home.run("channel", "set", "dm-1", "--kind", "text")
+    first.run("hear", "again", "--channel", "dm-1")
+    first.run("sync")
+    home.run("sync")
+    assert not home.data("channel", "show", "dm-1")["private"]  # as the person there said
