@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.instance import begin_instance, is_instance_id
-from familiar_cli.errors import NotFoundError, RefusedError
+from familiar_cli.errors import NotFoundError, RefusedError, UnsafePathError
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.absent import note
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.lock import held
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import Joined
 from familiar_cli.sync.ancestry import newest
-from familiar_cli.sync.joining import SOURCE
+from familiar_cli.sync.joining import MOST_BYTES, SOURCE
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
 from familiar_cli.sync.remote_refs import SeenRefs
 from familiar_cli.sync.transport import MEMORY_REFS, TURNS_REFS
+from familiar_cli.text import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from familiar_cli.config.instance import Instance
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.address import Address
 
 BEGAN: Final = "Began"
 """In the first commit of an instance: the instance that the familiar began on."""
-
-_AT_ONCE: Final = 500  # files that are held in memory
 
 
 def begin_from(
@@ -119,45 +118,53 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
     """Write the files of a commit into an empty memory, and make it the journal's newest.
 
     What stays on the machine where it was made, and what cannot be here, is noted as absent.
+    Nothing is durable yet: what is not finished is thrown away as a whole.
     """
-    plain = MemoryStore(store.root, limits=store.limits, lock_path=store.lock_path, disk=_Quick())
-    files = past.tree(head)
-    refused: set[str] = set()
-    for paths in batched(sorted(files), _AT_ONCE):
-        with plain.transaction(SOURCE, "") as tx:
-            trial = Transaction(SOURCE, "")
-            for path in paths:
-                try:
-                    trial.write(path, past.read(files[path]), any_size=True)
-                except RefusedError:
-                    refused.add(path)
-            forbidden = plain.refused(trial)
-            refused.update(forbidden)
-            tx.steps.extend(step for step in trial.steps if step.rel_path not in forbidden)
-    whole = dict(past.whole_tree(head))
-    absent = {p: id_ for p, id_ in whole.items() if p in refused or p not in files}
+    root, most = str(store.root), max(store.limits.max_file_bytes, MOST_BYTES)
+    files, names = past.tree(head), _Names()
+    written: set[str] = set()
     with translated(repository.path):
+        for path in sorted(files):
+            content = past.read(files[path]) if names.take(path) else b""
+            if names.took(path) and len(content) <= most:
+                _write(os.path.join(root, *path.split("/")), content)
+                written.add(path)
+        absent = {p: id_ for p, id_ in past.whole_tree(head).items() if p not in written}
         note(repository, absent)
         repository.set_head(head)
 
 
-class _Quick(Disk):
-    """A disk that makes nothing durable: what is written is thrown away if it is not finished."""
+class _Names:
+    """The names in each directory, so that no two are one file on some system."""
 
-    def create(
-        self,
-        path: str,
-        content: bytes | Iterable[bytes],
-        *,
-        mode: int | None = None,
-        durable: bool = True,
-    ) -> None:
-        """Write a new file."""
-        del durable
-        super().create(path, content, mode=mode, durable=False)
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._taken: set[str] = set()
 
-    def sync_dir(self, path: str) -> None:
-        """Leave it to the end."""
+    def take(self, rel_path: str) -> bool:
+        """Tell whether a file may be written, and keep its name and those of its directories."""
+        try:
+            if paths.parse_new(rel_path) != rel_path:
+                return False
+        except UnsafePathError:
+            return False
+        at, parts = "", rel_path.split("/")
+        for depth, part in enumerate(parts, 1):
+            is_dir = depth < len(parts)
+            if self._known.setdefault((at, fold(part)), (part, is_dir)) != (part, is_dir):
+                return False
+            at = f"{at}/{part}"
+        self._taken.add(rel_path)
+        return True
+
+    def took(self, rel_path: str) -> bool:
+        """Tell whether `take` allowed a file."""
+        return rel_path in self._taken
+
+
+def _write(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Disk().create(path, content, durable=False)
 
 
 def _began(past: JournalPast, heads: Mapping[str, str]) -> str:
@@ -176,10 +183,3 @@ def _began(past: JournalPast, heads: Mapping[str, str]) -> str:
                 return name
             at = commit.parent
     return min(heads)
-
-
-def batched(paths: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Yield paths in lists of at most `size`."""
-    rest = iter(paths)
-    while batch := list(islice(rest, size)):
-        yield batch

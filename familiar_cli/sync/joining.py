@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 SOURCE: Final = "sync"
 """Who changed the memory, as the journal names a merge."""
 
+MOST_BYTES: Final = MAX_READ_BYTES // 8
+"""The largest file that is taken over; larger ones stay on the machine that has them."""
+
 _TRIES: Final = 6
 
 
@@ -185,7 +188,7 @@ class _Taking:
     def _content(self, path: str, id_: str) -> bytes:
         content = self._merged.blobs.get(id_)
         content = self._past.read(id_) if content is None else content
-        most = max(self._store.limits.max_file_bytes, MAX_READ_BYTES // 8)
+        most = max(self._store.limits.max_file_bytes, MOST_BYTES)
         if len(content) > most:
             raise RefusedError(f"{path!r} has {len(content):,} bytes, over the limit of {most:,}")
         return content

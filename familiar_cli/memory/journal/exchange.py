@@ -6,21 +6,21 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import packs, reachable
 from familiar_cli.memory.journal.commits import parents, tree_and_parent
 from familiar_cli.memory.journal.compact import batches
-from familiar_cli.memory.journal.objects import Objects
+from familiar_cli.memory.journal.objects import TYPE_NUMBERS, Objects
+from familiar_cli.memory.journal.receiving import Received, receive
 from familiar_cli.memory.journal.repository import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from dulwich.object_store import DiskObjectStore
     from dulwich.pack import UnpackedObject
 
     from familiar_cli.memory.journal.objects import GitObject
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 INCOMING: Final = "incoming-"
 """How the directories begin, in the journal, that hold what is not yet believed."""
+
+_ID_BYTES: Final = 20
 
 _TAKING: Final = "familiar-taking"
 """The file in the journal that names the directory of which all is believed and is being moved.
@@ -137,7 +139,7 @@ class Incoming:
         self._journal = repository
         self._lock = lock
         self._objects = Objects(path, repository.disk)
-        self._store: DiskObjectStore | None = None
+        self._received = Received()
 
     def add_pack(self, file: IO[bytes]) -> None:
         """Take in a pack, which may hold differences to what the journal has.
@@ -153,7 +155,8 @@ class Incoming:
             packs.check(file)
             file.seek(begin)
             try:
-                self.store().add_thin_pack(file.read, None)
+                receive(file, os.path.join(self.path, "pack"), self._raw, self._received)
+                self._objects.close()  # its packs are listed anew
             except OSError:
                 raise
             except Exception as error:  # dulwich raises what a broken pack happens to cause
@@ -163,18 +166,22 @@ class Incoming:
         """Take in objects. May raise OSError."""
         for batch in batches(objects):
             self._objects.write(batch)
+            self._received.note_objects(batch)
 
-    def accept(self, wants: Iterable[str]) -> None:
+    def accept(self, wants: Collection[str]) -> None:
         """Check that commits came with all they lead to; make what came a part of the journal.
 
         Raises:
             FamiliarError: Something is missing or damaged; the journal is as it was.
         """
-        self._close_store()
-        both = _Both(self._objects, self._journal.objects)
-        for id_ in reachable.new_objects(both, wants, self._journal.objects.has):
-            if not both.has(id_):
-                raise damaged_pack(f"object {id_} is missing")
+        known = self._journal.objects.has
+        needs = self._received.needs | {bytes.fromhex(want) for want in wants}
+        for id_ in sorted(needs - self._received.ids):
+            if not known(id_.hex()):
+                raise damaged_pack(f"object {id_.hex()} is missing")
+        for want in wants:
+            if self._both().get(want).kind != "commit":
+                raise damaged_pack(f"object {want} is no commit")
         self.take_over()
 
     def root(self, commit: str) -> str:
@@ -183,12 +190,10 @@ class Incoming:
         Raises:
             FamiliarError: A commit on the way is missing or damaged.
         """
-        both = _Both(self._objects, self._journal.objects)
-        self._close_store()
         at: str | None = commit
         while at:
             commit = at
-            _, at = tree_and_parent(both.get(at).content)
+            at = self._before(at)
         return commit
 
     def goes_on(self, commit: str) -> bool:
@@ -197,36 +202,33 @@ class Incoming:
         Raises:
             FamiliarError: A commit on the way is missing or damaged.
         """
-        self._close_store()
         at: str | None = commit
         while at and not self._journal.objects.has(at):
-            _, at = tree_and_parent(self._objects.get(at).content)
+            at = self._before(at)
         return at is not None
 
-    def store(self) -> DiskObjectStore:
-        """Return dulwich's view of it, which sees the journal's objects, too."""
-        if self._store is None:
-            from dulwich.object_store import DiskObjectStore
-
-            self._store = DiskObjectStore(
-                self.path,
-                fsync_object_files=True,
-                alternates=[self._journal.objects.directory],
-            )
-        return self._store
+    def _before(self, commit: str) -> str | None:
+        """Return the commit that one follows first."""
+        if commit not in self._received.follows:
+            _, before = tree_and_parent(self._both().get(commit).content)
+            return before
+        return self._received.follows[commit]
 
     def close(self) -> None:
         """Let go of open files."""
-        self._close_store()
         self._objects.close()
 
-    def _close_store(self) -> None:
-        if self._store is not None:
-            with suppress(BufferError):
-                self._store.close()
-            for other in self._store.alternates:
-                other.close()
-            self._store = None
+    def _both(self) -> _Both:
+        return _Both(self._objects, self._journal.objects)
+
+    def _raw(self, id_: Any) -> tuple[int, bytes]:  # noqa: ANN401  # dulwich's own, 20 bytes
+        """Return an object that a difference rests on. Raises KeyError when it is not here."""
+        name = id_.hex() if len(id_) == _ID_BYTES else id_.decode()
+        for objects in (self._objects, self._journal.objects):
+            if objects.has(name):
+                found = objects.get(name)
+                return TYPE_NUMBERS[found.kind], found.content
+        raise KeyError(id_)
 
     def take_over(self) -> None:
         """Make all of it a part of the journal; what a crash cuts off, `Exchange.finish` does."""
