@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.actions.write_memories import checked, path_of, propose, shrinks
+from familiar_cli.actions.write_memories import checked, path_of, plans_of, propose, shrinks
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import (
     BadInputError,
@@ -416,8 +416,12 @@ class _Push:
             PlannedFile(path, self._before(path), text or "", deletes=text is None)
             for path, text in sorted(files.items())
         ]
-        is_held = self.writer.may_write
-        plan = propose(self.familiar, self.writer, planned, "sync", held=is_held)
+        # What an embodiment sends now holds all that still waits of what it sent before.
+        what = f"sync with {self.device}"
+        waiting = plans_of(self.familiar.memory, self.writer)
+        before = next((plan for plan in waiting if plan.rests_on.endswith(what)), None)
+        held = self.writer.may_write
+        plan = propose(self.familiar, self.writer, planned, what, held=held, instead=before)
         return dict.fromkeys(files, plan)
 
     def _write(self, files: Mapping[str, str | None]) -> None:

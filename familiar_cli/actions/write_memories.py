@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.clock import iso, now
 from familiar_cli.consolidation.periods import read_period
-from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from familiar_cli.housekeeping.secrets import masked
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
@@ -34,7 +41,7 @@ from familiar_cli.sync.file_pasts import EMBODIMENT
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.journal.commits import Commit
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
 
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
+_PLAN: Final = "mcp-"  # how the ids of such plans begin
 _ID_CHARS: Final = 16
 _TRIES: Final = 20  # others may write the same file at the same time
 _LONG_CHARS: Final = 400  # what is shorter may shrink to anything
@@ -290,11 +298,21 @@ def propose(
     what: str,
     *,
     held: bool = False,
+    instead: ReviewPlan | None = None,
 ) -> str:
-    """Make a plan of changes, and return its id. The same changes are the same plan."""
+    """Make a plan of changes, and return its id. The same changes are the same plan.
+
+    Args:
+        familiar: Whose memory.
+        writer: Who proposes it.
+        files: The changes.
+        what: What is done, in a word.
+        held: A rule wants a person's yes.
+        instead: The plan that waits already and becomes this one.
+    """
     told = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
     plan = ReviewPlan(
-        id=f"mcp-{what}-{sha256_of(told)[:_ID_CHARS]}",
+        id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(told)[:_ID_CHARS]}",
         run=writer.session,
         created=iso(now()),
         why="held" if held else "review",
@@ -302,11 +320,13 @@ def propose(
         turns=(0, 0),
         files=tuple(files),
         source=writer.source,
-        rests_on=f"{what} by {writer.source}",
+        rests_on=f"a request to {what}",
     )
-    if plan.id not in pending_ids(familiar.memory):
+    if instead:
+        plan = replace(instead, why=plan.why, files=plan.files, rests_on=plan.rests_on)
+    if instead or plan.id not in pending_ids(familiar.memory):
         trailers = {RUN_ID: writer.session}
-        message = f"propose to {what} {files[0].rel_path}"
+        message = f"propose to {what}: {files[0].rel_path}"
         with familiar.memory.transaction(writer.source, message, trailers=trailers) as tx:
             stage(tx, familiar.memory, plan)
     return plan.id
@@ -351,24 +371,42 @@ def _written(
 ) -> Written:
     store = familiar.memory
     before = _text(store, rel_path)
-    after = made(before)
-    if after == before:
-        return Written("unchanged", rel_path)
+    waiting = None
+    if not writer.may_write and what in {"create", "update"}:
+        waiting = _waiting(store, writer, rel_path, before)
+    start = waiting.files[0].after if waiting else before
+    after = made(start)
+    if after == start:
+        return Written(
+            "planned" if waiting else "unchanged", rel_path, waiting.id if waiting else ""
+        )
     held = bool(before and after is not None and what == "update" and shrinks(before, after))
     if held or not writer.may_write:
         file = PlannedFile(rel_path, before, after or "", deletes=after is None)
         with store.transaction(writer.source, what, dry_run=True) as tx:
             _stage(tx, rel_path, before, after)
-        return Written(
-            "held" if held else "planned",
-            rel_path,
-            propose(familiar, writer, [file], what, held=held),
-        )
+        plan = propose(familiar, writer, [file], what, held=held, instead=waiting)
+        return Written("held" if held else "planned", rel_path, plan)
     instance = by or writer.instance
     trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         _stage(tx, rel_path, before, after)
     return Written("deleted" if after is None else "written", rel_path)
+
+
+def _waiting(
+    store: MemoryStore, writer: Writer, rel_path: str, before: str | None
+) -> ReviewPlan | None:
+    """Return the plan of the same client that changes this file alone, as it is now.
+
+    What the client proposes next goes into it: of two plans for one file the second would be in
+    conflict once the first is applied.
+    """
+    for plan in plans_of(store, writer):
+        is_its = len(plan.files) == 1
+        if is_its and plan.files[0].rel_path == rel_path and not plan.files[0].deletes:
+            return plan if plan.files[0].before == before else None
+    return None
 
 
 def _stage(tx: Transaction, rel_path: str, before: str | None, after: str | None) -> None:
@@ -447,10 +485,18 @@ def instance_name(instance: str) -> str:
 
 def _own_plans(store: MemoryStore, writer: Writer) -> list[ReviewPlan]:
     """Return the plans that wait from this session, oldest first."""
-    names = [name for name in pending_ids(store) if name.startswith("mcp-")]
-    plans = [read_pending(store, name) for name in names]
-    own = [p for p in plans if p.run == writer.session and p.source == writer.source]
+    own = [plan for plan in plans_of(store, writer) if plan.run == writer.session]
     return sorted(own, key=lambda plan: plan.created)
+
+
+def plans_of(store: MemoryStore, writer: Writer) -> Iterator[ReviewPlan]:
+    """Yield the plans that wait from the same client; one that is damaged is left out."""
+    for name in pending_ids(store):
+        if name.startswith(_PLAN):
+            with suppress(BadInputError):
+                plan = read_pending(store, name)
+                if plan.source == writer.source:
+                    yield plan
 
 
 def _own_commits(familiar: Familiar, writer: Writer) -> list[Commit]:

@@ -95,7 +95,7 @@ def why(plan: ReviewPlan) -> str:
     """Return why a plan waits."""
     if plan.why == "held":
         return "a rule requires your review"
-    asked = any(plan.turns) or plan.rests_on
+    asked = (any(plan.turns) or plan.rests_on) and not plan.source.startswith("mcp:")
     return "made with --review" if asked else f"proposed by {plan.source}"
 
 

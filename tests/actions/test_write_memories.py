@@ -70,6 +70,16 @@ def test_the_same_request_is_the_same_plan(ada) -> None:
     assert len(data("review", "list")["plans"]) == 1
 
 
+def test_what_a_client_adds_to_a_day_goes_into_the_plan_that_waits(ada) -> None:
+    first = create_memory(ada, PLANS, DAY, "- Saw a heron.")
+    later = replace(PLANS, session="1a7e4")
+    assert create_memory(ada, later, DAY, "- Rain.").plan_id == first.plan_id
+    assert create_memory(ada, later, DAY, "- Rain.").plan_id == first.plan_id
+    assert "proposed by mcp:desk" in run("review", "list").stdout
+    data("review", "apply", first.plan_id)
+    assert visible(ada)[DAYS_FILE] == "- Saw a heron. [via:phone]\n- Rain. [via:phone]\n"
+
+
 def test_a_day_gets_the_bullets_it_lacks_each_once(ada) -> None:
     create_memory(ada, WRITES, DAY, "- Saw a heron.", chats=["c1"])
     create_memory(ada, WRITES, DAY, "- saw a HERON\n- Rain.", chats=["c1"])

@@ -264,11 +264,14 @@ async def test_without_leave_to_write_a_push_is_a_plan():
         phone.write(DAY, "- One.", **DAILY)
         made = await phone.push()
         again = await phone.push()
+        phone.write(DAY, "- One.\n- Two.")
+        await phone.push()
     assert made["results"][0]["status"] == "planned"
     assert again["results"][0]["plan"] == made["results"][0]["plan"]
     assert DAY not in memory()
     run("review", "apply", made["results"][0]["plan"])
-    assert memory()[DAY] == "- One. [via:phone]\n"
+    assert memory()[DAY] == "- One. [via:phone]\n- Two. [via:phone]\n"
+    assert data("review", "list")["plans"] == []
 
 
 @paired
