@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from familiar_cli.config.home import FamiliarPaths
+
 
 @dataclass(slots=True)
 class _Open:
@@ -55,12 +57,23 @@ class Lending:
             return
         stamp = tuple(map(_stamp, (paths.config, paths.me)))
         with self._lock:
-            known = self._open.setdefault(paths.id, _Open(Familiar(paths, self._tell), stamp))
+            known = self._open.setdefault(paths.id, _Open(self._opened(paths), stamp))
         with known.lock:
             if known.stamp != stamp:
                 known.familiar.close()
-                known.familiar, known.stamp = Familiar(paths, self._tell), stamp
-            yield known.familiar
+                known.familiar, known.stamp = self._opened(paths), stamp
+            try:
+                yield known.familiar
+            finally:
+                if "journal" in known.familiar.__dict__:
+                    known.familiar.journal.repository.close()
+
+    def _opened(self, paths: FamiliarPaths) -> Familiar:
+        from familiar_cli.memory.journal.past import Past
+
+        opened = Familiar(paths, self._tell)
+        opened.__dict__["past"] = Past(opened.memory, opened.journal, self._tell, hasty=True)
+        return opened
 
     def close(self) -> None:
         """Let go of all of them."""

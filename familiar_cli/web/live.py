@@ -19,13 +19,13 @@ _BEAT_LOOKS: Final = 15  # a line now and then shows that the connection lives
 
 async def changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[bytes]:
     """Yield a server-sent event whenever something was said or written, until `ending` is set."""
-    known, quiet = _state(paths), 0
+    known, quiet = state_of_files(paths), 0
     yield b"retry: 3000\n\n"
     while not ending.is_set():
         try:
             await asyncio.wait_for(ending.wait(), _LOOK_S)
         except TimeoutError:
-            found, quiet = _state(paths), quiet + 1
+            found, quiet = state_of_files(paths), quiet + 1
             if found != known:
                 known, quiet = found, 0
                 yield b"event: change\ndata: {}\n\n"
@@ -34,7 +34,7 @@ async def changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[
                 yield b": nothing new\n\n"
 
 
-def _state(paths: FamiliarPaths) -> object:
+def state_of_files(paths: FamiliarPaths) -> object:
     """Return a value that differs when something was said or written; costs three looks."""
     history = (paths.history, paths.history.with_name(f"{paths.history.name}-wal"))
     return (*map(_stamp, history), state_of(str(paths.journal)))

@@ -69,14 +69,20 @@ class PersonPage:
     last_seen: str | None
 
 
-def people_of(familiar: Familiar) -> People:
-    """Return everyone who has a file or ever spoke."""
+def people_of(familiar: Familiar, *, thorough: bool = True) -> People:
+    """Return everyone who has a file or ever spoke.
+
+    Args:
+        familiar: Whose.
+        thorough: Look at every file; if not, only where the directory says that something has
+            changed, and tell no sizes.
+    """
     with closing(familiar.names()) as names:
-        names.refresh(thorough=True)
+        names.refresh(thorough=thorough)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
     said = speakers_of(familiar)
-    sizes = _sizes(familiar)
+    sizes = _sizes(familiar) if thorough else {}
     known = []
     silent = sorted(files.keys() - said.keys())
     for slug in [*said, *silent]:  # who spoke stands as the history has it, the latest first

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
 from familiar_cli.memory.journal import trees
-from familiar_cli.memory.journal.diff import between
+from familiar_cli.memory.journal.diff import file_diff
 
 if TYPE_CHECKING:
     from datetime import date, tzinfo
 
     from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.repository import Repository
+
+_KEPT: Final = 16  # comparisons
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class JournalDays:
         self._zone = zone
         self._head: str | None = None
         self._days: list[JournalDay] = []
+        self._changed: dict[tuple[str | None, str | None], list[str]] = {}
+        self._files: dict[str, list[tuple[str, str]]] = {}
 
     def all(self) -> list[JournalDay]:
         """Return every day on which something changed, the oldest first."""
@@ -79,7 +83,10 @@ class JournalDays:
 
     def every_file(self, commit: str) -> list[tuple[str, str]]:
         """Return path and id of each file that there was."""
-        return list(trees.files(self._repository.tree, self._repository.tree_of(commit)))
+        if commit not in self._files:
+            tree = self._repository.tree_of(commit)
+            self._files = {commit: list(trees.files(self._repository.tree, tree))}
+        return self._files[commit]
 
     def content(self, commit: str, rel_path: str) -> bytes | None:
         """Return what a file held then; None: it was not there."""
@@ -91,13 +98,18 @@ class JournalDays:
 
     def changed(self, old: str | None, new: str | None) -> list[str]:
         """Return the paths of the files that differ between two commits, sorted."""
-        before, after = (self._repository.tree_of(commit) for commit in (old, new))
-        return sorted(path for path, *_ in trees.changed(self._repository.tree, before, after))
+        if (old, new) not in self._changed:
+            before, after = (self._repository.tree_of(commit) for commit in (old, new))
+            changes = trees.changed(self._repository.tree, before, after)
+            while len(self._changed) >= _KEPT:
+                del self._changed[next(iter(self._changed))]
+            self._changed[old, new] = sorted(path for path, *_ in changes)
+        return self._changed[old, new]
 
-    def difference(self, old: str | None, new: str | None, rel_path: str) -> list[FileDiff]:
-        """Return how what is at or below a path differs between two commits."""
-        before, after = (self._repository.tree_of(commit) for commit in (old, new))
-        return list(between(self._repository, before, after, rel_path))
+    def difference(self, old: str | None, new: str | None, rel_path: str) -> FileDiff | None:
+        """Return how a file differs between two commits; None: it does not."""
+        before, after = (self._repository.file_at(commit, rel_path) for commit in (old, new))
+        return None if before == after else file_diff(rel_path, before, after)
 
     def _add(self, day: date, commit: str) -> None:
         """Take in the next commit; a clock that was set back makes no day twice."""

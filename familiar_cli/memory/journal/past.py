@@ -52,14 +52,22 @@ class Past:
         store: The memory.
         journal: Its journal.
         tell: Told in words what a person should know.
+        hasty: For whoever asks often: all files are looked at only now and then, and the one that
+            is asked about each time.
     """
 
     def __init__(
-        self, store: MemoryStore, journal: GitJournal, tell: Callable[[str], None] = lambda _: None
+        self,
+        store: MemoryStore,
+        journal: GitJournal,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        hasty: bool = False,
     ) -> None:
         self._store = store
         self._repository = journal.repository
         self._tell = tell
+        self._hasty = hasty
 
     def log(
         self,
@@ -75,7 +83,7 @@ class Past:
             NotFoundError: The journal knows nothing at `rel_path`.
         """
         clean = paths.parse(rel_path)
-        with self._history() as history:
+        with self._history(rel_path=clean) as history:
             found = list(history.log(clean, source=source, since=since, limit=limit))
             if not found and clean and not any(history.log(clean, limit=1)):
                 raise self._unknown(clean)
@@ -132,8 +140,9 @@ class Past:
         """
         from familiar_cli.memory.journal.blame import blame
 
-        with self._history() as history:
-            return blame(self._repository, history, paths.parse(rel_path))
+        clean = paths.parse(rel_path)
+        with self._history(rel_path=clean) as history:
+            return blame(self._repository, history, clean)
 
     def undo(
         self, word: str | None = None, *, run: str | None = None, dry_run: bool = False
@@ -173,21 +182,28 @@ class Past:
             return compact(self._repository, dry_run=dry_run)
 
     @contextmanager
-    def _history(self, *, look: bool = True) -> Iterator[History]:
+    def _history(self, *, look: bool = True, rel_path: str = "") -> Iterator[History]:
         if look and self._repository.exists:
-            self._catch_up()
+            self._catch_up(rel_path)
         try:
             yield History(self._repository)
         finally:
             self._repository.close()
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, rel_path: str) -> None:
         try:
-            self._store.catch_up()
+            self._store.catch_up(look=not self._hasty or self._differs(rel_path))
         except LockedError as error:
             self._tell(f"{error} Changes made by hand since the last commit are not shown.")
         except FamiliarError as error:
             self._tell(f"Changes made by hand could not be committed: {error}")
+
+    def _differs(self, rel_path: str) -> bool:
+        """Tell whether a file is not as the journal has it."""
+        if not rel_path or not self._store.exists(rel_path):
+            return False
+        known = self._repository.file_at(self._repository.head(), rel_path)
+        return known != self._store.read_bytes(rel_path)
 
     def _unknown(self, rel_path: str) -> NotFoundError:
         if not rel_path or not self._repository.exists:

@@ -88,6 +88,25 @@ class MemoryStore:
         limit = self.limits.max_results
         return self._steady(lambda: list_dir(self._tree, rel_path, hidden=hidden, limit=limit))
 
+    def list_page(
+        self, rel_path: str = "", *, after: str = "", most: int = 300
+    ) -> tuple[list[MemoryEntry], int]:
+        """Return at most `most` entries of a directory, by name, and how many it holds.
+
+        It costs little however many they are.
+
+        Args:
+            rel_path: The directory.
+            after: Only names after this one.
+            most: How many entries.
+
+        Raises:
+            NotFoundError: There is no such directory.
+        """
+        from familiar_cli.memory.store.walk import list_page
+
+        return self._steady(lambda: list_page(self._tree, rel_path, after=after, most=most))
+
     def exists(self, rel_path: str) -> bool:
         """Tell whether a file is there."""
         self._wait_for_pending()
@@ -266,8 +285,11 @@ class MemoryStore:
 
         return refused(self._tree, self.limits, tx.steps)
 
-    def catch_up(self) -> None:
+    def catch_up(self, *, look: bool = True) -> None:
         """Commit what people changed by hand to the journal, as `human`.
+
+        Args:
+            look: Look at all files, also when the last look was a moment ago.
 
         Raises:
             LockedError: Another writer held the lock for too long.
@@ -277,7 +299,7 @@ class MemoryStore:
 
         if self._journal:
             with held(self.lock_path, self.lock_timeout_s):
-                self._journal.begin(look=True)
+                self._journal.begin(look=look)
 
     def _wait_for_pending(self) -> None:
         """Wait until no change is half on disk; finish one that a crash cut short."""

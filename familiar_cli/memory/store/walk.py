@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,29 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
             hint="List it with `familiar memory ls`, or raise `max_results` in [memory].",
         )
     return entries
+
+
+def list_page(tree: Tree, rel_path: str, *, after: str, most: int) -> tuple[list[MemoryEntry], int]:
+    """Return what `MemoryStore.list_page` promises."""
+    clean = paths.parse(rel_path)
+    start = paths.locate(tree.real, clean)
+    if not tree.is_dir(clean):
+        if clean:
+            raise tree.not_found(clean, "directory")
+        return [], 0
+    entries: list[MemoryEntry] = []
+    looked_ns = wall_ns()
+    names = [name for name in _listdir(start, clean) if _is_shown(name, hidden=False)]
+    for name in names[bisect_right(names, after) :]:
+        if len(entries) == most:
+            break
+        real = os.path.realpath(os.path.join(start, name))
+        if paths.unreadable(name) or not paths.inside(tree.real, real) or not os.path.exists(real):
+            continue
+        path = f"{clean}/{name}" if clean else name
+        is_dir = os.path.isdir(real)
+        entries.append(_entry(path, os.stat(real), looked_ns, is_dir=is_dir))
+    return entries, len(names)
 
 
 def _listdir(real: str, rel_path: str) -> list[str]:

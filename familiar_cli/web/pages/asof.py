@@ -78,7 +78,8 @@ def _values(asked: Asked, found: AsOf) -> dict[str, Any]:
     if found.state:
         old = found.since.commit if found.since else None
         for path in found.changed[:_MOST_DIFFS]:
-            diffs += days.difference(old, found.state.commit, path)
+            diff = days.difference(old, found.state.commit, path)
+            diffs += [diff] if diff else []
     return {
         "found": found,
         "known": known,

@@ -11,11 +11,17 @@ if TYPE_CHECKING:
 
 
 def show(asked: Asked) -> Shown:
+    """Return the page that offers to look."""
+    del asked
+    return Shown("doctor", {"found": None})
+
+
+def examine(asked: Asked) -> Shown:
     """Return what works, and what needs a look."""
-    from familiar_cli.actions.doctor.run import examine
+    from familiar_cli.actions.doctor.run import examine as examine_all
 
     paths = asked.familiar.paths
-    return Shown("doctor", {"found": examine(str(paths.root.parent), paths.id)})
+    return Shown("doctor", {"found": examine_all(str(paths.root.parent), paths.id)})
 
 
-PAGES: Final = (Page("/doctor", show, is_long=True),)
+PAGES: Final = (Page("/doctor", show), Page("/doctor", examine, "POST", is_long=True))

@@ -28,6 +28,8 @@ _RENDERED_CHARS: Final = 24_000  # so much is formatted within 100 ms; the rest 
 _SHOWN_CHARS: Final = 400_000
 _MOST_BLAMED: Final = 3_000
 _MOST_CHANGES: Final = 30
+_MOST_TOUCHED: Final = 200  # files of a change whose differences are made to show one of them
+_REFRESH_S: Final = 0.3  # for files that changed since the index last looked
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
@@ -48,16 +50,14 @@ def show(asked: Asked) -> Shown | Data:
 
 def _directory(asked: Asked, rel_path: str) -> Shown:
     after = asked.query.get("after", "")
-    try:
-        found = asked.familiar.memory.list_dir(rel_path)
-    except NotFoundError:
-        if rel_path:
-            raise
-        found = []
-    directories = [entry for entry in found if entry.is_dir]
-    files = [entry for entry in found if not entry.is_dir and entry.rel_path > after]
-    more = files[_MOST_LISTED - 1].rel_path if len(files) > _MOST_LISTED else ""
-    values = {"rel_path": rel_path, "directories": directories, "files": files[:_MOST_LISTED]}
+    found, count = asked.familiar.memory.list_page(rel_path, after=after, most=_MOST_LISTED)
+    more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
+    values = {
+        "rel_path": rel_path,
+        "directories": [entry for entry in found if entry.is_dir],
+        "files": [entry for entry in found if not entry.is_dir],
+        "count": count,
+    }
     return Shown("directory", {**values, "more": more, "crumbs": crumbs(rel_path)})
 
 
@@ -122,22 +122,19 @@ def _history(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
     with suppress(NotFoundError):
         changes = past.log(rel_path, limit=_MOST_CHANGES)
     diffs = {}
-    for change in changes[:5]:
+    for change in [c for c in changes[:5] if len(c.touched) <= _MOST_TOUCHED]:
         files = past.show(change.commit.id)[1]
         diffs[change.commit.id] = [f for f in files if f.rel_path == (change.rel_path or rel_path)]
     return {"changes": changes, "diffs": diffs}
 
 
 def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
-    from familiar_cli.memory.pages.graph import graph
+    from familiar_cli.index.linked import links_of
 
-    found = graph(asked.familiar.memory)
-    near = [link for link in found.links if rel_path in (link.source, link.target)]
-    return {
-        "out": [link for link in near if link.source == rel_path],
-        "back": [link for link in near if link.target == rel_path],
-        "broken": [link for link in found.broken if link.source == rel_path],
-    }
+    index = asked.familiar.index
+    index.refresh(within_s=_REFRESH_S)
+    out, broken, back = index.use(lambda db: links_of(db, rel_path, _MOST_LISTED))
+    return {"out": out, "back": back, "broken": broken}
 
 
 def _edit(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.numbers import NUMBERS
 from familiar_cli.web.people import with_speakers
 
 if TYPE_CHECKING:
@@ -15,16 +16,21 @@ _LAST: Final = 8
 
 def show(asked: Asked) -> Shown:
     """Return the first page."""
-    from familiar_cli.actions.status import status_of
     from familiar_cli.history.selection import TurnFilter, newest
     from familiar_cli.review.pending import pending_ids
 
     familiar = asked.familiar
     said = [kept.turn for kept in newest(familiar.history, TurnFilter(), _LAST)]
+    status, is_fresh = NUMBERS.of(familiar.paths)
+    slot = familiar.slot()
     return Shown(
         "now",
         {
-            "status": status_of(familiar),
+            "name": familiar.name,
+            "model": slot.model,
+            "preset": slot.preset,
+            "status": status,
+            "is_fresh": is_fresh,
             "plans": len(pending_ids(familiar.memory)),
             "turns": with_speakers(familiar, said[::-1]),
         },

@@ -17,7 +17,7 @@ def show(asked: Asked) -> Shown:
     """Return everyone who is known."""
     from familiar_cli.actions.people.read import people_of
 
-    found = people_of(asked.familiar)
+    found = people_of(asked.familiar, thorough=False)
     start = asked.number("from") or 0
     shown = found.people[start : start + _A_PAGE]
     more = start + _A_PAGE if len(found.people) > start + _A_PAGE else None
