@@ -102,7 +102,7 @@ def no_key() -> str:
     raise RemoteKeyError(
         "The key of the encrypted folder is not known, and there is no terminal to ask for it",
         hint="Put it into a file that only you can read, and name it: "
-        "`familiar config set sync.key_file PATH`.",
+        "`familiar config set sync.key_file PATH`, or set FAMILIAR_SYNC_KEY_FILE.",
     )
 
 

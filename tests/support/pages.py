@@ -58,6 +58,10 @@ def inline(page: str) -> list[tuple[str, ...]]:
     return found
 
 
+_OTHERS = {"chmod", "git", "ls", "mkdir"}
+"""Programs that a page may show beside `familiar` and `echo`."""
+
+
 def run(command: str, directory: Path, env: dict[str, str]) -> tuple[int, str]:
     """Run one shown command line in `directory`; return its exit code and all it printed."""
     carried: bytes | None = None
@@ -68,10 +72,13 @@ def run(command: str, directory: Path, env: dict[str, str]) -> tuple[int, str]:
             carried = (directory / source).read_bytes()
         if words[0] == "echo":
             carried = (" ".join(words[1:]) + "\n").encode()
+            if target:
+                (directory / target).write_bytes(carried)
             continue
-        assert words[0] == "familiar", f"a page may only show familiar and echo: {command!r}"
+        own = words[0] == "familiar"
+        assert own or words[0] in _OTHERS, f"a page may only show familiar, not {command!r}"
         done = subprocess.run(
-            [sys.executable, "-m", "familiar_cli", *words[1:]],
+            [sys.executable, "-m", "familiar_cli", *words[1:]] if own else words,
             cwd=directory,
             env=env,
             input=carried or b"",
