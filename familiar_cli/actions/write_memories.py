@@ -38,6 +38,7 @@ from familiar_cli.review.pending import (
     stage,
 )
 from familiar_cli.sync.file_pasts import EMBODIMENT
+from familiar_cli.sync.shared_files import is_shared
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
 
 if TYPE_CHECKING:
@@ -103,11 +104,13 @@ class Written:
         outcome: `planned` and `held` wait for a person, the latter because a rule demands it.
         rel_path: The file.
         plan_id: The plan that waits; empty: none does.
+        version: How often a memory was changed by now; 0: that was not counted.
     """
 
     outcome: Outcome
     rel_path: str
     plan_id: str = ""
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +181,19 @@ def update_memory(
         RefusedError: A rule forbids it; nothing was changed.
     """
     rel_path = path_of(familiar.memory, place)
-    words = checked(content)
+    checked(content[body_start(content) :])
 
     def made(before: str | None) -> str:
         if before is None:
             raise _missing(rel_path)
-        return put_back(before, words, writer.channel_id)
+        own_front = before[: body_start(before)]  # as it was read with the text
+        return put_back(before, checked(content.removeprefix(own_front)), writer.channel_id)
 
-    return _write(familiar, writer, rel_path, "update", made, by=edited_by)
+    done = _write(familiar, writer, rel_path, "update", made, by=edited_by)
+    if done.outcome != "written" or not is_shared(rel_path):
+        return done
+    familiar.file_pasts.read_on()
+    return replace(done, version=len(familiar.file_pasts.versions(rel_path)))
 
 
 def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:

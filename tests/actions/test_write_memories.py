@@ -135,6 +135,21 @@ def test_an_update_keeps_front_matter_and_what_is_private(ada) -> None:
     assert visible(ada)["anna.md"] == ANNA.replace("bees", "wasps")
 
 
+def test_a_text_may_be_sent_back_with_the_front_matter_it_was_read_with(ada) -> None:
+    whole = ANNA.partition("\n## In private")[0].replace("bees", "wasps")
+    update_memory(ada, WRITES, Place("anna.md"), whole)
+    assert visible(ada)["anna.md"] == ANNA.replace("bees", "wasps")
+    with pytest.raises(RefusedError, match="front matter"):
+        update_memory(ada, WRITES, Place("anna.md"), whole.replace("true", "false"))
+
+
+def test_each_update_counts_one_version_further(ada) -> None:
+    create_memory(ada, WRITES, DAY, "- One.")
+    done = [update_memory(ada, WRITES, DAY, f"- {n}.", edited_by="desk") for n in "23"]
+    assert [one.version for one in done] == [2, 3]
+    assert ada.past.log(DAYS_FILE)[0].commit.trailers["Embodiment"] == "desk"
+
+
 def test_an_update_that_shrinks_by_half_waits_for_a_person(ada) -> None:
     create_memory(ada, WRITES, Place("long.md"), "Words. " * 100)
     held = update_memory(ada, WRITES, Place("long.md"), "Gone.")

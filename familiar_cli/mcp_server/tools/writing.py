@@ -143,6 +143,8 @@ def _answer(made: Written) -> Answer:
     about: dict[str, Any] = {"path": made.rel_path, "status": made.outcome}
     if made.plan_id:
         about["plan"] = made.plan_id
+    if made.version:
+        about["version"] = made.version
     note = _NOTES[made.outcome].format(path=made.rel_path, plan=made.plan_id)
     hint = f"See it: `familiar review show {made.plan_id}`." if made.plan_id else ""
     return Answer([Item(about)], [*filter(None, (note, hint))])
