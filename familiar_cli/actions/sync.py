@@ -373,13 +373,16 @@ def status(familiar: Familiar) -> SyncStatus:
 def forget(familiar: Familiar, instance: str) -> None:
     """Wait for an instance no longer. What it did stays; should it come back, it is heard again.
 
-    An embodiment that comes back has to pull before it may push.
+    Its turns that it had not told to be read are made into memory here. An embodiment that comes
+    back has to pull before it may push.
 
     Raises:
         NotFoundError: Nobody has heard of it.
         RefusedError: It is this one.
     """
     from familiar_cli.actions.embodiments import forget_device
+    from familiar_cli.history.incoming import read_there
+    from familiar_cli.history.waiting import hand_over
 
     known = {one.id: one for one in status(familiar).instances}
     if instance == familiar.instance.id:
@@ -392,6 +395,8 @@ def forget(familiar: Familiar, instance: str) -> None:
             f"No instance {instance!r} is known", hint="List them: `familiar sync status`."
         )
     remotes_of(familiar).forget(instance)
+    if familiar.history.path.exists():
+        hand_over(familiar.history, instance, read_there(familiar.history, instance))
 
 
 def begin(
@@ -463,11 +468,14 @@ def begin(
 
 
 def _note(familiar: Familiar, synced: Synced) -> None:
+    from familiar_cli.history.waiting import hand_back
+
     forgotten = remotes_of(familiar).forgotten()
     if synced.pulled:
         for instance in forgotten & synced.instances.keys():
             if _is_newer(familiar, synced, instance):
                 remotes_of(familiar).forget(instance, forgotten=False)
+                hand_back(familiar.history, instance)
     told = {"at": clock.iso(clock.now()), "heads": dict(synced.instances)}
     with suppress(OSError):  # `sync status` knows less then
         write_own(_note_path(familiar, synced.remote), json.dumps(told).encode(), durable=False)

@@ -284,3 +284,35 @@ def test_a_private_channel_is_private_on_the_other_machine_before_its_turns_are_
     first.run("sync")
     home.run("sync")
     assert not home.data("channel", "show", "dm-1")["private"]  # as the person there said
+
+
+def test_a_conversation_goes_on_elsewhere_in_one_order(first, second) -> None:
+    first.run("hear", "begun on the first", "--channel", "tea")
+    first.run("sync")
+    second.run("sync")
+    second.run("hear", "gone on on the second", "--channel", "tea")
+    first.run("hear", "and at the same time on the first", "--channel", "tea")
+    for home in (second, first, second):
+        home.run("sync")
+    exported = [
+        home.run("history", "export", "--format", "jsonl").stdout for home in (first, second)
+    ]
+    assert exported[0] == exported[1]
+    assert exported[0].index("begun on") < exported[0].index("gone on on the second")
+
+
+def unread(home) -> int:
+    return home.data("status")["unsummarised_turns"]
+
+
+def test_turns_that_a_forgotten_machine_had_not_read_wait_here(first, second) -> None:
+    second.run("hear", "nobody has read this", "--channel", "tea")
+    second.run("sync")
+    first.run("sync")
+    before = unread(first)
+    first.run("sync", "forget", first.data("sync", "status")["instances"][1]["id"])
+    assert unread(first) == before + 1
+    second.append("notes.md", "# Notes\n")
+    second.run("sync")
+    first.run("sync")
+    assert unread(first) == before
