@@ -25,6 +25,7 @@ Settle = Literal["ours", "theirs", "both"]
 
 _ALIKE: Final = 0.5
 _COMPARED_CHARS: Final = 400
+_NEAR: Final = 4  # blocks before and behind the place where one would stand
 _WORD: Final = re.compile(r"\w+")
 _NOTHING: Final = Block("section")
 
@@ -241,7 +242,7 @@ def _edited(
         (
             (-likeness, i, j)
             for i, was in enumerate(gone)
-            for j, now in enumerate(new)
+            for j, now in _near(new, i * len(new) // len(gone))
             if (likeness := _likeness(base[was], side[now])) >= _ALIKE
         ),
     )
@@ -255,6 +256,12 @@ def _edited(
             yield was, now
 
 
+def _near(keys: list[Key], place: int) -> Iterator[tuple[int, Key]]:
+    """Yield the keys around a place; not every pair of a long list is compared."""
+    first = max(0, place - _NEAR)
+    yield from enumerate(keys[first : place + _NEAR], start=first)
+
+
 def _likeness(one: Block, other: Block) -> float:
     """Return how much two blocks are like each other, 0 to 1; 0: one is never made of the other."""
     if one.kind != other.kind or (one.channel and one.channel != other.channel):
@@ -264,7 +271,7 @@ def _likeness(one: Block, other: Block) -> float:
         words = [set(_WORD.findall(text)) for text in texts]
         fewest = min(map(len, words))
         shared = len(words[0] & words[1]) / fewest if fewest else 0.0
-        return max(shared, _ratio(*texts))
+        return shared if shared >= _ALIKE else _ratio(*texts)
     if one.level != other.level:
         return 0.0
     title = _ratio(*(normal(without_mark(block.lines[0])) for block in (one, other)))

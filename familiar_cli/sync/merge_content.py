@@ -60,9 +60,9 @@ def merge_content(
         return either
     try:
         texts = [content.decode("utf-8") for content in (base, ours, theirs)]
-    except UnicodeDecodeError:
+        return _merge_text(texts, settle) or either
+    except (UnicodeDecodeError, RecursionError):  # it is no text, or nested a thousand deep
         return either
-    return _merge_text(texts, settle) or either
 
 
 def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from familiar_cli.sync.merge_content import MergedContent, merge_content
@@ -255,6 +257,24 @@ def test_private_and_public_sections_of_one_title_are_two() -> None:
     text = merged(base, "# T\n\n## N\n- p\n", "# T\n\n## N <!-- private dm -->\n- s\n")
 
     assert text == "# T\n\n## N\n- p\n\n## N <!-- private dm -->\n- s\n"
+
+
+def test_a_page_that_is_nested_a_thousand_deep_is_a_conflict_as_a_whole() -> None:
+    deep = "".join(f"{' ' * n}- {n}\n" for n in range(1500))
+
+    assert both(deep, f"{deep}- a\n", deep.replace("- 1499", "- x")).content
+
+
+def test_a_long_list_that_both_wrote_anew_takes_no_time() -> None:
+    base, ours, theirs = (
+        "".join(f"- {word} {n * 7919 % 3001} said {n}\n" for n in range(1200))
+        for word in ("abc", "xyz", "pqr")
+    )
+    began = time.process_time()
+
+    both(base, ours, theirs)
+
+    assert time.process_time() - began < 20
 
 
 def test_what_is_no_markdown_is_the_same_or_a_conflict() -> None:
