@@ -26,7 +26,8 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         channel=caller.channel_id,
     )
     items = [Item(_about(memory), memory.text) for memory in found.memories]
-    return Answer(items, found.notes, {"method": found.method})
+    notes = found.notes if items else ("No memory fits; memory_list names all.", *found.notes)
+    return Answer(items, notes, {"method": found.method})
 
 
 def _about(memory: FoundMemory) -> dict[str, Any]:
