@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, globals_of, home_of, output, run_async
+from familiar_cli.commands._base import App, familiar_of, globals_of, home_of, output, run_async
 
 if TYPE_CHECKING:
     from familiar_cli.serve.running import Listening
@@ -27,6 +27,15 @@ def web(
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Print the link; do not open a browser.")
     ] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write one page of the familiar to FILE, and exit."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --export: overwrite FILE if it exists.")
+    ] = False,
 ) -> None:
     """Show turns, prompts and memory in a browser, as they are now and as they were.
 
@@ -36,6 +45,7 @@ def web(
     \b
     familiar web
     familiar web --port 0 --no-open --json
+    familiar web --export yuzu.html
     """
     from importlib.util import find_spec
 
@@ -46,6 +56,8 @@ def web(
             "The page needs packages that are not installed: starlette, uvicorn and jinja2",
             hint="Run `pip install 'familiar-memory[serve]'`.",
         )
+    if export is not None:
+        return _export(ctx, export, force=force)
     from familiar_cli.serve.running import Listening
 
     home, given = home_of(ctx), globals_of(ctx).familiar
@@ -54,7 +66,18 @@ def web(
 
         given = find_familiar(home, given).id
     listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=given)
-    _run(output(ctx), home, listening, opens=not no_open)
+    return _run(output(ctx), home, listening, opens=not no_open)
+
+
+def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
+    from familiar_cli.bootstrap.outside import write_result
+    from familiar_cli.web.export import exported
+
+    with familiar_of(ctx) as familiar:
+        content = exported(familiar).encode("utf-8", "replace")
+    write_result(Path(file).expanduser(), content, force=force)
+    data = {"path": file, "bytes": len(content)}
+    output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")
 
 
 def _run(out: Output, home: Path, listening: Listening, *, opens: bool) -> None:

@@ -238,3 +238,17 @@ def test_nothing_sets_a_model_or_a_key(client) -> None:
     assert "preset" in page
     assert "<form" not in page
     assert client.post("/settings", data={"llm.base_url": "http://x"}).status_code == 405
+
+
+def test_one_page_of_a_familiar_needs_nothing_else(world, tmp_path) -> None:
+    path = tmp_path / "ada.html"
+    found = data("web", "--export", str(path))
+    text = path.read_text("utf-8")
+    assert found["bytes"] == path.stat().st_size
+    assert "<script" not in text
+    assert "src=" not in text
+    assert "Where is it?" in text
+    assert '<a href="#/memory/people/anna.md">Anna</a>' in text
+    assert 'id="/memory/people/anna.md"' in text
+    assert run("web", "--export", str(path)).exit_code == 5
+    assert run("web", "--export", str(path), "--force").exit_code == 0

@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from familiar_cli.errors import NotFoundError
-from familiar_cli.web.asking import Page, Shown
+from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.web.asking import Moved, Page, Shown
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.sync_conflicts import Choice
     from familiar_cli.web.asking import Asked
 
-CONFLICTS: Final = "conflicts"
+_CHOICES: Final = ("ours", "theirs", "merged")
+_MOST_CONFLICTS: Final = 50
 
 
 def show(asked: Asked) -> Shown:
-    """Return what other machines have changed, and both versions of what is in dispute."""
-    memory = asked.familiar.memory
-    found: tuple[object, ...] = ()
-    with suppress(NotFoundError):
-        found = memory.walk(CONFLICTS).files
+    """Return how far each machine is, and both versions of what is in dispute; nobody is asked."""
+    from familiar_cli.actions.sync import status
+    from familiar_cli.actions.sync_conflicts import open_conflicts
+
     merges = []
     with suppress(NotFoundError):
         merges = asked.familiar.past.log(source="sync", limit=20)
-    return Shown("sync", {"conflicts": found, "merges": merges})
+    found = open_conflicts(asked.familiar)
+    return Shown(
+        "sync",
+        {
+            "status": status(asked.familiar),
+            "conflicts": found[:_MOST_CONFLICTS],
+            "more": max(len(found) - _MOST_CONFLICTS, 0),
+            "merges": merges,
+        },
+    )
 
 
-PAGES: Final = (Page("/sync", show),)
+def settle(asked: Asked) -> Moved:
+    """Settle one conflict."""
+    from familiar_cli.actions.sync_conflicts import resolve
+
+    choice, path = asked.sent("choice"), asked.sent("path")
+    if choice not in _CHOICES:
+        raise UsageError(f"There is no way {choice[:40]!r} to settle a conflict")
+    resolve(asked.familiar, path, cast("Choice", choice))
+    return Moved(asked.to("sync"), (f"Settled: {path}. The journal can undo it.",))
+
+
+PAGES: Final = (Page("/sync", show), Page("/sync/settle", settle, "POST"))
