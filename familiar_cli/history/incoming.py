@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import RefusedError
 from familiar_cli.history.elsewhere import foreign_names, local_ids
 from familiar_cli.history.lines import (
+    MOST,
     BadLineError,
     BranchLine,
     ChannelMarkLine,
@@ -23,7 +24,7 @@ from familiar_cli.history.lines import (
     parsed,
 )
 from familiar_cli.history.order import place_in, weave, weave_all
-from familiar_cli.history.outgoing import QUIET, TOLD, fact_line
+from familiar_cli.history.outgoing import FACTS, QUIET, TOLD, fact_line
 from familiar_cli.history.rows import COLUMNS, in_ms, pack, to_row, to_turn, unpack
 from familiar_cli.history.settling import remember_own, settle, share_place, slots_of
 from familiar_cli.history.store import GREETING
@@ -313,14 +314,13 @@ class Intake:
 
     def _is_known(self, name: TurnName, line: Fact) -> bool:
         if name.instance in self._formerly:
-            sql = "SELECT id, kind, row_id, clock FROM facts WHERE id = ? AND instance IS NULL"
-            row = self.connection.execute(sql, (line.id,)).fetchone()
+            row = self.connection.execute(f"{FACTS} AND id = ?", (line.id,)).fetchone()
             if row and fact_line(self.connection, self.own, row) == line:
                 sql = "UPDATE facts SET instance = ?, id_there = id WHERE id = ?"
                 self.connection.execute(sql, (name.instance, line.id))
         if name.instance == self.own:
-            sql = "SELECT 1 FROM facts WHERE id = ? AND clock = ? AND instance IS NULL"
-            values: tuple[object, ...] = (line.id, line.clock)
+            sql = f"{FACTS} AND id = ? AND min(clock, ?) = ?"
+            values: tuple[object, ...] = (line.id, MOST, line.clock)
         else:
             sql, values = "SELECT 1 FROM facts WHERE instance = ? AND id_there = ?", name
         return self.connection.execute(sql, values).fetchone() is not None

@@ -24,7 +24,10 @@ VERSION: Final = 1
 """The version of the lines that are written here."""
 
 MARKS: Final = ("superseded", "withdrawn", "hidden")
-_MOST: Final = 2**53  # as large as a number may be in any program's JSON
+MOST: Final = 2**53 - 1
+"""The largest number in a line: any program's JSON can hold it."""
+
+_NO_PLATFORM: Final = re.compile(r"[/\\\x00-\x1f]|^\.|^$")  # it begins the name of a file
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
 
 
@@ -282,7 +285,7 @@ class _Fields:
 
 
 def _whole(value: object, key: str, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < _MOST:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
         raise BadLineError(f"its {key!r} is no number that can be")
     return value
 
@@ -324,20 +327,31 @@ def _author(line: _Fields | None) -> Author | None:
     if line is None:
         return None
     names = (line.text(k) if k in line.told else None for k in ("username", "display_name"))
-    return Author(line.text("platform"), line.text("user_id"), *names)
+    platform = line.text("platform")
+    if _NO_PLATFORM.search(platform):
+        raise BadLineError(f"its platform is {platform!r:.40}")
+    return Author(platform, line.text("user_id"), *names)
 
 
 def _imported(line: _Fields | None) -> Imported | None:
     if line is None:
         return None
-    raw = line.text("raw", needed=False)
+    raw = line.text("raw")
+    _check_object(raw)
     try:
         identity = bytes.fromhex(line.text("identity"))
-        if raw:
-            json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise BadLineError("what its source said of it cannot be read") from error
+    except ValueError as error:
+        raise BadLineError("its 'identity' is no number in base 16") from error
     return Imported(line.text("chat"), identity, line.flag("estimated"), raw)
+
+
+def _check_object(text: str) -> None:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadLineError("what its source said cannot be read") from error
+    if not isinstance(told, dict):
+        raise BadLineError("what its source said is not an object")
 
 
 def _mark(line: _Fields) -> MarkLine:
@@ -365,6 +379,8 @@ def _branch(line: _Fields) -> BranchLine:
 
 
 def _chat(line: _Fields) -> ChatLine:
+    if line.told.get("head"):
+        _check_object(line.text("head"))
     return ChatLine(
         line.number("id"),
         line.number("clock"),

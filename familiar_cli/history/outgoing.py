@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.elsewhere import foreign_names
 from familiar_cli.history.lines import (
+    MOST,
     BranchLine,
     ChannelMarkLine,
     ChatLine,
@@ -49,7 +50,8 @@ _TURNS: Final = (
     "WHERE turns.id > ? ORDER BY turns.id LIMIT ?"
 )
 _WIDTH: Final = len(COLUMNS) + 1
-_FACTS: Final = "SELECT id, kind, row_id, clock FROM facts WHERE id > ? AND instance IS NULL"
+FACTS: Final = f"SELECT id, kind, row_id, min(clock, {MOST}) FROM facts WHERE instance IS NULL"  # noqa: S608
+"""Selects what `fact_line` reads; a clock that another machine drove up stays a number."""
 
 
 def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Line]:
@@ -68,7 +70,7 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
         remember_own(connection, own)
         (last_turn,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
         (last_fact,) = connection.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()
-        facts = connection.execute(f"{_FACTS} ORDER BY id", (since.fact,)).fetchall()
+        facts = connection.execute(f"{FACTS} AND id > ? ORDER BY id", (since.fact,)).fetchall()
         chats = {row[2]: row for row in facts if row[1] == "chat"}
         chat_lines = [_chat(connection, row) for row in chats.values()]
         others = [fact_line(connection, own, row) for row in facts if row[1] != "chat"]

@@ -165,6 +165,10 @@ def test_a_kind_that_is_not_known_here_is_kept_and_no_error(desk) -> None:
         lines({"after": "../../etc:1"})[:-1],
         lines({"imported": {"chat": "k", "identity": "zz", "raw": ""}})[:-1],
         lines({"imported": {"chat": "k", "identity": "00", "raw": "{"}})[:-1],
+        lines({"imported": {"chat": "k", "identity": "00", "raw": "[]"}})[:-1],
+        lines({"author": {"platform": "../..", "user_id": "x"}})[:-1],
+        lines({"author": {"platform": "a/b", "user_id": "x"}})[:-1],
+        b'{"v":1,"kind":"chat","id":1,"clock":1,"channel":"c","key":"k","head":"[1]"}',
         b'{"v":1,"kind":"mark","id":1,"clock":1,"turn":"lap-a1:9","mark":"gone","value":1}',
         b'{"v":1,"kind":"mark","id":1,"clock":1,"turn":"lap-a1:9","mark":"hidden","value":7}',
         b'{"v":1,"kind":"through","turn":1,"fact":1,"waiting":[1]}',
@@ -198,6 +202,18 @@ def test_a_mark_that_puts_a_turn_in_a_foreign_place_is_refused(lap, desk) -> Non
     with pytest.raises(BadLineError, match="place"):
         take_in(desk.history, "desk-b2", "turns/lap-a1/2026-04.jsonl", forged)
     assert words(desk) == ["one", "two"]
+
+
+def test_a_counter_that_was_driven_up_stops_nobody(lap, desk) -> None:
+    lap.say("cli", "one")
+    exchange([lap, desk])
+    mark = {"v": 1, "kind": "channel-mark", "id": 1, "clock": 2**53 - 1, "channel": "x"}
+    forged = json.dumps({**mark, "at": TURN["at"]}).encode() + b"\n"
+    take_in(desk.history, "desk-b2", "turns/srv-c3/2026-03.jsonl", forged)
+    withdraw(desk.history, [1])
+    exchange([desk, lap])
+    assert words(lap) == words(desk) == []
+    assert desk.history.count() == 1
 
 
 def test_a_turn_that_is_another_one_here_is_never_overwritten(desk) -> None:
