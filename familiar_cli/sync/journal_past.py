@@ -25,6 +25,8 @@ _FILES: Final = {b"100644", b"100755", b"100664"}
 _LINK: Final = b"120000"
 _NO_NAMES: Final = {"", ".", ".."}
 _DEEPEST: Final = 100
+_SMALL_BYTES: Final = 16 * 1024
+_MOST_SMALL: Final = 4096
 _WITH_LOCAL: Final = (b"people", b"sessions")  # where files are that stay on one machine
 
 
@@ -46,6 +48,7 @@ class JournalPast:
         self.commit = lru_cache(maxsize=None)(repository.commit)
         self._files_of = lru_cache(maxsize=4096)(self._files_in)
         self._trees = lru_cache(maxsize=16)(self._synced)
+        self._small: dict[str, bytes] = {}
 
     def parents(self, commit: str) -> tuple[str, ...]:
         """Return the versions that this one came from."""
@@ -93,7 +96,12 @@ class JournalPast:
 
     def read(self, blob: str) -> bytes:
         """Return the content of a file."""
-        return self._repository.objects.read(blob)
+        if blob in self._small:
+            return self._small[blob]
+        content = self._repository.objects.read(blob)
+        if len(content) <= _SMALL_BYTES and len(self._small) < _MOST_SMALL:
+            self._small[blob] = content  # what a merge reads is compared with once more
+        return content
 
     def _synced(self, tree: str) -> dict[str, str]:
         return {path: id_ for path, id_ in self._files(tree, "", 0) if is_synced(path)}
