@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 VERSION: Final = 1
-MOST_STATS: Final = 2_000
+MOST_STATS: Final = 250
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
 """Whose pages are each about somebody or something that can be related."""
 
@@ -51,6 +51,7 @@ LINKS: Final = "links to"
 
 _FILE: Final = "relations.sqlite"
 _BUSY_S: Final = 0.5
+_BATCH: Final = 500
 _SUFFIX: Final = ".md"
 _KINDS: Final = {PEOPLE_DIR: "person", PLACES_DIR: "place", TOPICS_DIR: "topic"}
 _TABLES: Final = (
@@ -359,15 +360,28 @@ class RelationIndex:
         seen = {"kinds": known_kinds, "count": str(len(there)), "dirs": json.dumps(directories)}
         if not changed and not gone and all(state.get(k) == v for k, v in seen.items()):
             return
-        pages = [(path, there[path], self._read(path)) for path in changed]
+        self._replace(gone, ())
+        for at in range(
+            0, len(changed), _BATCH
+        ):  # what is done is kept, also when it is broken off
+            batch = changed[at : at + _BATCH]
+            self._replace(batch, [(path, there[path], self._read(path)) for path in batch])
         with transaction(database):
-            for path in (*gone, *changed):
-                for table, column in (("pages", "path"), ("names", "path"), ("edges", "source")):
-                    database.execute(f"DELETE FROM {table} WHERE {column} = ?", (path,))  # noqa: S608
+            database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", seen.items())
+
+    def _replace(
+        self, rel_paths: Collection[str], pages: Iterable[tuple[str, str, str | None]]
+    ) -> None:
+        """Forget what is known of some pages, and take `pages` in: path, signature and text."""
+        if not rel_paths:
+            return
+        with transaction(self._opened()) as database:
+            listed = [(path,) for path in rel_paths]
+            for table, column in (("pages", "path"), ("names", "path"), ("edges", "source")):
+                database.executemany(f"DELETE FROM {table} WHERE {column} = ?", listed)  # noqa: S608
             for path, signature, text in pages:
                 if text is not None:
                     self._insert(database, path, signature, text)
-            database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", seen.items())
 
     def _read(self, path: str) -> str | None:
         try:
