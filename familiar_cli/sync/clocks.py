@@ -23,14 +23,3 @@ def compare(one: Clock, other: Clock) -> Order:
     if has_less:
         return "before"
     return "after" if has_more else "equal"
-
-
-def ticked(clock: Clock, instance: str) -> Clock:
-    """Return the clock of a version that `instance` made of one with `clock`."""
-    return {**clock, instance: clock.get(instance, 0) + 1}
-
-
-def joined(one: Clock, other: Clock) -> Clock:
-    """Return the clock of a version that holds both."""
-    names = sorted({*one, *other})
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in names}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from familiar_cli.sync.clocks import compare
 from familiar_cli.sync.file_pasts import clock_of
 from familiar_cli.sync.merge_files import HUMAN, Hand, Side, merge_trees
 from familiar_cli.sync.merge_types import blob_id
@@ -116,9 +117,13 @@ def begun_at(change: Change, versions: Sequence[Version]) -> int | None:
     """
     if change.base is None:
         return sum(version.at <= change.since for version in versions)
-    wanted = {name: count for name, count in change.base.items() if count}
-    counts = range(len(versions), -1, -1)
-    return next((count for count in counts if clock_of(versions[:count]) == wanted), None)
+    for count in range(len(versions), -1, -1):
+        order = compare(clock_of(versions[:count]), change.base)
+        if order == "equal":
+            return count
+        if order == "before":
+            break  # the older ones are before it, too
+    return None
 
 
 def merge(

@@ -5,11 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.sync.clocks import compare, joined, ticked
+from familiar_cli.sync.clocks import compare
 
 NAMES = st.sampled_from("abc")
 CLOCKS = st.dictionaries(NAMES, st.integers(0, 3))
 OPPOSITE = {"equal": "equal", "before": "after", "after": "before", "concurrent": "concurrent"}
+
+
+def ticked(clock, name):
+    """Return the clock of a version that `name` made of one with `clock`."""
+    return {**clock, name: clock.get(name, 0) + 1}
+
+
+def joined(one, other):
+    """Return the clock of a version that holds both."""
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {*one, *other}}
 
 
 @given(CLOCKS, CLOCKS)
