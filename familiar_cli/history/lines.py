@@ -27,7 +27,6 @@ MARKS: Final = ("superseded", "withdrawn", "hidden")
 MOST: Final = 2**53 - 1
 """The largest number in a line: any program's JSON can hold it."""
 
-_NO_PLATFORM: Final = re.compile(r"[/\\\x00-\x1f]|^\.|^$")  # it begins the name of a file
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
 
 
@@ -327,10 +326,7 @@ def _author(line: _Fields | None) -> Author | None:
     if line is None:
         return None
     names = (line.text(k) if k in line.told else None for k in ("username", "display_name"))
-    platform = line.text("platform")
-    if _NO_PLATFORM.search(platform):
-        raise BadLineError(f"its platform is {platform!r:.40}")
-    return Author(platform, line.text("user_id"), *names)
+    return Author(line.text("platform"), line.text("user_id"), *names)
 
 
 def _imported(line: _Fields | None) -> Imported | None:

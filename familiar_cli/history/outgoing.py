@@ -21,10 +21,11 @@ from familiar_cli.history.rows import COLUMNS, from_ms, to_number, to_turn, unpa
 from familiar_cli.history.settling import remember_own
 from familiar_cli.history.types import WRITER
 from familiar_cli.history.waiting import unread_before_mark
+from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from familiar_cli.history.lines import Fact, Line
     from familiar_cli.history.store import HistoryStore
@@ -120,7 +121,7 @@ def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[T
                 if place > best_place:
                     best, best_place = turn_id, place
             slots = {row[0]: row[_WIDTH + 2] for row in rows if not row[_WIDTH + 3]}
-            replies = {row[0]: row[_WIDTH + 1] for row in rows if row[_WIDTH + 1]}
+            replies = _replies(connection, {row[0]: row[_WIDTH + 1] for row in rows})
             named = {*follows.values(), *slots.values(), *replies.values()} - {0}
             names = {i: TurnName(own, i) for i in named} | foreign_names(connection, sorted(named))
         for row in rows:
@@ -129,6 +130,14 @@ def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[T
                 yield _turn(row, (follows, replies, slots), names)
         if len(rows) < _PAGE:
             return
+
+
+def _replies(connection: sqlite3.Connection, told: Mapping[int, int | None]) -> dict[int, int]:
+    """Return what turns reply to, as far as it was said before them: nobody waits for the rest."""
+    wanted = {i: to for i, to in told.items() if to is not None and to < i}
+    rows = rows_among(connection, "SELECT id FROM turns WHERE id IN", sorted({*wanted.values()}))
+    there = {row[0] for row in rows}
+    return {i: to for i, to in wanted.items() if to in there}
 
 
 def _turn(

@@ -43,7 +43,7 @@ __all__ = [
     "taken_through",
 ]
 
-MOST_LINE_BYTES: Final = 16 * 1024 * 1024
+MOST_LINE_BYTES: Final = 64 * 1024 * 1024
 """A longer line is no turn of this program's."""
 
 _AT_ONCE: Final = 20_000  # lines of one transaction

@@ -166,8 +166,6 @@ def test_a_kind_that_is_not_known_here_is_kept_and_no_error(desk) -> None:
         lines({"imported": {"chat": "k", "identity": "zz", "raw": ""}})[:-1],
         lines({"imported": {"chat": "k", "identity": "00", "raw": "{"}})[:-1],
         lines({"imported": {"chat": "k", "identity": "00", "raw": "[]"}})[:-1],
-        lines({"author": {"platform": "../..", "user_id": "x"}})[:-1],
-        lines({"author": {"platform": "a/b", "user_id": "x"}})[:-1],
         b'{"v":1,"kind":"chat","id":1,"clock":1,"channel":"c","key":"k","head":"[1]"}',
         b'{"v":1,"kind":"mark","id":1,"clock":1,"turn":"lap-a1:9","mark":"gone","value":1}',
         b'{"v":1,"kind":"mark","id":1,"clock":1,"turn":"lap-a1:9","mark":"hidden","value":7}',
@@ -202,6 +200,13 @@ def test_a_mark_that_puts_a_turn_in_a_foreign_place_is_refused(lap, desk) -> Non
     with pytest.raises(BadLineError, match="place"):
         take_in(desk.history, "desk-b2", "turns/lap-a1/2026-04.jsonl", forged)
     assert words(desk) == ["one", "two"]
+
+
+def test_a_reply_to_what_never_was_stops_nobody(lap, desk) -> None:
+    lap.history.append("cli", "user", "one", reply_to=7, at=START)
+    lap.history.append("cli", "user", "two", reply_to=1, at=START)
+    exchange([lap, desk])
+    assert [turn.reply_to for turn in desk.history.recent("cli", 9)] == [None, 1]
 
 
 def test_a_counter_that_was_driven_up_stops_nobody(lap, desk) -> None:
