@@ -1,10 +1,11 @@
-"""The benchmarks of search: the data they read, the files they write, the numbers they print."""
+"""The benchmarks: the data they read, the files they write, the numbers they print."""
 
 import json
+import shutil
 
 import pytest
 
-from benchmarks import locomo
+from benchmarks import locomo, sync
 from benchmarks.conversations import pages, read
 
 SAMPLE = {
@@ -87,3 +88,15 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     path.write_text('[{"conversation": {"session_1": [1]}}]', encoding="utf-8")
     with pytest.raises(SystemExit, match="not in LoCoMo's or MemoryBank's format"):
         read(path)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git program")
+def test_sync_is_measured_against_git(tmp_path, monkeypatch, capsys):
+    small = ["--files", "30", "--commits", "10", "--changed", "3", "--dir", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["sync", *small, "--json"])
+    monkeypatch.setattr(sync, "TIMES", 1)
+    sync.main()
+    made = json.loads(capsys.readouterr().out)
+    assert made["large"].keys() == made["small"].keys()
+    assert made["large"].keys() >= {"nothing_s", "one_commit_s", "first_clone_ratio", "merge_s"}
+    assert made["growth"].keys() == {"nothing_s", "one_commit_s"}
