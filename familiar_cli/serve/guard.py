@@ -41,7 +41,8 @@ class Rules:
         tokens: One of them must be sent along; empty: none is needed.
         most_body_bytes: The largest body.
         body_s: How long a body may take to come.
-        has_door: Tells of a path whether what answers there asks for a key of its own.
+        has_door: Tells of a path, and a request's headers, whether what answers asks for a key of
+            its own.
     """
 
     hosts: frozenset[str]
@@ -49,7 +50,7 @@ class Rules:
     tokens: tuple[str, ...] = field(default=(), repr=False)
     most_body_bytes: int = 32 * 1024 * 1024
     body_s: float = 30.0
-    has_door: Callable[[str], bool] = lambda _: False
+    has_door: Callable[[str, dict[str, str]], bool] = lambda *_: False
 
 
 class Guard:
@@ -112,7 +113,7 @@ class Guard:
         if scope["method"] not in _READING:
             self._check_origin(headers, allowed=allowed)
         path = scope["path"]
-        if self._digests and path not in OPEN_PATHS and not self._rules.has_door(path):
+        if self._digests and path not in OPEN_PATHS and not self._rules.has_door(path, headers):
             self._check_token(headers.get("authorization", ""))
 
     def _check_origin(self, headers: dict[str, str], *, allowed: bool) -> None:

@@ -117,7 +117,7 @@ async def serve_until(
             frozenset(listening.origins),
             listening.tokens,
             body_s=listening.body_s,
-            has_door=lambda path: site.owns(path) and not site.is_for_programs(path),
+            has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host
         app = make_app(familiars, rules, site, api=listening.api)

@@ -123,6 +123,13 @@ class Site:
         """Tell whether an address is for programs rather than for people."""
         return path.startswith(_OPEN_TO_PROGRAMS)
 
+    def has_door(self, path: str, headers: dict[str, str]) -> bool:
+        """Tell whether a request needs no token, since a cookie is asked for, or came with it."""
+        if not self.owns(path):
+            return False
+        is_known = self._door.is_open(headers.get("cookie", ""), headers.get("host", ""))
+        return is_known or not self.is_for_programs(path)
+
     def end(self) -> None:
         """End what waits for changes, so that the server can stop."""
         self._is_ending.set()

@@ -155,6 +155,8 @@ def test_the_server_for_chat_programs_has_the_page_too() -> None:
     with serving(door=door, tokens=(token,)) as server:
         assert server.client.get("/v1/models").status_code == 401
         assert server.client.get("/").status_code == 403
+        assert server.client.get("/distill/status").status_code == 401
         server.client.get(door.link)
+        assert server.client.get("/distill/status").status_code == 200
         assert server.client.get("/").status_code == 200
         assert server.client.get("/v1/models").status_code == 401
