@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.pins import PinnedFiles
-    from familiar_cli.memory.pages.graph import LinkStep
+    from familiar_cli.memory.pages.graph import Link, LinkStep
     from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
 
 
@@ -101,15 +101,17 @@ def links_page(steps: Iterable[LinkStep]) -> RenderableType:
         [
             plain(step.distance, "dim"),
             plain(step.rel_path),
-            plain(f"{step.link.source} {_verb(step.link.kind)} {step.link.target}", "dim"),
+            plain(f"{step.link.source} {_verb(step.link)} {step.link.target}", "dim"),
         ]
         for step in steps
     ]
     return columns(rows)
 
 
-def _verb(kind: str) -> str:
-    return "links to" if kind == "link" else "names"
+def _verb(link: Link) -> str:
+    if link.relation:
+        return f"is {link.relation}"
+    return "links to" if link.kind == "link" else "names"
 
 
 def files_page(rel_paths: Sequence[str]) -> RenderableType:

@@ -199,3 +199,11 @@ def test_what_is_no_graph_is_refused(tmp_path) -> None:
     done = run("graph", "--import", str(file))
     assert done.exit_code != 0
     assert "nothing was changed" in done.stderr
+
+
+def test_links_of_a_file_say_what_relation_they_are() -> None:
+    steps = data("memory", "links", "people/discord-42.md")["steps"]
+    assert [step["link"]["relation"] for step in steps] == ["sister of"]
+    assert (
+        "is sister of people/discord-42.md" in run("memory", "links", "people/discord-42.md").stdout
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from familiar_cli.config.instance import host_name
 from familiar_cli.familiar import Familiar
 from tests.support.world import live, run
@@ -30,3 +32,16 @@ def test_the_days_of_a_familiar_made_before_instances_had_ids_stay_its_own():
     files = [file.name for file in (root / "memory" / "daily").iterdir()]
     assert files == [f"{own.removeprefix('daily/')}.md"]
     assert "- Bo called." in (root / "memory" / f"{own}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("argv", [("search", "bees"), ("ask", "Hi", "--dry-run"), ("consolidate",)])
+def test_a_damaged_id_is_told_once_and_stays_as_it_is(argv):
+    root = live("ada", notes="- Anna keeps bees.\n")
+    (root / "instance.id").write_text("laptop", encoding="utf-8")
+
+    done = run(*argv)
+
+    assert done.exit_code == 3
+    assert done.stderr.count("instance.id' is damaged; nothing was changed") == 1
+    assert "Restore it from a backup" in done.stderr
+    assert (root / "instance.id").read_text("utf-8") == "laptop"

@@ -11,6 +11,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
 from familiar_cli.memory.pages.links import NAMED_DIRS, is_page, targets, title_of, unhidden
 from familiar_cli.memory.pages.listed_aliases import listed_aliases
+from familiar_cli.memory.pages.relations import relations_in
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 
 if TYPE_CHECKING:
@@ -31,11 +32,14 @@ class Link:
         source: The file that holds it.
         target: The file it leads to.
         kind: `link` for a Markdown or a wiki link, `mention` for a name in the text.
+        relation: What the source is to the target, where a link says so; what is private is not
+            told.
     """
 
     source: str
     target: str
     kind: str
+    relation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,10 @@ def graph(store: MemoryStore) -> Graph:
     links: list[Link] = []
     broken: list[Link] = []
     for rel_path, text in texts.items():
+        related = relations_in(text, rel_path).relations
+        said = {one.target: one.relation for one in reversed(related) if not one.private}
         for target in targets(text, rel_path):
-            link = Link(rel_path, target, "link")
+            link = Link(rel_path, target, "link", said.get(target, ""))
             (links if target in there else broken).append(link)
     names = PageNames(there, texts)
     for source, text in texts.items():
