@@ -73,7 +73,9 @@ def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show remotes, machines and conflicts, as of the last sync; no remote is asked.
+    """Show how syncing stands: remotes, machines and conflicts, as of the last sync.
+
+    No remote is asked.
 
     \b
     familiar sync status
@@ -114,7 +116,7 @@ def resolve(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Show the files that two machines changed differently, or settle them.
+    """Show or settle the files that two machines changed differently.
 
     \b
     familiar sync resolve
