@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
 
 _PATIENCE_S: Final = 0.06
-_FIRST_PATIENCE_S: Final = 0.5
+_FIRST_PATIENCE_S: Final = 1.0
+_MUCH_BYTES: Final = 20_000_000  # of a history; counting it takes longer than a page may
 
 
 class Numbers:
@@ -40,7 +41,7 @@ class Numbers:
                 work = threading.Thread(target=self._count, args=(key, paths), daemon=True)
                 self._at_work[key] = work
                 work.start()
-        work.join(_PATIENCE_S if known else _FIRST_PATIENCE_S)
+        work.join(_PATIENCE_S if known or _is_much(paths) else _FIRST_PATIENCE_S)
         with self._lock:
             known = self._known.get(key)
             return (known[1], known[0] == state) if known else (None, False)
@@ -54,6 +55,13 @@ class Numbers:
             found = status_of(familiar)
             with self._lock:
                 self._known[key] = (state, found)
+
+
+def _is_much(paths: FamiliarPaths) -> bool:
+    try:
+        return paths.history.stat().st_size > _MUCH_BYTES
+    except OSError:
+        return False
 
 
 NUMBERS: Final = Numbers()

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from familiar_cli.web.asking import Asked
 
 _VIEWS: Final = ("text", "source", "blame", "history", "links", "edit")
-_MOST_LISTED: Final = 300
+_MOST_LISTED: Final = 200
 _RENDERED_CHARS: Final = 24_000  # so much is formatted within 100 ms; the rest is shown as it is
 _SHOWN_CHARS: Final = 400_000
 _MOST_BLAMED: Final = 3_000
 _MOST_CHANGES: Final = 30
 _MOST_TOUCHED: Final = 200  # files of a change whose differences are made to show one of them
-_REFRESH_S: Final = 0.3  # for files that changed since the index last looked
+_REFRESH_S: Final = 2.0  # for the first look at all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
@@ -132,7 +132,10 @@ def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
     from familiar_cli.index.linked import links_of
 
     index = asked.familiar.index
-    index.refresh(within_s=_REFRESH_S)
+    if index.directory.is_dir():
+        index.touch([rel_path])
+    else:
+        index.refresh(within_s=_REFRESH_S)
     out, broken, back = index.use(lambda db: links_of(db, rel_path, _MOST_LISTED))
     return {"out": out, "back": back, "broken": broken}
 
