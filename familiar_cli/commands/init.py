@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
 
 app = App()
+_INDEXED_AT_ONCE = 500  # files; with more, fetching is the smaller part of the wait
 
 
 @app.command()
@@ -122,8 +123,10 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
             secret=ask_secret if is_terminal() else None,
         )
     with Familiar.load_from_disk(home, made) as familiar:
-        index_words(out, familiar)
         files, turns = len(familiar.memory.walk().files), familiar.history.count()
+        is_quick = files <= _INDEXED_AT_ONCE
+        if is_quick:
+            index_words(out, familiar)
     data = {
         "id": made,
         "instance": instance.id,
@@ -133,6 +136,8 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
         "turns": turns,
     }
     out.answer(data, f"{made}: {files:,} files and {turns:,} turns from {address}")
+    if not is_quick:
+        out.note("Next: `familiar index build`, so that all of it can be found at once")
     out.note(f'Next: `familiar sync`, and `familiar ask {_chosen(home, made)}"Hello"`')
 
 
