@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.memory.store.store import MemoryStore, OnChange
+
+MOST_AT_ONCE: Final = 200
+"""Files of one change that are indexed before the write returns."""
 
 
 def IndexingMemoryStore(  # noqa: N802  # it stands where a class stood
@@ -37,7 +40,8 @@ def index_changes(
     """Return what a `MemoryStore` may call with the files that it changed.
 
     The words of those files can be found when the write returns; vectors come later. An index that
-    cannot be written never fails a write: the next search finds the change by itself.
+    cannot be written never fails a write: the next search finds the change by itself. So it does
+    when more than `MOST_AT_ONCE` files changed, which would hold up whoever writes.
 
     Args:
         index: Gives the index to tell, or None where there is none yet; asked after each change.
@@ -49,7 +53,8 @@ def index_changes(
         if known is None:
             return
         try:
-            known.touch(rel_paths)
+            if len(rel_paths) <= MOST_AT_ONCE:
+                known.touch(rel_paths)
         except FamiliarError:
             return  # the next search compares every file with the index, and says what is wrong
         if on_change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import ConflictError
-from familiar_cli.index.store import IndexingMemoryStore
+from familiar_cli.index.store import MOST_AT_ONCE, IndexingMemoryStore
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.embedders import WordEmbedder
 
@@ -110,3 +110,12 @@ def test_it_is_a_memory_store_with_the_inner_ones_limits(world, store) -> None:
     assert isinstance(store, MemoryStore)
     assert (store.root, store.limits) == (world.store.root, world.store.limits)
     assert [e.rel_path for e in store.walk().files] == ["old.md"]
+
+
+def test_a_change_of_very_many_files_is_left_to_the_next_search(world, store) -> None:
+    with store.transaction("sync", "many files") as tx:
+        for n in range(MOST_AT_ONCE + 1):
+            tx.write(f"{n}.md", f"tea number {n}")
+    assert words(world) == ["old words"]
+    world.index.refresh()
+    assert len(words(world)) == MOST_AT_ONCE + 2
