@@ -47,10 +47,13 @@ class Walk:
         if had | colour == had:
             return
         self.colours[commit] = had | colour
-        waiting.append(commit)
         if had | colour == self.all:
             unfinished.discard(commit)
+            # Where one group has been already, the others catch up with it first: else they would
+            # follow it, one step behind, to the first commit of all.
+            (waiting.appendleft if had else waiting.append)(commit)
         else:
+            waiting.append(commit)
             unfinished.add(commit)
 
     def _of(self, commit: str) -> Sequence[str]:
