@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Group
-
 from familiar_cli.clock import parse_iso
 from familiar_cli.text import counted, one_line
-from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +42,10 @@ def _remote_line(one: Synced, *, dry_run: bool) -> str:
 
 def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
     """Return remotes, instances and conflicts."""
+    from rich.console import Group  # a sync that says one line draws no page
+
+    from familiar_cli.ui.terminal import columns, plain
+
     remotes = columns(
         [
             plain(one.name, "cyan"),
@@ -105,4 +106,6 @@ def _state(one: InstanceStatus) -> str:
 
 
 def _when(at: str, zone: tzinfo | None) -> str:
+    from familiar_cli.ui.terminal import local
+
     return local(parse_iso(at), zone)
