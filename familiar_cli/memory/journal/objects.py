@@ -1,7 +1,8 @@
-r"""The objects of a git repository: loose ones as files, packed ones through dulwich.
+r"""The objects of a git repository: loose ones as files, packed ones as git packs them.
 
 A loose object is a header, `<kind> <size>\0`, and the content, deflated; its name is the SHA-1 of
-both. Writing one needs no library, so a small change does not pay for importing one.
+both. Writing one needs no library, nor does reading one, so a small change does not pay for
+importing one; dulwich writes packs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk, read_plain
+from familiar_cli.memory.journal.pack_reader import PackReader, UnknownIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,6 +75,7 @@ class Objects:
         self._checked: set[str] = set()  # packs in which nothing is too large
         self._disk = disk or Disk()
         self._packs: DiskObjectStore | None = None
+        self._reader: PackReader | None = None
         self._fresh: list[str] = []  # files that nothing in effect leads to yet
 
     def read(self, id_: str) -> bytes:
@@ -86,6 +89,8 @@ class Objects:
             FamiliarError: It is missing or damaged.
         """
         try:
+            if self._reader and self._reader.knows(id_):
+                return self._checked_id(id_, self._read_packed(id_))
             header, _, content = self._inflated(self._path(id_)).partition(b"\0")
             found = git_object(_KINDS[header.split(b" ")[0].decode()], content)
         except FileNotFoundError:
@@ -94,6 +99,9 @@ class Objects:
             raise unreadable(f"object {id_}", error) from error
         except (zlib.error, ValueError, KeyError) as error:
             raise damaged(f"object {id_} cannot be read: {error}") from error
+        return self._checked_id(id_, found)
+
+    def _checked_id(self, id_: str, found: GitObject) -> GitObject:
         if found.id != id_:
             raise damaged(f"object {id_} does not match its id")
         return found
@@ -102,11 +110,12 @@ class Objects:
         """Tell whether an object is there; its content is not looked at."""
         if os.path.exists(self._path(id_)):
             return True
-        if not self.has_packs():
-            return False
-        from dulwich.objects import ObjectID
+        try:
+            return self._packed().has(id_)
+        except (UnknownIndexError, OSError):
+            from dulwich.objects import ObjectID
 
-        return self.packs().contains_packed(ObjectID(id_.encode()))
+            return self.packs().contains_packed(ObjectID(id_.encode()))
 
     def write(self, objects: Iterable[GitObject]) -> None:
         """Write objects, and return when they are durable. May raise OSError."""
@@ -220,10 +229,35 @@ class Objects:
             with suppress(BufferError):  # a pack that broke while it was read stays mapped
                 self._packs.close()
             self._packs = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _packed(self) -> PackReader:
+        """Return what reads packs, which stays open until `close`."""
+        if self._reader is None:
+            from familiar_cli.memory.journal.packs import MOST_OBJECT_BYTES
+
+            self._check_plain("pack")
+            most = MOST_OBJECT_BYTES if self._is_foreign else None
+            self._reader = PackReader(os.path.join(self.directory, "pack"), most)
+        return self._reader
 
     def _read_packed(self, id_: str) -> GitObject:
-        if not self.has_packs():
-            raise damaged(f"object {id_} is missing")
+        try:
+            number, content = self._packed().get(id_)
+            return git_object(_BY_NUMBER[number], content)
+        except (UnknownIndexError, OSError):
+            return self._read_with_dulwich(id_)
+        except (zlib.error, ValueError) as error:
+            raise damaged(f"object {id_} cannot be read: {error}") from error
+        except KeyError as error:
+            if os.path.exists(os.path.join(self.directory, "info", "alternates")):
+                return self._read_with_dulwich(id_)
+            raise damaged(f"object {id_} is missing") from error
+
+    def _read_with_dulwich(self, id_: str) -> GitObject:
+        """Return an object of an old or damaged pack, or of the repository that this one uses."""
         from dulwich.objects import ObjectID
 
         if self._is_foreign:
