@@ -53,6 +53,7 @@ class Place:
         """Run one command."""
         command = [sys.executable, "-m", "familiar_cli", *words, "--quiet"]
         environment = {**os.environ, "FAMILIAR_HOME": str(self.home), "FAMILIAR_OFFLINE": "1"}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as where the program is installed
         subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
 
     def sync(self) -> float:
