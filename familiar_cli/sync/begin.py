@@ -12,6 +12,7 @@ from familiar_cli.files import Disk
 from familiar_cli.memory.journal.absent import note
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.layout import ALIASES_JSON
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.lock import held
 from familiar_cli.memory.store.types import Joined
@@ -117,11 +118,14 @@ def begin_from(
 def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
     """Write the files of a commit into an empty memory, and make it the journal's newest.
 
-    What stays on the machine where it was made, and what cannot be here, is noted as absent.
+    What stays on the machine where it was made, and what cannot be here, is noted as absent; the
+    list of names is made from files that are here now, so it comes along.
     Nothing is durable yet: what is not finished is thrown away as a whole.
     """
     root, most = str(store.root), max(store.limits.max_file_bytes, MOST_BYTES)
-    files, names = past.tree(head), _Names()
+    whole, names = past.whole_tree(head), _Names()
+    files = dict(past.tree(head))
+    files |= {ALIASES_JSON: whole[ALIASES_JSON]} if ALIASES_JSON in whole else {}
     written: set[str] = set()
     with translated(repository.path):
         for path in sorted(files):
@@ -129,7 +133,7 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
             if names.took(path) and len(content) <= most:
                 _write(os.path.join(root, *path.split("/")), content)
                 written.add(path)
-        absent = {p: id_ for p, id_ in past.whole_tree(head).items() if p not in written}
+        absent = {path: id_ for path, id_ in whole.items() if path not in written}
         note(repository, absent)
         repository.set_head(head)
 

@@ -77,6 +77,18 @@ def test_a_second_machine_has_the_same_memory_and_the_same_turns(first, second) 
     assert second.turns() == first.turns() != []
 
 
+def test_a_second_machine_has_the_list_of_names_too(first, hub, tmp_path) -> None:
+    first.append("people/discord-42.md", "# Mika\n")
+    first.run("people", "alias", "discord-42", "Mi")
+    assert b'"mi": "discord-42"' in first.files()["people/_aliases.json"]
+    first.run("sync")
+    home = Home(tmp_path / "second")
+    home.run("init", "ada", "--from-remote", str(hub))
+    assert home.files() == first.files()
+    home.run("people", "alias", "discord-42", "Mimi")
+    assert "edited by hand" not in home.run("memory", "log", "people/_aliases.json").stdout
+
+
 def test_both_machines_keep_both_bullets(first, second) -> None:
     first.append("topics/tea.md", "- white\n")
     second.append("topics/tea.md", "- oolong\n")
