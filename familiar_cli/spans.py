@@ -126,11 +126,44 @@ def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
         text: In any of the languages.
         today: What `yesterday` is counted from; None: only what needs no such day is returned.
     """
-    text = " ".join(_folded(text[:MOST_CHARS]).split())
+    text = folded(text[:MOST_CHARS])
     found: list[tuple[int, int, dict[str, Any]]] = []
     for name in _spoken(text):
         found += _reader(name).matches(text)
     return _meant(found, today)
+
+
+def with_iso_dates(text: str) -> str:
+    """Return `text`, folded, with each day or month of a year as `2024-03-09` or `2024-03`."""
+    text = folded(text[:MOST_CHARS])
+    found = [
+        match
+        for name in _spoken(text)
+        for match in _reader(name).matches(text)
+        if "year" in match[2] and "season" not in match[2]
+    ]
+    end = 0
+    parts: list[str] = []
+    for start, stop, values in sorted(found, key=lambda match: (match[0], -match[1])):
+        with suppress(ValueError, OverflowError):
+            if start >= end and isinstance(span := _span(values, None), Span):
+                parts += text[end:start], _iso(span)
+                end = stop
+    return "".join([*parts, text[end:]])
+
+
+def _iso(span: Span) -> str:
+    """Return a day, a month or a year as ISO 8601 writes it."""
+    day = span.first.isoformat()
+    if span.first == span.last:
+        return day
+    is_month = (span.first.year, span.first.month) == (span.last.year, span.last.month)
+    return day[: len("2024-03" if is_month else "2024")]
+
+
+def folded(text: str) -> str:
+    """Return `text` as words are compared here: in lower case, without accents, on one line."""
+    return " ".join(_folded(text).split())
 
 
 def said_alone(text: str) -> Iterator[Said]:
@@ -138,7 +171,7 @@ def said_alone(text: str) -> Iterator[Said]:
 
     Nothing is counted from today yet; see `day_meant`.
     """
-    text = " ".join(_folded(text[:_MOST_ALONE_CHARS]).split())
+    text = folded(text[:_MOST_ALONE_CHARS])
     for name in LANGUAGES:
         yield from _reader(name).alone(text)
 

@@ -93,7 +93,7 @@ class SyncReport:
             return next(error for _, error in self.failed.values())
         problems = []
         if self.conflicts:
-            count = len(self.conflicts)
+            count = len({one.path for one in self.conflicts})
             problems.append(f"{count} file{'s' * (count != 1)} in conflict: {_few(self.conflicts)}")
         refused = {path for one in self.done for path in one.outcome.refused}
         if refused:

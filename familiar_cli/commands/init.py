@@ -103,6 +103,7 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
     from familiar_cli.commands.sync import ask_secret
     from familiar_cli.errors import UsageError
     from familiar_cli.familiar import Familiar
+    from familiar_cli.text import counted
     from familiar_cli.ui.lines import is_terminal
     from familiar_cli.ui.progress import telling
 
@@ -135,7 +136,8 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
         "files": files,
         "turns": turns,
     }
-    out.answer(data, f"{made}: {files:,} files and {turns:,} turns from {address}")
+    held = f"{counted(files, 'file')} and {counted(turns, 'turn')}"
+    out.answer(data, f"{made}: {held} from {address}")
     if not is_quick:
         out.note("Next: `familiar index build`, so that all of it can be found at once")
     out.note(f'Next: `familiar sync`, and `familiar ask {_chosen(home, made)}"Hello"`')

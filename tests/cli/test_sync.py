@@ -99,6 +99,20 @@ def test_both_machines_keep_both_bullets(first, second) -> None:
     assert sorted(text.splitlines()[2:]) == ["- green", "- oolong", "- white"]
 
 
+def test_a_file_that_three_machines_changed_is_one_file_in_conflict(
+    first, second, hub, tmp_path
+) -> None:
+    third = Home(tmp_path / "third")
+    assert "files and 1 turn from" in third.run("init", "--from-remote", str(hub), "ada").stdout
+    for number, home in enumerate((first, second, third)):
+        home.run("memory", "write", "topics/tea.md", f"# Tea\n\n- tea {number}\n")
+    first.run("sync")
+    second.run("sync", exit_code=7)
+    done = third.run("sync", exit_code=7)
+    assert "1 file in conflict: topics/tea.md" in done.stderr
+    assert len(third.data("sync", exit_code=7)["conflicts"]) == 2
+
+
 def test_a_conversation_goes_on_on_the_other_machine(first, second) -> None:
     second.run("hear", "and coffee", "--channel", "cli")
     assert second.data("sync", "--dry-run")["turns_out"] == 1

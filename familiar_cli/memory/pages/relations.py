@@ -21,6 +21,7 @@ from familiar_cli.memory.pages.evidence import BODY, Cited, cited, reference, wi
 from familiar_cli.memory.pages.links import places_in, unhidden
 from familiar_cli.memory.pages.privacy import owned
 from familiar_cli.memory.pages.wiki import wiki_links
+from familiar_cli.spans import folded, with_iso_dates
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ SECTION: Final = "relations"
 MOST_RELATION_CHARS: Final = 80
 _MOST_LINE_CHARS: Final = 2_000
 _DATE: Final = r"([0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?)(?![0-9])"
-_SPAN: Final = re.compile(rf"(?<![0-9-]){_DATE}\s{{0,3}}(?:–|—|\.\.|\bto\b)\s{{0,3}}{_DATE}")
+_TO: Final = r"\b(?:to|till|until|bis(?: zum)?|a|au|hasta|al)\b|الي|至|到"
+_SPAN: Final = re.compile(rf"(?<![0-9-]){_DATE}\s{{0,3}}(?:–|—|\.\.|{_TO})\s{{0,3}}{_DATE}")
+_ARTICLE: Final = r"(?:[^\W\d_]{1,5} )?"
 _TURNS: Final = re.compile(rf"\bturns? ({BODY})")
 _NOTE: Final = re.compile(r"[(（][^()（）]{0,500}[)）]")
 _AROUND: Final = " \t:：—–-,;*_"
@@ -174,7 +177,7 @@ def _named(words: str, known: Collection[str]) -> Iterator[Relation]:
     said = words[: note.start()] if note else words
     parts = said.split()
     for count in range(len(parts) - 1, 0, -1):
-        relation = " ".join(parts[:count])
+        relation = " ".join(parts[:count]).strip(_AROUND)
         if fold(relation) in known:
             since, until, evidence = _when(words[note.start() :] if note else "")
             name = " ".join(parts[count:]).strip(_AROUND + ".")
@@ -193,7 +196,7 @@ def _when(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
     """Return since and until when, and the turns, as the notes behind a link say."""
     turns = _TURNS.search(rest)
     evidence = tuple(cited(f"<!-- turns {turns[1]} -->")) if turns else ()
-    rest = rest.replace(turns[0], " ") if turns else rest
+    rest = with_iso_dates(rest.replace(turns[0], " ") if turns else rest)
     span = _SPAN.search(rest)
     if span:
         return span[1], span[2], evidence
@@ -202,7 +205,7 @@ def _when(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
 
 
 def _dated(rest: str, field: str) -> str:
-    found = _dates(field).search(fold(rest))
+    found = _dates(field).search(rest)
     return next(filter(None, found.groups()), "") if found else ""
 
 
@@ -211,10 +214,12 @@ def _dates(field: str) -> re.Pattern[str]:
     """Return what finds a date that is said to be the beginning, or the end, in any language."""
     forms: list[str] = []
     for table in tables():
-        before, _, after = fold(getattr(table, field)).partition("{}")
+        before, _, after = folded(getattr(table, field)).partition("{}")
         begin, end = re.escape(before.strip()), re.escape(after.strip())
         forms.append(
-            rf"{begin}\s{{0,3}}{_DATE}\s{{0,3}}{end}" if end else rf"{begin}\s{{0,3}}{_DATE}"
+            rf"{begin}\s{{0,3}}{_DATE}\s{{0,3}}{end}"
+            if end
+            else rf"{begin}\s{{0,3}}{_ARTICLE}{_DATE}"
         )
     return re.compile("|".join(forms))
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.relations.kinds import Kinds
     from familiar_cli.memory.store.store import MemoryStore
 
-VERSION: Final = 1
+VERSION: Final = 2
 MOST_STATS: Final = 250
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
 """Whose pages are each about somebody or something that can be related."""

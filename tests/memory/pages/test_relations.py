@@ -57,6 +57,21 @@ def test_the_comment_of_a_line_is_its_evidence_too() -> None:
         ("(seit 2019)", "2019", ""),
         ("(2019から)", "2019", ""),
         ("since 2024, they say", "2024", ""),
+        ("(seit 12.03.2021)", "2021-03-12", ""),
+        ("(seit März 2020, bis Mai 2024)", "2020-03", "2024-05"),
+        ("(seit dem 3. Mai 2020)", "2020-05-03", ""),
+        ("(von 2019 bis 2023)", "2019", "2023"),
+        ("(March 2019 to 4 May 2023)", "2019-03", "2023-05-04"),
+        ("(depuis le 3 mars 2021)", "2021-03-03", ""),
+        ("(jusqu'à mars 2021)", "", "2021-03"),
+        ("(de 2019 à 2023)", "2019", "2023"),
+        ("(desde el 3 de mayo de 2020)", "2020-05-03", ""),
+        ("(2021年3月から2023年まで)", "2021-03", "2023"),
+        ("（自2021年3月5日）", "2021-03-05", ""),
+        ("(vom 3. Mai 2019 bis zum 4. Juni 2020)", "2019-05-03", "2020-06-04"),
+        ("(من 2019 إلى 2023)", "2019", "2023"),
+        ("(since about 2019)", "2019", ""),
+        ("(since 2024-02-30)", "2024-02-30", ""),
         ("(met in 2019)", "", ""),
         ("", "", ""),
     ],
@@ -84,6 +99,11 @@ def test_a_name_alone_is_read_behind_a_known_relation_only() -> None:
         ("sister of", "Robin Hood", "2024")
     ]
     assert found.unread == (6,)
+
+
+def test_a_colon_may_stand_before_the_name() -> None:
+    (found,) = read("- Sister of: Robin", known={"sister of"}).relations
+    assert (found.relation, found.name) == ("Sister of", "Robin")
 
 
 def test_one_line_may_lead_to_several() -> None:
