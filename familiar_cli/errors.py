@@ -19,10 +19,10 @@ FamiliarError (1, failed)
         AnotherFamiliarError (another_familiar)   a remote holds the memory of another familiar
     FetchError (1, fetch)               a model file could not be fetched from any source
     RemoteError (1, remote)             a remote could not be synced with
-        RemoteUnreachableError (remote_unreachable)   nothing answers there, or nobody lets us in
-        RemoteRefusedError (remote_refused)           it did not take what was sent
-        RemoteDamagedError (remote_damaged)           it does not hold what it says
-        RemoteKeyError (remote_key)                   its key is missing, or another one
+        RemoteUnreachableError (remote_unreachable)   nothing answers there, or the login fails
+        RemoteRefusedError (remote_refused)           it rejected what was sent
+        RemoteDamagedError (remote_damaged)           what it holds is damaged
+        RemoteKeyError (remote_key)                   its key is missing or wrong
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address
         ModelTimeoutError (model_timeout)           the server went silent

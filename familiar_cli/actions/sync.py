@@ -97,12 +97,12 @@ class SyncReport:
             problems.append(f"{count} file{'s' * (count != 1)} in conflict: {_few(self.conflicts)}")
         refused = {path for one in self.done for path in one.outcome.refused}
         if refused:
-            problems.append(f"not taken over: {', '.join(sorted(refused))}")
+            problems.append(f"skipped: {', '.join(sorted(refused))}")
         if not problems:
             return None
         return PartialError(
             f"Synced, but {'; '.join(problems)}",
-            hint="Settle conflicts with `familiar sync resolve`; both versions are kept until then."
+            hint="Resolve it with `familiar sync resolve`; both versions are kept until then."
             if self.conflicts
             else "Rename or shorten such files on the machine that has them.",
         )
@@ -392,7 +392,8 @@ def forget(familiar: Familiar, instance: str) -> None:
         return
     if instance not in known:
         raise NotFoundError(
-            f"No instance {instance!r} is known", hint="List them: `familiar sync status`."
+            f"No machine or embodiment has the id {instance!r}",
+            hint="List them: `familiar sync status`.",
         )
     remotes_of(familiar).forget(instance)
     if familiar.history.path.exists():
@@ -455,7 +456,7 @@ def begin(
         )
         remotes_of(familiar).add(HUB, meant.text)
         if familiar.config.sync.turns == "on":
-            progress("taking in turns")
+            progress("reading turns")
             engine_of(familiar).take_known_turns(HUB)
         familiar.journal.repository.close()
         name = familiar.name

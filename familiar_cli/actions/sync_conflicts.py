@@ -157,7 +157,7 @@ def _named(store: MemoryStore, path: str | None, choice: Choice) -> list[_Sides]
         clean = path.removeprefix("./")
         found = [one for one in known if clean in {one.path, one.copy}]
     if not found:
-        told = f"{path!r} is in no conflict" if path else "No file is in conflict"
+        told = f"{path!r} is not in conflict" if path else "No file is in conflict"
         raise NotFoundError(
             f"{told}; nothing was changed", hint="List conflicts: `familiar sync resolve`."
         )
@@ -175,7 +175,7 @@ def _named(store: MemoryStore, path: str | None, choice: Choice) -> list[_Sides]
 def _one(found: list[_Sides]) -> list[_Sides]:
     if len(found) > 1:
         raise UsageError(
-            f"{counted(len(found), 'conflict')} stand open; nothing was changed",
+            f"There are {counted(len(found), 'conflict')}; nothing was changed",
             hint="Name one file: `familiar sync resolve PATH --edit`.",
         )
     return found
@@ -279,7 +279,7 @@ def _text(one: _Sides, content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         raise BadInputError(
-            f"{one.conflict.path!r} is no text; nothing was changed",
+            f"{one.conflict.path!r} is not text; nothing was changed",
             hint=f"Choose one: `familiar sync resolve {typed(one.conflict.path)} --ours`,"
             " or `--theirs`.",
         ) from error

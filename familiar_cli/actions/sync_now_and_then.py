@@ -93,7 +93,7 @@ class BackgroundSync:
         data = report.to_json()
         if data["pulled"] or data["turns_in"]:
             what = f"{counted(data['pulled'], 'commit')} and {counted(data['turns_in'], 'turn')}"
-            self._tell(Event("note", f"Synced: {what} came from other machines"))
+            self._tell(Event("note", f"Synced: pulled {what}"))
         if data["written"] and report.conflicts:
             what = counted(len(report.conflicts), "file")
             self._tell(Event("note", f"{what} in conflict: `familiar sync resolve`"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = App(
     help="""Share one memory between several machines, through a git remote or a folder.
 
-    Without a command: take in what other machines did, and send what this one did.
+    Without a command: merge the changes of other machines, and send those of this one.
 
     \b
     familiar sync remote add hub me@example.org:ada.git
@@ -38,7 +38,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the remote, e
 
 @app.callback()
 def sync(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
-    """Take in what other machines did, and send what this one did."""
+    """Merge the changes of other machines, and send those of this one."""
     if ctx.invoked_subcommand is None:
         from familiar_cli.sync.engine import How
 
@@ -47,7 +47,7 @@ def sync(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 @app.command()
 def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
-    """Take in what other machines did; send nothing.
+    """Fetch and merge the changes of other machines; send nothing.
 
     \b
     familiar sync pull
@@ -60,7 +60,7 @@ def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 @app.command()
 def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
-    """Send what this machine did; take nothing in.
+    """Send the changes of this machine; merge nothing.
 
     \b
     familiar sync push
@@ -73,7 +73,7 @@ def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show how syncing stands: remotes, machines and conflicts, as of the last sync.
+    """Show remotes, machines and conflicts, as of the last sync.
 
     No remote is asked.
 
@@ -112,11 +112,11 @@ def resolve(
         bool, typer.Option("--merged", help="Keep both versions in the file where they differ.")
     ] = False,
     edit: Annotated[
-        bool, typer.Option("--edit", help="Settle it in your editor; needs PATH if several.")
+        bool, typer.Option("--edit", help="Resolve it in your editor; needs PATH if several.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Show or settle the files that two machines changed differently.
+    """Show or resolve conflicts: files that two machines changed differently.
 
     \b
     familiar sync resolve
@@ -176,7 +176,7 @@ def forget(
         ),
     ],
 ) -> None:
-    """Stop waiting for a machine that never comes back; what it did stays.
+    """Forget a machine or an embodiment that is gone; its changes stay.
 
     \b
     familiar sync forget old-laptop-7f3a
@@ -187,7 +187,7 @@ def forget(
         action.forget(familiar, instance)
     output(ctx).answer(
         {"forgotten": instance},
-        f"{instance} is no longer waited for; should it sync again, it is heard again.",
+        f"Forgot {instance}. If it syncs again, it is known again.",
     )
 
 
@@ -221,7 +221,9 @@ def add_remote(
         meant = action.remotes_of(familiar).add(name, address)
     out.answer({"name": name, "address": meant.text}, f"Added {name}: {meant}")
     if meant.kind == "http":
-        out.note("Whoever can read that server can read the memory: git does not encrypt it.")
+        out.note(
+            "Anyone who can read that repository can read the memory: git does not encrypt it."
+        )
     out.note("Next: `familiar sync`")
 
 
@@ -245,7 +247,7 @@ def list_remotes(ctx: typer.Context) -> None:
 
 @remote.command("rm")
 def remove_remote(ctx: typer.Context, name: Name) -> None:
-    """Remove a remote from the list; what is there stays.
+    """Remove a remote from the list; its contents stay.
 
     \b
     familiar sync remote rm hub
@@ -256,7 +258,7 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
         address = action.forget_remote(familiar, name)
     output(ctx).answer(
         {"name": name, "address": address.text},
-        f"Removed {name}: {address}. What is there stays.",
+        f"Removed {name}: {address}. Its contents stay.",
     )
 
 

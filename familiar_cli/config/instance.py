@@ -137,7 +137,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
         ConfigError: `began` is no id, or the file is there or cannot be written.
     """
     if not is_instance_id(began):
-        raise ConfigError(f"{began!r} is no id of an instance; nothing was changed")
+        raise ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
     made = new_id(chosen)
     instance = Instance(made, began, made)
     try:
@@ -225,6 +225,6 @@ def _can_name_files(days: object) -> bool:
 def _unusable(path: Path, what: str) -> ConfigError:
     return ConfigError(
         f"{str(path)!r} {what}; nothing was changed",
-        hint="It holds id, began and days, a line each. Restore it from a backup; if there is none,"
-        " delete it, and this machine counts as a new instance.",
+        hint="Restore it from a backup; it holds id, began and days, one line each. Without a"
+        " backup, delete it, and this machine becomes a new instance.",
     )

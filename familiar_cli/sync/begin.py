@@ -71,7 +71,7 @@ def begin_from(
         FamiliarError: The remote cannot be reached, or is damaged; nothing is left here.
     """
     if repository.exists and repository.head() is not None:
-        raise RefusedError("There is a memory with a past here; nothing was changed")
+        raise RefusedError("The memory here already has a history; nothing was changed")
     with translated(repository.path):
         if not repository.exists:
             store.lock_path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def begin_from(
         if not heads:
             raise NotFoundError(
                 f"The remote {transport.address!r} holds no memory yet",
-                hint="Sync the first machine with it: `familiar sync`.",
+                hint="Run `familiar sync` on the first machine, then try again.",
             )
         turns = [id_ for ref, id_ in refs.items() if ref.startswith(TURNS_REFS)]
         wants = sorted({*heads.values(), *turns})

@@ -71,18 +71,18 @@ def read_header(file: BinaryIO) -> Header:
         text = line.rstrip(b"\n")
         if text.startswith(b"@"):
             if first != _V3 or text != _SHA1:
-                raise RemoteDamagedError("It is a git bundle of a kind that is not supported")
+                raise RemoteDamagedError("This kind of git bundle is not supported")
             continue
         id_, _, rest = text.removeprefix(b"-").decode("ascii", errors="replace").partition(" ")
         if not is_id(id_):
-            raise RemoteDamagedError("It names a commit that cannot be one")
+            raise RemoteDamagedError("It names an invalid commit id")
         if text.startswith(b"-"):
             needs.append(id_)
         elif _REF.fullmatch(rest):
             refs[rest] = id_
         else:
-            raise RemoteDamagedError("It names a ref that is none of ours")
-    raise RemoteDamagedError("Its header does not end")
+            raise RemoteDamagedError("It names an unexpected ref")
+    raise RemoteDamagedError("Its header is truncated")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

@@ -118,7 +118,7 @@ class BundleFolder:
             one = self._bundle(name, parts, known) if parts else None
             found += [one] if one else []
             foreign += [] if parts or name.startswith(TEMP_PREFIX) else [name]
-        self.say("files were passed over that are no bundles", foreign)
+        self.say("files that are not bundles were ignored", foreign)
         self._check_gone(known, found)
         now = {b.name: seen.Seen(b.size_bytes, b.header) for b in found}
         if now != known:
@@ -156,9 +156,9 @@ class BundleFolder:
             os.unlink(local)
         except OSError as error:
             raise RemoteRefusedError(
-                f"'dir:{self.path}' could not be written: {why(error)}; what it held is unchanged",
-                hint="Free some space or check its permissions. Nothing is lost: all of it goes "
-                "with the next `familiar sync`.",
+                f"'dir:{self.path}' could not be written: {why(error)}; its contents are unchanged",
+                hint="Free some space or check its permissions. Nothing is lost: the next "
+                "`familiar sync` sends everything.",
             ) from error
         seen.write(self._seen_path, {**seen.read(self._seen_path), name: seen.Seen(size, header)})
         parts = _NAME.fullmatch(name)
@@ -192,7 +192,7 @@ class BundleFolder:
         if known and not found:
             raise RemoteUnreachableError(
                 f"'dir:{self.path}' held bundles before and holds none now; nothing was changed",
-                hint="Is the stick there? If the folder is to begin anew: "
+                hint="Is the drive mounted? To start over in this folder: "
                 "`familiar sync remote rm NAME`, then `familiar sync remote add NAME dir:PATH`.",
             )
 
@@ -207,7 +207,7 @@ class BundleFolder:
                 return _bundle_file(name, parts, size, before.header)
             with open_patiently(path) as file:
                 if _digest(file) != parts["digest"].lower():
-                    self.say("a bundle has not arrived as a whole, and was passed over", [name])
+                    self.say("a bundle has not arrived completely, and was skipped", [name])
                     return None
             with self.opened(name) as file:
                 return _bundle_file(name, parts, size, bundle.read_header(file))
@@ -217,15 +217,15 @@ class BundleFolder:
             raise
         except (OSError, RemoteError) as error:
             reason = why(error) if isinstance(error, OSError) else str(error)
-            self.say(f"a bundle was passed over ({reason})", [name])
+            self.say(f"a bundle was skipped ({reason})", [name])
             return None
 
     def _unsealed(self, file: BinaryIO, name: str) -> str:
         """Return the path of a decrypted copy, here."""
         if self._sealing is None:
             raise RemoteKeyError(
-                f"What lies in 'dir:{self.path}' is encrypted; nothing was read from it",
-                hint="Name the file with its key: `familiar config set sync.key_file PATH`.",
+                f"'dir:{self.path}' is encrypted; nothing was read from it",
+                hint="Set the file with its key: `familiar config set sync.key_file PATH`.",
             )
         path = self._here(name)
         if not os.path.exists(path):
@@ -277,8 +277,8 @@ class BundleFolder:
             is_good = f".{_digest(file)}." in name
         if not is_good:
             raise RemoteRefusedError(
-                f"What was written to 'dir:{self.path}' reads back differently, and was taken away",
-                hint="The medium may be failing: try another one.",
+                f"A file written to 'dir:{self.path}' reads back differently, and was removed",
+                hint="The drive may be failing: try another one.",
             )
 
     def _here(self, name: str) -> str:
@@ -292,17 +292,17 @@ class BundleFolder:
         except FileNotFoundError as error:
             if name and os.path.isdir(self.path):
                 raise RemoteDamagedError(
-                    f"{name!r} was taken out of 'dir:{self.path}' while it was read",
+                    f"{name!r} was removed from 'dir:{self.path}' while it was being read",
                     hint="Run `familiar sync` again.",
                 ) from error
             raise RemoteUnreachableError(
-                f"'dir:{self.path}' is not there; nothing was changed",
-                hint="Plug in the stick, or start the program that brings the folder.",
+                f"'dir:{self.path}' does not exist; nothing was changed",
+                hint="Plug in the drive, or start the program that syncs the folder.",
             ) from error
         except OSError as error:
             raise RemoteUnreachableError(
                 f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
-                hint="Check the medium and its permissions, then run `familiar sync` again.",
+                hint="Check the drive and its permissions, then run `familiar sync` again.",
             ) from error
 
 

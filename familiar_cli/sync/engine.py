@@ -138,7 +138,7 @@ class Engine:
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
         self.exchange.finish()
-        self._progress(f"asking {address}")
+        self._progress(f"contacting {address}")
         with closing(
             open_transport(address, self.exchange, self._sender, name=name, ask=how.ask)
         ) as transport:
@@ -258,7 +258,7 @@ class _Run:
             raise AnotherFamiliarError(
                 f"The remote {self._transport.address!r} holds the memory of another familiar;"
                 " nothing was changed on either side",
-                hint="Give each familiar a remote of its own. To begin here with what is there: "
+                hint="Give each familiar a remote of its own. To start from that remote instead: "
                 f"`familiar init --from-remote {self._transport.address} NEW-ID`.",
             )
 
@@ -281,8 +281,8 @@ class _Run:
                     believed[ref] = id_
                     continue
                 self._notes.append(
-                    f"{_shown(ref)} at {self._name!r} was moved back from {old[:10]} to {id_[:10]};"
-                    " what was known of it stays, and nothing of the change was followed"
+                    f"{_shown(ref)} at {self._name!r} was rewritten ({old[:10]} to {id_[:10]});"
+                    " the rewrite was ignored, and what had been fetched is kept"
                 )
                 believed[ref] = old
             else:
@@ -290,7 +290,7 @@ class _Run:
         for ref, old in before.items():
             if ref not in there and not ref.endswith(f"/{self._own}"):
                 self._notes.append(
-                    f"{_shown(ref)} has vanished from {self._name!r}; what was known of it stays"
+                    f"{_shown(ref)} was deleted from {self._name!r}; what had been fetched is kept"
                 )
                 believed[ref] = old
         return believed
@@ -308,7 +308,7 @@ class _Run:
             if here is None and self._repairs_turns(ref, now):
                 continue
             if self._how.dry_run:
-                self._notes.append(f"The id {own!r} is in use twice; a sync takes a new one")
+                self._notes.append(f"The id {own!r} is used twice; a sync would take a new one")
                 return
             made = replace_id(self._engine._instance_path, own)  # noqa: SLF001
             told = there.get(TURNS_REFS + own)
@@ -316,8 +316,8 @@ class _Run:
                 self._turns.renamed(own, made.id)
                 take_turns(self._repository, self._turns, made.id, own, told)
             self._notes.append(
-                f"The id {own!r} is used by another copy of this familiar, perhaps a restored"
-                f" backup; this one is {made.id!r} from now on"
+                f"The id {own!r} is also used by another copy of this familiar, perhaps a restored"
+                f" backup; this one is now {made.id!r}"
             )
             return
 
@@ -352,11 +352,11 @@ class _Run:
             instance = ref.removeprefix(TURNS_REFS)
             if not ref.startswith(TURNS_REFS) or instance == self._own:
                 continue
-            self._progress(f"taking in turns of {instance}")
+            self._progress(f"reading turns of {instance}")
             try:
                 count += take_turns(self._repository, self._turns, self._own, instance, id_)
             except BadInputError as error:  # one that is damaged stops no other
-                self._notes.append(f"Not all turns of {instance!r} were taken in: {error}")
+                self._notes.append(f"Not all turns of {instance!r} could be read: {error}")
         return count
 
     def _push(self, there: Mapping[str, str]) -> tuple[int, int]:
@@ -390,9 +390,9 @@ class _Run:
         for pushed_ref in self._transport.push({**refs, MAIN_REF: head}):
             if pushed_ref.refused and pushed_ref.ref != MAIN_REF:
                 raise RemoteRefusedError(
-                    f"The remote {self._transport.address!r} did not take"
+                    f"The remote {self._transport.address!r} rejected"
                     f" {_shown(pushed_ref.ref)}: {pushed_ref.refused}",
-                    hint="Sync again; if it stays so, check that you may write there.",
+                    hint="Sync again; if it keeps failing, check that you have write access.",
                 )
         self._verify(refs)
         return pushed, turns_out
@@ -403,9 +403,9 @@ class _Run:
         wrong = next((ref for ref, id_ in refs.items() if now.get(ref) != id_), None)
         if wrong:
             raise RemoteRefusedError(
-                f"The remote {self._transport.address!r} does not name what was just pushed to"
+                f"The remote {self._transport.address!r} does not show what was just pushed to"
                 f" {_shown(wrong)}",
-                hint="Sync again; if it stays so, another copy of this familiar pushes there.",
+                hint="Sync again; if it keeps failing, another copy of this familiar pushes there.",
             )
         with translated(self._repository.path):
             self._seen.note(refs)

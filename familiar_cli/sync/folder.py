@@ -90,7 +90,7 @@ class FolderTransport:
         usable.sort(key=lambda b: (b.number, b.instance, b.name))
         newest = {b.instance: b.number for b in usable}
         self._folder.say(
-            "what comes before a bundle has not arrived yet, so it waits",
+            "an earlier bundle has not arrived yet, so this one waits",
             [b.name for b in waiting if b.number > newest.get(b.instance, 0)],
         )
         return usable
@@ -137,9 +137,9 @@ class FolderTransport:
         """Refuse plain text where somebody encrypts what they put."""
         if not self._folder.seals and any(b.is_sealed for b in self._bundles):
             raise RemoteKeyError(
-                f"What lies in {self.address!r} is encrypted, and sync.encrypt is not set here;"
+                f"{self.address!r} is encrypted, and sync.encrypt is not set here;"
                 " nothing was sent",
-                hint="Run `familiar config set sync.encrypt passphrase`, or name the recipients.",
+                hint="Run `familiar config set sync.encrypt passphrase`, or set the recipients.",
             )
 
     def _of(self, instance: str) -> list[BundleFile]:

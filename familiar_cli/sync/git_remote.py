@@ -64,9 +64,9 @@ class GitRemote:
         found = self._talk(lambda client, path: client.get_refs(_path(path), ref_prefix=[_HEADS]))
         if found.object_format not in {None, "sha1"}:
             raise RemoteDamagedError(
-                f"The remote {self.address!r} names its objects with {found.object_format}, the"
-                " journal with SHA-1; nothing was changed",
-                hint="Make one with `git init --bare --object-format=sha1`.",
+                f"The remote {self.address!r} uses {found.object_format}, the journal SHA-1; "
+                "nothing was changed",
+                hint="Create it with `git init --bare --object-format=sha1`.",
             )
         rows = ((_text(ref), _text(id_ or b"")) for ref, id_ in found.refs.items())
         return {ref: id_ for ref, id_ in rows if ref.startswith(_text(_HEADS)) and is_id(id_)}
@@ -122,7 +122,7 @@ class GitRemote:
         for ref, id_ in refs.items():
             if not outcome[ref] and there.get(ref) != id_:
                 now = there.get(ref)
-                outcome[ref] = f"it names {now[:10] if now else 'nothing'} after the push"
+                outcome[ref] = f"it is at {now[:10] if now else 'nothing'} after the push"
         return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
 
     def close(self) -> None:
@@ -204,13 +204,13 @@ class GitRemote:
         except NotGitRepository as error:
             raise RemoteUnreachableError(
                 f"There is no git repository at {self.address!r}",
-                hint="Make an empty one on the server, or check the address: "
+                hint="Create an empty one on the server, or check the address: "
                 "`familiar sync remote ls`.",
             ) from error
         except SendPackError as error:
             raise RemoteRefusedError(
-                f"The remote {self.address!r} took nothing: {self._clean(error)}",
-                hint="Check that you may write there, and that it has room.",
+                f"The remote {self.address!r} rejected the push: {self._clean(error)}",
+                hint="Check that you have write access, and that its disk is not full.",
             ) from error
         except HangupException as error:
             said = b" ".join(error.stderr_lines or ()).decode("utf-8", errors="replace")
@@ -223,12 +223,12 @@ class GitRemote:
     def _unreachable(self, why: str) -> RemoteUnreachableError:
         return RemoteUnreachableError(
             f"The remote {self.address!r} could not be reached: {self._clean(why)}",
-            hint="Check the network and the address, then sync again; nothing is lost meanwhile.",
+            hint="Check the network and the address, then sync again; nothing is lost.",
         )
 
     def _no_login(self) -> RemoteUnreachableError:
         return RemoteUnreachableError(
-            f"The remote {self.address!r} wants a login, and none that is known here opens it",
+            f"The remote {self.address!r} requires a login, and no stored one was accepted",
             hint="Set FAMILIAR_SYNC_TOKEN, or log in once with git: "
             f"`git ls-remote {self.address}`.",
         )

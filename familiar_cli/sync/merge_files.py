@@ -195,7 +195,7 @@ class _Trees:
         if is_made(path) and POLICIES[kind := self._kind(path)].keeps_other is False:
             kept = self._stands(POLICIES[kind], path)
             self._put(path, mine if kept is first else other)
-            text = f"that of {kept.name(path)} was kept, to be made again from what both have"
+            text = f"kept: the version of {kept.name(path)}, to be made again from both"
             self._notes.append(Note(path, text))
             return
         base, one, two = self._read(was) if was else b"", self._read(mine), self._read(other)
@@ -206,7 +206,7 @@ class _Trees:
         self._put_content(path, made.content)
         if made.kept:
             parts = counted(made.kept, "part")
-            self._notes.append(Note(path, f"kept: {parts} that one side took out, one changed"))
+            self._notes.append(Note(path, f"kept: {parts} that one removed and the other changed"))
         if made.clashes:
             names = first.name(path), second.name(path)
             self._keep_copy(Conflict(path, "", *names, was or "", made.clashes), other)

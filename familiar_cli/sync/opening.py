@@ -66,7 +66,7 @@ def open_transport(
         return _folder(address, exchange, sender or Sender(), name)
     if sender and sender.encrypt:
         raise RemoteKeyError(
-            f"sync.encrypt is set, and {address.text!r} is a git remote, which would hold plain "
+            f"sync.encrypt is set, but {address.text!r} is a git remote, which would hold plain "
             "text; nothing was sent",
             hint="Only a folder can be encrypted: `familiar sync remote add NAME dir:PATH`. For "
             "plain git, run `familiar config unset sync.encrypt`.",

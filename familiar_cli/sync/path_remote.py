@@ -106,15 +106,14 @@ class PathRemote:
         config = _text(os.path.join(self._path, "config"))
         if _SHA256.search(config):
             raise RemoteDamagedError(
-                f"The remote {self.address!r} names its objects with SHA-256, the journal with"
-                " SHA-1; nothing was changed",
-                hint="Make one with `git init --bare --object-format=sha1`.",
+                f"The remote {self.address!r} uses SHA-256, the journal SHA-1; nothing was changed",
+                hint="Create it with `git init --bare --object-format=sha1`.",
             )
         if _REFTABLE.search(config):
             raise RemoteDamagedError(
                 f"The remote {self.address!r} keeps its refs in a reftable, which is not supported;"
                 " nothing was changed",
-                hint="Make one with `git init --bare --ref-format=files`.",
+                hint="Create it with `git init --bare --ref-format=files`.",
             )
         self._is_bare = bool(_BARE.search(config))
 
@@ -159,7 +158,7 @@ class PathRemote:
         missing = next((id_ for id_ in ids if not self._objects.has(id_)), None)
         if missing:
             raise RemoteRefusedError(
-                f"Object {missing} was sent to {self.address!r} and is not there; no ref was moved",
+                f"Object {missing} was sent to {self.address!r} but is missing; no ref was updated",
                 hint="Check the disk of the remote, then sync again.",
             )
 
@@ -171,17 +170,17 @@ class PathRemote:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             self._lock(lock, new)
         except FileExistsError:
-            return "somebody else is changing it"
+            return "another process is changing it"
         try:
             now = _text(path).strip() or self._packed().get(ref)
             if now != old:
-                return f"somebody else has just made it name {str(now)[:10]}"
+                return f"another process has just set it to {str(now)[:10]}"
             self._disk.replace(lock, path)
             self._disk.sync_dir(os.path.dirname(path))
         finally:
             with suppress(OSError):
                 os.unlink(lock)
-        return "" if _text(path).strip() == new else "it does not name what was written"
+        return "" if _text(path).strip() == new else "it was not updated"
 
     def _lock(self, lock: str, new: str) -> None:
         """Make git's own lock file of a ref, with its new content. May raise FileExistsError."""
@@ -218,11 +217,11 @@ def _repository_at(path: str) -> str:
     if os.path.exists(path):
         raise RemoteUnreachableError(
             f"There is no git repository in {path!r}",
-            hint="Make one there with `git init --bare`, or give another path.",
+            hint="Create one there with `git init --bare`, or give another path.",
         )
     raise RemoteUnreachableError(
         f"There is nothing at {path!r}",
-        hint=f"Mount its disk, or make a repository: `git init --bare {path}`.",
+        hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
     )
 
 

@@ -91,12 +91,12 @@ class Remotes:
         known = self.all()
         if name in known:
             raise RefusedError(
-                f"There is a remote {name!r} already: {known[name]}; nothing was changed",
+                f"The remote {name!r} already exists: {known[name]}; nothing was changed",
                 hint=f"Remove it first: `familiar sync remote rm {name}`.",
             )
         same = next((other for other, at in known.items() if at == meant), None)
         if same:
-            raise RefusedError(f"The remote {same!r} is at that address; nothing was changed")
+            raise RefusedError(f"The remote {same!r} has that address; nothing was changed")
         self._change(lambda file: _in(file, "remotes").__setitem__(name, {"address": meant.text}))
         return meant
 
@@ -139,7 +139,7 @@ class Remotes:
             raise self._unusable(f"is not valid TOML: {error}") from error
         table = found.get(key, {})
         if not isinstance(table, dict):
-            raise self._unusable(f"has a `{key}` that is no table")
+            raise self._unusable(f"has a `{key}` that is not a table")
         return table
 
     def _change(self, change: Any) -> None:  # noqa: ANN401  # tomlkit's own types say nothing

@@ -79,7 +79,7 @@ class Sealing:
             if str(error).startswith("OSError"):  # it hides what the disk said
                 raise OSError(str(error)) from error
             raise RemoteKeyError(
-                "The key does not open what is in the folder; nothing was read from it",
+                "The key does not decrypt the folder; nothing was read from it",
                 hint="Check sync.encrypt and sync.key_file: `familiar config show`.",
             ) from error
 
@@ -101,7 +101,7 @@ def no_key() -> str:
     """
     raise RemoteKeyError(
         "The key of the encrypted folder is not known, and there is no terminal to ask for it",
-        hint="Put it into a file that only you can read, and name it: "
+        hint="Put it in a file that only you can read, and run "
         "`familiar config set sync.key_file PATH`, or set FAMILIAR_SYNC_KEY_FILE.",
     )
 
@@ -121,8 +121,8 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
     for directory in away_from:
         if real.is_relative_to(directory.resolve()):
             raise RemoteKeyError(
-                f"The key file {str(path)!r} lies beside what it opens; it was not used",
-                hint="Move it out of the folder and of the familiar's directory, then "
+                f"The key file {str(path)!r} is stored with the data it decrypts; it was not used",
+                hint="Move it out of the folder and out of the familiar's directory, then "
                 "`familiar config set sync.key_file PATH`.",
             )
     try:
@@ -140,13 +140,13 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
         ) from error
     if mode & _OTHERS and not ON_WINDOWS:
         raise RemoteKeyError(
-            f"Others than its owner can read the key file {str(path)!r}; it was not used",
+            f"Other users can read the key file {str(path)!r}; it was not used",
             hint=f"Run `chmod 600 {path}`, then try again.",
         )
     if not text.split("\n", 1)[0].strip():
         raise RemoteKeyError(
             f"The key file {str(path)!r} is empty",
-            hint="Put the key into it, or ask for it in the terminal: "
+            hint="Put the key in it, or be asked for it in the terminal: "
             "`familiar config unset sync.key_file`.",
         )
     return text
@@ -177,7 +177,7 @@ def _recipient(age: ModuleType, text: str) -> object:
     except age.RecipientError as error:
         shown = repr(text) if text.startswith(("age1", _SSH)) else "one that may be a secret"
         raise RemoteKeyError(
-            f"sync.encrypt names {shown}, which is no recipient; nothing was written",
+            f"sync.encrypt contains {shown}, which is not a recipient; nothing was written",
             hint=f"Use age1..., a line of an SSH public key, or {PASSPHRASE!r} alone: "
             "`familiar config set sync.encrypt ...`.",
         ) from error

@@ -88,7 +88,7 @@ def objection(exchange: Exchange, now: str | None, new: str) -> str:
     if now is None or now == new:
         return ""
     if not exchange.has(now):
-        return f"it names commit {now[:10]}, which is not known here"
+        return f"it is at commit {now[:10]}, which is not known here"
     if exchange.leads_to(now, new):
         return ""
-    return f"it names commit {now[:10]}, which the new one does not hold"
+    return f"it is at commit {now[:10]}, which is not an ancestor of the new one"

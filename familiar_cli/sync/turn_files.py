@@ -82,7 +82,7 @@ def since(rel_path: str, data: bytes) -> Since:
     last = data.rstrip(b"\n").rpartition(b"\n")[2]
     line = parsed(last)
     if not isinstance(line, ThroughLine):
-        raise BadLineError(f"The last line of {rel_path!r} does not say how far it reaches")
+        raise BadLineError(f"{rel_path!r} does not end with a `through` line")
     return Since(line, rel_path, len(data))
 
 
@@ -139,7 +139,7 @@ def take_in(history: HistoryStore, own: str, rel_path: str, data: bytes, offset:
     """
     named = file_of(rel_path)
     if named is None:
-        raise BadLineError(f"{rel_path!r} is no file of turns; nothing of it was taken in")
+        raise BadLineError(f"{rel_path!r} is not a turn file; nothing of it was read")
     taken, start = Taken(), 0
     while start < len(data):
         end, problem = start, None
@@ -158,13 +158,13 @@ def take_in(history: HistoryStore, own: str, rel_path: str, data: bytes, offset:
                 taking.note_through(named[0], rel_path, offset + start, offset + end)
         taken = taken.plus(taking.taken)
         if problem is None and len(data) - end > MOST_LINE_BYTES and end == start:
-            problem = BadLineError("it has no end")
+            problem = BadLineError("it is unterminated")
         if problem is not None:
             at = data.count(b"\n", 0, end) + 1
             where = f"Line {at} of {rel_path!r}" + (f", from byte {offset} on," if offset else "")
             raise BadLineError(
-                f"{where} cannot be taken in: {problem}; the lines before it were",
-                hint="Sync again when the instance that wrote it has been mended.",
+                f"{where} cannot be read: {problem}; the lines before it were",
+                hint="Sync again once the instance that wrote it has been repaired.",
             ) from problem
         if end == start:
             break

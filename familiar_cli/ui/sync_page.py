@@ -8,7 +8,7 @@ from familiar_cli.clock import parse_iso
 from familiar_cli.text import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import tzinfo
 
     from rich.console import RenderableType
@@ -23,21 +23,28 @@ def report_text(report: SyncReport) -> str:
     lines = [_remote_line(one, dry_run=report.dry_run) for one in report.done]
     lines += [f"conflict: {one.path} (the other version: {one.copy})" for one in report.conflicts]
     refused = {path: why for one in report.done for path, why in one.outcome.refused.items()}
-    lines += [f"not taken over: {one_line(path)}: {why}" for path, why in sorted(refused.items())]
+    lines += [f"skipped: {one_line(path)}: {why}" for path, why in sorted(refused.items())]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _remote_line(one: Synced, *, dry_run: bool) -> str:
+    written, deleted = len(one.outcome.written), len(one.outcome.deleted)
     parts = [
-        f"{counted(one.pulled, 'commit')} in" if one.pulled else "",
-        f"{counted(one.turns_in, 'turn')} in" if one.turns_in else "",
-        f"{counted(len(one.outcome.written), 'file')} written" if one.outcome.written else "",
-        f"{counted(len(one.outcome.deleted), 'file')} deleted" if one.outcome.deleted else "",
-        f"{counted(one.pushed, 'commit')} out" if one.pushed else "",
-        f"{counted(one.turns_out, 'turn')} out" if one.turns_out else "",
+        ("pull", "pulled", {"commit": one.pulled, "turn": one.turns_in}),
+        ("write", "wrote", {"file": written}),
+        ("delete", "deleted", {"file": deleted}),
+        ("push", "pushed", {"commit": one.pushed, "turn": one.turns_out}),
     ]
-    told = ", ".join(filter(None, parts)) or "nothing new"
-    return f"{one.remote}: {'would be ' if dry_run and told != 'nothing new' else ''}{told}"
+    told = [
+        f"{do if dry_run else done} {_counts(counts)}"
+        for do, done, counts in parts
+        if any(counts.values())
+    ]
+    return f"{one.remote}: {'would ' if dry_run and told else ''}{', '.join(told) or 'nothing new'}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return " and ".join(counted(count, what) for what, count in counts.items() if count)
 
 
 def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
@@ -51,7 +58,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
             plain(one.name, "cyan"),
             plain(one.address),
             plain(f"synced {_when(one.synced_at, zone)}" if one.synced_at else "never synced"),
-            plain(f"{counted(one.ahead, 'commit')} to send" if one.ahead else "", "yellow"),
+            plain(f"{counted(one.ahead, 'commit')} to push" if one.ahead else "", "yellow"),
         ]
         for one in found.remotes
     )
@@ -66,7 +73,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
     embodiments = columns(
         [
             plain(one.id, "cyan"),
-            plain("keeps a copy"),
+            plain("embodiment"),
             plain(f"synced {_when(one.last_sync, zone)}" if one.last_sync else "", "dim"),
         ]
         for one in found.embodiments
@@ -88,9 +95,9 @@ def conflicts_text(found: Sequence[OpenConflict]) -> str:
 
 def settled_text(settled: Settled) -> str:
     """Return what became of conflicts."""
-    verb = "would be settled" if settled.dry_run else "settled"
+    verb = "would be resolved" if settled.dry_run else "resolved"
     lines = [
-        f"{verb}: {one.path}{'' if one.changed else ' (stays as it is)'}\n{one.diff}"
+        f"{verb}: {one.path}{'' if one.changed else ' (unchanged)'}\n{one.diff}"
         for one in settled.files
     ]
     left = f"{counted(settled.left, 'conflict')} left\n" if settled.left else ""
@@ -102,7 +109,7 @@ def _state(one: InstanceStatus) -> str:
         return "this machine"
     if one.forgotten:
         return "forgotten"
-    return f"{counted(one.behind, 'commit')} to take in" if one.behind else "up to date"
+    return f"{counted(one.behind, 'commit')} to merge" if one.behind else "up to date"
 
 
 def _when(at: str, zone: tzinfo | None) -> str:

@@ -139,7 +139,7 @@ def test_a_ref_that_moved_back_is_told_and_not_followed(laptop, desk, hub) -> No
     ref = hub / "refs" / "heads" / "memory" / laptop.instance.id
     ref.write_text(f"{old}\n")
     done = desk.sync(hub)
-    assert "moved back" in done.notes[0]
+    assert "was rewritten" in done.notes[0]
     assert "a.md" in desk.files()
 
 
@@ -152,7 +152,7 @@ def test_a_ref_that_vanished_is_told_and_an_empty_remote_empties_nothing(laptop,
     shutil.rmtree(hub / "refs" / "heads")
     (hub / "refs" / "heads").mkdir()
     done = laptop.sync(hub)
-    assert "vanished" in done.notes[0]
+    assert "was deleted" in done.notes[0]
     assert laptop.files() == before
     assert (hub / "refs" / "heads" / "memory" / laptop.instance.id).exists()
 

@@ -85,7 +85,7 @@ def test_half_a_bundle_is_passed_over_and_named(laptop, desktop) -> None:
     second.write_bytes(whole[: len(whole) // 2])
     assert desktop.pull()[laptop.ref] == first
     (told,) = desktop.told
-    assert "has not arrived as a whole" in told
+    assert "has not arrived completely" in told
     assert repr(second.name) in told
     second.write_bytes(whole)
     assert desktop.pull()[laptop.ref] == laptop.head
@@ -227,7 +227,7 @@ def test_a_ref_never_moves_back(laptop) -> None:
 def test_a_missing_folder_is_unreachable(laptop) -> None:
     laptop.note("one")
     laptop.folder.rmdir()
-    with pytest.raises(RemoteUnreachableError, match="is not there"):
+    with pytest.raises(RemoteUnreachableError, match="does not exist"):
         laptop.push()
 
 

@@ -282,7 +282,7 @@ def test_a_file_of_hundreds_of_megabytes_is_refused_before_it_is_held(
     size = packs.MOST_OBJECT_BYTES + 1
     commit_of(hub, head(laptop), [("100644", b"huge.md", bytes(size)), TEA], "evil-0000")
     files = laptop.files()
-    with pytest.raises(RemoteDamagedError, match="taken"):
+    with pytest.raises(RemoteDamagedError, match="merged"):
         laptop.sync(hub)
     assert laptop.files() == files
 

@@ -181,7 +181,7 @@ class Incoming:
                 raise damaged_pack(f"object {id_.hex()} is missing")
         for want in wants:
             if self._both().get(want).kind != "commit":
-                raise damaged_pack(f"object {want} is no commit")
+                raise damaged_pack(f"object {want} is not a commit")
         self.take_over()
 
     def root(self, commit: str) -> str:
@@ -282,6 +282,6 @@ class _Both:
 def damaged_pack(why: object) -> RemoteDamagedError:
     """Return the error for what came and is not whole."""
     return RemoteDamagedError(
-        f"What came from the remote is damaged: {why}; nothing of it was taken in",
-        hint="Try again; if it stays so, check the remote with `git fsck`.",
+        f"The data from the remote is damaged: {why}; none of it was used",
+        hint="Try again; if it keeps failing, check the remote with `git fsck`.",
     )

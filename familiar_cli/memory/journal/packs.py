@@ -40,14 +40,14 @@ def check(file: IO[bytes]) -> None:
     """
     stream = _Stream(file)
     if stream.take(8) not in _VERSIONS:
-        raise RemoteDamagedError("What came from the remote is no pack of git")
+        raise RemoteDamagedError("The data from the remote is not a git pack")
     total = 0
     for _ in range(int.from_bytes(stream.take(4), "big")):
         total += _object(stream)
         if total > MOST_BYTES:
             raise RemoteDamagedError(
-                f"What came from the remote unpacks to more than {MOST_BYTES // 1024**3} GB; "
-                "nothing of it was taken in"
+                f"The pack from the remote expands to more than {MOST_BYTES // 1024**3} GB; "
+                "none of it was used"
             )
 
 
@@ -57,7 +57,7 @@ def _object(stream: _Stream) -> int:
     kind = first >> 4 & 7
     size = first & 15
     if kind not in _KINDS:
-        raise RemoteDamagedError("What came from the remote holds an object of an unknown kind")
+        raise RemoteDamagedError("The pack from the remote has an object of an unknown kind")
     if first & 0x80:
         size |= _size(stream.byte) << 4
     if kind == _OFS_DELTA:
@@ -95,9 +95,9 @@ def too_large(size: int | None) -> RemoteDamagedError:
     """Return the error for an object that is not taken from elsewhere; its size, if known."""
     shown = f" of {size:,} bytes" if size is not None else ""
     return RemoteDamagedError(
-        f"The remote sent a file{shown}; at most {MOST_OBJECT_BYTES:,} are taken; nothing of what "
-        "came was taken in",
-        hint="Find out who pushed it: `git log --stat` at the remote. Such files are no memory.",
+        f"The remote sent a file{shown}, over the limit of {MOST_OBJECT_BYTES:,}; nothing was "
+        "merged",
+        hint="Find out who pushed it: `git log --stat` at the remote.",
     )
 
 
@@ -136,9 +136,7 @@ class _Stream:
             try:
                 part = unpacker.decompress(data, _PART_BYTES)
             except zlib.error as error:
-                raise RemoteDamagedError(
-                    f"What came from the remote is damaged: {error}"
-                ) from error
+                raise RemoteDamagedError(f"The data from the remote is damaged: {error}") from error
             if len(head) < _HEAD_BYTES:
                 head += part[:_HEAD_BYTES]
             left -= len(part)
@@ -146,7 +144,7 @@ class _Stream:
                 break
             data = unpacker.unconsumed_tail
         if left:
-            raise RemoteDamagedError("What came from the remote holds an object of another size")
+            raise RemoteDamagedError("The pack from the remote has an object of the wrong size")
         self._buffer = unpacker.unused_data
         self._at = 0
         return head
@@ -154,6 +152,6 @@ class _Stream:
     def _more(self) -> None:
         new = self._file.read(_READ_BYTES)
         if not new:
-            raise RemoteDamagedError("What came from the remote ends too early")
+            raise RemoteDamagedError("The pack from the remote is truncated")
         self._buffer = self._buffer[self._at :] + new
         self._at = 0

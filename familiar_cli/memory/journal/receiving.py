@@ -113,7 +113,7 @@ def _receive(
             bases = set(indexer.ext_refs())
         digest, more = extend_pack(pack, bases, get_raw, DEFAULT_OBJECT_FORMAT)
         if not bases and digest != checksum:
-            raise ValueError("the checksum of the pack is another one")
+            raise ValueError("the checksum of the pack does not match")
         pack.flush()
         os.fsync(pack.fileno())
     entries = sorted([*entries, *more])

@@ -85,7 +85,7 @@ def test_a_number_without_end_is_no_size() -> None:
 
 def test_a_pack_that_ends_early_is_refused() -> None:
     whole = pack(blob(b"one"), blob(b"two")).getvalue()
-    with pytest.raises(RemoteDamagedError, match="too early"):
+    with pytest.raises(RemoteDamagedError, match="truncated"):
         packs.check(io.BytesIO(whole[:30]))
 
 
@@ -94,7 +94,7 @@ def test_a_loose_object_of_others_is_not_unpacked_when_it_is_too_large(tmp_path)
     id_ = "ab" + "0" * 38
     (tmp_path / "ab").mkdir()
     (tmp_path / "ab" / id_[2:]).write_bytes(deflated_zeros(1 << 30))
-    with pytest.raises(FamiliarError, match="nothing of what came was taken in"):
+    with pytest.raises(FamiliarError, match="nothing was merged"):
         objects.get(id_)
 
 
