@@ -71,6 +71,7 @@ class Block:
         self.sections: list[Block] = []
         self.rows: list[Row] | None = None
         self._inside: list[Block] | None = None
+        self._key: tuple[str, ...] | None = None
 
     @property
     def inside(self) -> list[Block]:
@@ -127,9 +128,14 @@ class Block:
         found = private_channel(self.lines[0])
         return found if found is not None else _NOBODY if is_damaged(self.lines[0]) else ""
 
-    @cached_property
+    @property
     def key(self) -> tuple[str, ...]:
         """What two versions of one block share as long as it says the same."""
+        if self._key is None:
+            self._key = self._made_key()
+        return self._key
+
+    def _made_key(self) -> tuple[str, ...]:
         if self.kind == "section":
             title = self.channel or normal(self.lines[0].lstrip("#").rstrip(" \t\r#"))
             return "section", str(self.level), "private" if self.channel else "", title
@@ -279,10 +285,10 @@ class _Parser:
                 self._last.kind = "whole"
         elif not text.strip():
             self._gap.append(text)
-        elif not row.is_code and (item := bullet(text)):
-            indent = len(item.indent.expandtabs(_TAB_CHARS))
+        elif not row.is_code and (item := _item(text)):
+            indent, words_at = item
             self._leave_items(indent)
-            block = Block("item", [text], indent=indent, words_at=item.words_at)
+            block = Block("item", [text], indent=indent, words_at=words_at)
             self._begin(block, self._holder())
             self._items.append(block)
         else:
@@ -313,6 +319,13 @@ class _Parser:
 
     def _holder(self) -> list[Block]:
         return self._items[-1].inside if self._items else self.blocks
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _item(text: str) -> tuple[int, int] | None:
+    """Return the columns before an item's mark, and where its words begin; None: it is no item."""
+    item = bullet(text)
+    return (len(item.indent.expandtabs(_TAB_CHARS)), item.words_at) if item else None
 
 
 def _indent(text: str) -> int:

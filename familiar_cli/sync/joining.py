@@ -67,6 +67,8 @@ def join(
 ) -> Outcome:
     """Make what other instances did a part of the memory.
 
+    The caller has caught up with what people changed; who changes something after that is noticed.
+
     Args:
         store: The memory.
         repository: Its journal.
@@ -83,8 +85,9 @@ def join(
     past = JournalPast(repository, began)
     if own is None or all(comes_before(past.parents, h, own) for h in set(heads.values())):
         return Outcome()
-    for _ in range(_TRIES):
-        store.catch_up()
+    for tried in range(_TRIES):
+        if tried:
+            store.catch_up()
         try:
             return _join_once(store, repository, heads, began=began, dry_run=dry_run)
         except ConflictError as meanwhile:
