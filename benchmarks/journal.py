@@ -23,7 +23,7 @@ from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.store import Limits, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 SIZES = (100, 1_000, 10_000)
 ROOMS = ("people", "topics", "sessions", "lore")
@@ -35,6 +35,9 @@ class Hasty(Disk):
     def create(self, path: str, content: bytes | Iterable[bytes], **how: object) -> None:
         """Write a file without syncing it."""
         super().create(path, content, durable=False, mode=how.get("mode"))
+
+    def settle(self, paths: Sequence[str]) -> None:
+        """Do not sync."""
 
     def sync_dir(self, path: str) -> None:
         """Do not sync."""

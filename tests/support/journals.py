@@ -21,6 +21,9 @@ class Hasty(Disk):
     def create(self, path: str, content: bytes, **more) -> None:
         super().create(path, content, **{**more, "durable": False})
 
+    def settle(self, paths) -> None:
+        """Leave it to the system."""
+
     def sync_dir(self, path: str) -> None:
         """Leave it to the system."""
 

@@ -6,7 +6,7 @@ import errno
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import TOO_LONG, Disk, mode_of, temp_in, why
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.memory.store.plan import WritePlan
+
+_MANY: Final = 16  # files that are better made durable together
+_OWN: Final = 0o600  # permissions that this takes
 
 
 @dataclass(slots=True)
@@ -75,6 +78,7 @@ class _Work:
 
     def lay_out(self, plan: WritePlan) -> None:
         """Write all that is new to temporary files, and keep a second name for all that is old."""
+        unsettled = []
         for change in plan.changes:
             self.at = change.rel_path
             path = os.path.join(self._root, *change.rel_path.split("/"))
@@ -83,10 +87,14 @@ class _Work:
             if change.after is not None:
                 self._make_dirs(os.path.dirname(move.path))
                 move.new = temp_in(os.path.dirname(move.path), ".new")
-                self._disk.create(move.new, change.after, mode=mode_of(move.path))
+                mode = mode_of(move.path)
+                later = len(plan.changes) >= _MANY and (mode is None or mode & _OWN == _OWN)
+                self._disk.create(move.new, change.after, mode=mode, durable=not later)
+                unsettled += [move.new] if later else []
             if change.before is not None and len(plan.changes) > 1:
                 move.old = temp_in(os.path.dirname(move.path), ".old")
                 self._keep(move.path, move.old, change.before)
+        self._disk.settle(unsettled)
 
     def carry_out(self) -> None:
         """Delete, then rename; in this order a name may change only in case."""

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.files import patiently
+from familiar_cli.files import Disk, patiently
 from familiar_cli.memory.store.store import MemoryStore
 
 linux_root = pytest.mark.skipif(
@@ -251,3 +251,67 @@ def test_a_full_disk_is_left_no_fuller(tmp_path, count) -> None:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+MANY = 40
+
+
+class Settling(Disk):
+    """A disk that notes when files were made durable together, and may refuse that."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self._fails = fails
+        self.settled: set[str] = set()
+        self.named_too_early: list[str] = []
+
+    def settle(self, paths) -> None:
+        if self._fails:
+            raise OSError(28, "No space left on device")
+        super().settle(paths)
+        self.settled.update(paths)
+
+    def replace(self, old: str, new: str) -> None:
+        if old.endswith(".new") and old not in self.settled:
+            self.named_too_early.append(new)
+        super().replace(old, new)
+
+
+def change_many(root, disk: Disk) -> None:
+    store = MemoryStore(root / "memory", lock_path=root / ".lock", disk=disk)
+    with store.transaction("test", "many") as tx:
+        for n in range(MANY):
+            tx.write(f"topics/{n}.md", f"new {n}")
+
+
+def test_many_files_are_durable_before_any_has_its_name(tmp_path) -> None:
+    disk = Settling()
+    change_many(tmp_path, disk)
+
+    assert len(disk.settled) >= MANY
+    assert disk.named_too_early == []
+    assert contents(tmp_path / "memory")["topics/7.md"] == b"new 7"
+
+
+def test_many_files_are_as_they_were_when_the_disk_does_not_keep_them(tmp_path) -> None:
+    change_many(tmp_path, Disk())
+    before = contents(tmp_path / "memory")
+    (tmp_path / "memory" / "topics" / "7.md").write_text("by hand", encoding="utf-8")
+
+    with pytest.raises(FamiliarError, match="no file was changed"):
+        change_many(tmp_path, Settling(fails=True))
+
+    assert contents(tmp_path / "memory") == {**before, "topics/7.md": b"by hand"}
+
+
+def test_a_file_that_nobody_may_write_is_changed_among_many(tmp_path) -> None:
+    change_many(tmp_path, Disk())
+    page = tmp_path / "memory" / "topics" / "7.md"
+    page.write_text("older", encoding="utf-8")
+    page.chmod(0o444)
+
+    with MemoryStore(tmp_path / "memory").transaction("test", "many") as tx:
+        for n in range(MANY):
+            tx.write(f"topics/{n}.md", f"newer {n}")
+
+    assert page.read_text("utf-8") == "newer 7"
+    assert page.stat().st_mode & 0o222 == 0
