@@ -226,7 +226,7 @@ def test_an_edit_by_hand_in_the_middle_of_a_merge_is_kept(laptop, desk, hub, mon
     def then_edit() -> None:
         catch_up()
         calls.append(1)
-        if len(calls) == 2:  # the look before the first merge
+        if len(calls) == 1:  # the look before the first merge
             laptop.by_hand("topics/tea.md", "# Tea\n\n- green\n- black\n- mate\n")
 
     laptop.store.catch_up = then_edit
