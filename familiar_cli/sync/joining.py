@@ -15,7 +15,6 @@ from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import MISSING, Joined
 from familiar_cli.sync.ancestry import comes_before
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.merge import merge_heads
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
@@ -111,6 +110,8 @@ def _join_once(
     new = [h for h in dict.fromkeys(heads.values()) if not comes_before(past.parents, h, own)]
     if not new:
         return Outcome()
+    from familiar_cli.sync.merge import merge_heads  # most syncs merge nothing
+
     merged = merge_heads([own, *new], past)
     here = past.tree(own)
     changes = merged.changes_from(here)
