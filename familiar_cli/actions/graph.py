@@ -65,7 +65,13 @@ def edge_json(edge: Edge) -> dict[str, Any]:
 
 
 def around(
-    familiar: Familiar, name: str, depth: int = 1, *, most: int = MOST_NODES, links: bool = True
+    familiar: Familiar,
+    name: str,
+    depth: int = 1,
+    *,
+    most: int = MOST_NODES,
+    links: bool = True,
+    thorough: bool = True,
 ) -> Around:
     """Return what is around the page that `name` means. What is private stays out.
 
@@ -75,6 +81,7 @@ def around(
         depth: How many steps.
         most: Most pages.
         links: Links between pages count, too.
+        thorough: Look at every page, also where the directories say that nothing has changed.
 
     Raises:
         NotFoundError: Nothing is called so.
@@ -82,21 +89,26 @@ def around(
         FamiliarError: The graph cannot be used.
     """
     with closing(familiar.relations()) as graph:
-        graph.refresh(thorough=True)
+        graph.refresh(thorough=thorough)
         center = _meant(familiar, graph, name)
         nodes, edges = graph.around(center, depth, most=most, links=links)
         kept = graph.once(edges)
     return Around(nodes[0], tuple(nodes), tuple(kept), depth, is_cut=len(nodes) >= most)
 
 
-def overview(familiar: Familiar, *, most: int = MOST_NODES) -> Around:
+def overview(familiar: Familiar, *, most: int = MOST_NODES, thorough: bool = True) -> Around:
     """Return every page that has a relation, and the relations.
+
+    Args:
+        familiar: Whose memory.
+        most: Most pages.
+        thorough: Look at every page, also where the directories say that nothing has changed.
 
     Raises:
         FamiliarError: The graph cannot be used.
     """
     with closing(familiar.relations()) as graph:
-        graph.refresh(thorough=True)
+        graph.refresh(thorough=thorough)
         nodes, edges = graph.related(most)
         kept = graph.once(edges)
     return Around(None, tuple(nodes), tuple(kept), is_cut=len(nodes) >= most)

@@ -41,6 +41,8 @@ PATHS = [
     "/journal/HEAD",
     "/people",
     "/people/anna",
+    "/graph",
+    "/graph?name=anna",
     "/desk",
     "/distill",
     "/sync",

@@ -25,10 +25,16 @@ def show(asked: Asked) -> Shown:
 
 
 def one(asked: Asked) -> Shown:
-    """Return one person."""
+    """Return one person, and how they are related."""
+    from familiar_cli.actions.graph import around
     from familiar_cli.actions.people.read import show_person
+    from familiar_cli.web.pages.graph import drawn
 
-    return Shown("person", {"person": show_person(asked.familiar, asked.path["person"])})
+    person = show_person(asked.familiar, asked.path["person"])
+    related = {}
+    if person.text:
+        related = drawn(asked, around(asked.familiar, person.rel_path, links=False, thorough=False))
+    return Shown("person", {"person": person, "related": related})
 
 
 def change(asked: Asked) -> Moved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 _CHOICES: Final = ("ours", "theirs", "merged")
 _MOST_CONFLICTS: Final = 50
+_WAIT_S: Final = 10.0
+"""How long a browser waits for another sync of the same familiar."""
 
 
 def show(asked: Asked) -> Shown:
@@ -47,4 +50,20 @@ def settle(asked: Asked) -> Moved:
     return Moved(asked.to("sync"), (f"Settled: {path}. The journal can undo it.",))
 
 
-PAGES: Final = (Page("/sync", show), Page("/sync/settle", settle, "POST"))
+def now(asked: Asked) -> Moved:
+    """Sync with every remote. Nobody is asked for a password; what fails, the page itself says."""
+    from familiar_cli.actions.sync import sync
+    from familiar_cli.sync.engine import How
+    from familiar_cli.ui.sync_page import report_text
+
+    report = asyncio.run(sync(asked.familiar, None, How(), wait_s=_WAIT_S))
+    failed = [f"{name} was not synced: {error}" for name, (_, error) in report.failed.items()]
+    told = (*report_text(report).splitlines(), *report.notes, *(failed if report.done else ()))
+    return Moved(asked.to("sync"), told)
+
+
+PAGES: Final = (
+    Page("/sync", show),
+    Page("/sync/settle", settle, "POST"),
+    Page("/sync/now", now, "POST", is_long=True),
+)
