@@ -69,7 +69,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Set up": {
         "serve": ("serve", "Serve familiars to chat programs, through an OpenAI-compatible API."),
-        "mcp": ("mcp", "Offer the memory to an agent, by the Model Context Protocol."),
+        "mcp": ("mcp", "Give an agent access to the memory over MCP."),
         "web": ("web", "Show turns, prompts and memory in a browser, as they are and were."),
         "daemon": ("daemon", "Run in the background, writing memory and due summaries."),
         "config": ("config", "Show and change settings."),

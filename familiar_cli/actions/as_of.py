@@ -121,7 +121,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
     from familiar_cli.familiar import Familiar as Anew
 
     if not text.strip():
-        raise UsageError("Say something, so that there is a prompt to make")
+        raise UsageError("The message is empty, so there is no prompt to build")
     days = familiar.journal_days
     state = days.at(day)
     if state is None:
@@ -129,7 +129,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
     there = days.every_file(state.commit)
     if len(there) > _MOST_FILES:
         raise UsageError(
-            f"The memory of {day} has {len(there):,} files; the prompt of a day is made of at "
+            f"The memory of {day} has {len(there):,} files; a past prompt can be built from at "
             f"most {_MOST_FILES:,}"
         )
     with tempfile.TemporaryDirectory(prefix="familiar-as-of-") as directory:

@@ -244,7 +244,7 @@ def push(
     if known is None:
         raise NotFoundError(
             f"The embodiment {device.id!r} is not known here; nothing was changed",
-            hint="Call sync_pull first, and push what differs from it.",
+            hint="Call sync_pull first, then push what differs.",
         )
     for tries_left in reversed(range(_TRIES)):
         pasts = _look(familiar)
@@ -333,7 +333,7 @@ class _Push:
         store = self.familiar.memory
         rel_path = path_of(store, sent.place, is_new=sent.content is not None)
         if not is_shared(rel_path):
-            raise RefusedError(f"{rel_path!r} is no file that embodiments share")
+            raise RefusedError(f"{rel_path!r} is not a file that embodiments share")
         if rel_path in self.judged:
             raise RefusedError(f"{rel_path!r} was sent twice; the first one counts")
         full = store.read_file(rel_path) if store.exists(rel_path) else None

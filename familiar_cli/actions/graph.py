@@ -127,11 +127,11 @@ def _meant(familiar: Familiar, graph: RelationIndex, name: str) -> str:
         return found[0]
     if found:
         raise UsageError(
-            f"{name!r} may be {', '.join(found)}", hint=f"Name one: `familiar graph {found[0]}`."
+            f"{name!r} may be {', '.join(found)}", hint=f"Choose one: `familiar graph {found[0]}`."
         )
     raise NotFoundError(
         f"No person, place or topic is called {name!r}",
-        hint="`familiar graph` lists everything that is related; `familiar people ls` everyone.",
+        hint="`familiar graph` lists all relations, `familiar people ls` everyone.",
     )
 
 

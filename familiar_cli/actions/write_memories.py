@@ -159,7 +159,7 @@ def create_memory(
             if outward(before, writer.channel_id).strip() == new.strip():
                 return before
             raise RefusedError(
-                f"{rel_path!r} is there already; nothing was changed",
+                f"{rel_path!r} already exists; nothing was changed",
                 hint="Change it with memory_update.",
             )
         there = outward(before)
@@ -232,7 +232,7 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
         decide(familiar.memory, plan, reject=range(1, len(plan.hunks) + 1))
     commits = _own_commits(familiar, writer) if everything or not plans else []
     if not commits and not plans:
-        raise NotFoundError("This session has changed nothing that could be taken back")
+        raise NotFoundError("This session has no change that can be undone")
     rel_paths: list[str] = []
     for commit in commits if everything else commits[:1]:
         done = familiar.past.undo(commit.id)
@@ -261,7 +261,7 @@ def path_of(store: MemoryStore, place: Place, *, is_new: bool = False) -> str:
     tier = DAILY_DIR if place.granularity == SIGNIFICANT_DIR else place.granularity
     if period is None or period.tier != tier:
         raise UsageError(
-            f"{place.date!r} is no date of a {place.granularity} memory",
+            f"{place.date!r} is not a date for a {place.granularity} memory",
             hint="Dates are 2026-01-31, 2026-W05, 2026-01 or 2026.",
         )
     if place.granularity == DAILY_DIR:
@@ -289,7 +289,7 @@ def checked(content: str) -> str:
         raise RefusedError(
             "`content` holds what looks like a password, a key or a card number; nothing was "
             "changed",
-            hint="Memory is no place for secrets: leave it out.",
+            hint="Memory must not hold secrets: leave it out.",
         )
     return text
 
@@ -432,7 +432,7 @@ def _text(store: MemoryStore, rel_path: str) -> str | None:
 def _missing(rel_path: str) -> NotFoundError:
     return NotFoundError(
         f"There is no memory {rel_path!r}; nothing was changed",
-        hint="memory_list shows what is there, memory_create writes a new one.",
+        hint="memory_list lists what exists, memory_create writes a new one.",
     )
 
 

@@ -31,9 +31,7 @@ def graph(
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE|-", help="Write a picture to FILE.")
     ] = None,
-    dot: Annotated[
-        bool, typer.Option("--dot", help="Print the graph in the language of Graphviz.")
-    ] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print the graph as Graphviz DOT.")] = False,
     export: Annotated[
         str | None,
         typer.Option(
@@ -104,7 +102,7 @@ def _check(name: str | None, *, html: str | None, dot: bool, force: bool) -> Non
     from familiar_cli.errors import UsageError
 
     if (html is not None or dot) and name is None:
-        raise UsageError("A picture needs someone in the middle", hint="Add a NAME.")
+        raise UsageError("--html and --dot need a NAME to start from", hint="Add one.")
     if html is not None and dot:
         raise UsageError("--html and --dot cannot be combined", hint="Choose one.")
     if force and html is None:
@@ -117,7 +115,7 @@ def _check_alone(
     from familiar_cli.errors import UsageError
 
     if name is not None or html is not None or dot or (import_ is not None and export is not None):
-        raise UsageError("--import and --export stand alone", hint="Leave out all else.")
+        raise UsageError("--import and --export exclude other options", hint="Leave those out.")
 
 
 def _check_dry_run() -> None:
@@ -137,7 +135,7 @@ def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> Non
     told = f"{would} {counted(done.relations, 'relation')} and {counted(len(done.pages), 'page')}"
     out.answer(as_json(done), done.diff if dry_run and done.diff else told)
     if done.known:
-        out.note(f"{counted(done.known, 'relation')} known already.")
+        out.note(f"{counted(done.known, 'relation')} already known.")
     if done.left_out:
         out.note(f"{done.left_out} nodes or edges were left out.")
 

@@ -34,11 +34,11 @@ def mcp(
         typer.Option(
             "--print-config",
             metavar="claude-desktop|claude-code|cursor|zed",
-            help="Print the settings that make a client start the server, and exit.",
+            help="Print the client's settings for this server, and exit.",
         ),
     ] = None,
 ) -> None:
-    """Offer the memory to an agent, by the Model Context Protocol over standard input and output.
+    """Give an agent access to the memory, over the Model Context Protocol (stdio).
 
     Clients start it themselves; --print-config prints what to put into their settings. What a
     client writes waits for `familiar review`, unless --allow-write is given. Private channels are

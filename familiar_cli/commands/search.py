@@ -30,7 +30,11 @@ def search(
     min_score: Annotated[
         float,
         typer.Option(
-            "--min-score", min=0.0, max=2.0, metavar="SCORE", help="Only hits that score so high."
+            "--min-score",
+            min=0.0,
+            max=2.0,
+            metavar="SCORE",
+            help="Only hits with at least this score.",
         ),
     ] = 0.0,
     method: Annotated[

@@ -30,7 +30,7 @@ def web(
     export: Annotated[
         str | None,
         typer.Option(
-            "--export", metavar="FILE", help="Write one page of the familiar to FILE, and exit."
+            "--export", metavar="FILE", help="Write everything as one page to FILE, and exit."
         ),
     ] = None,
     force: Annotated[

@@ -82,7 +82,7 @@ def _wrong(note: Note, relations: tuple[Relation, ...], corpus: Corpus) -> Itera
         yield _finding(
             note,
             lost,
-            f"{counted(len(lost), 'relation')} to nobody there is a file about",
+            f"{counted(len(lost), 'relation')} to somebody without a file",
             "Create the file, or correct the link.",
         )
     own = [one.line for one in relations if _target(one, note, corpus) == note.rel_path]
@@ -137,9 +137,9 @@ def _circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
             yield Finding(
                 CHECK.name,
                 tuple(dict.fromkeys(one.note.rel_path for one in steps)),
-                f"{len(circle)} relations go round in a circle",
+                f"{len(circle)} relations form a cycle",
                 tuple(q for one in steps for q in quotes(one.note, [one.relation.line])),
-                hint="One of them is wrong: nobody stands above themselves.",
+                hint="One of them is wrong: nobody is above themselves.",
             )
 
 

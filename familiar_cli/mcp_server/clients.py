@@ -59,7 +59,7 @@ def config_for(client: str, home: Path, familiar_id: str, more: Sequence[str]) -
         UsageError: There is no such client.
     """
     if client not in CLIENTS:
-        raise UsageError(f"No such client: {client!r}", hint=f"Known: {', '.join(CLIENTS)}.")
+        raise UsageError(f"Unknown client: {client!r}", hint=f"Known: {', '.join(CLIENTS)}.")
     program = _program()
     args = ["mcp", "--home", str(home.resolve()), "--familiar", familiar_id, *more]
     entry = {"command": program, "args": args}

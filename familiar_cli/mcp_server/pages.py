@@ -65,10 +65,10 @@ def cursor_of(tool: str, arguments: Arguments) -> Cursor:
     try:
         key, start, char, _ = _decoded(sent)
     except ValueError:
-        raise UsageError("The cursor is not one of ours", hint="Call again without it.") from None
+        raise UsageError("The cursor is not valid", hint="Call again without it.") from None
     if key != _key(tool, arguments):
         raise UsageError(
-            "The cursor belongs to a call with other arguments",
+            "The cursor belongs to a call with different arguments",
             hint="Repeat the arguments of that call, or leave the cursor out.",
         )
     return Cursor(start, char)
@@ -166,7 +166,7 @@ def _beginning(text: str, room: int, counter: TokenCounter) -> str:
 def _check_stamp(arguments: Arguments, answer: Answer) -> None:
     sent = arguments.get("cursor")
     if sent and _decoded(sent)[3] != answer.stamp:
-        raise UsageError("It has changed since that page", hint="Call again without the cursor.")
+        raise UsageError("It changed since that page", hint="Call again without the cursor.")
 
 
 def _key(tool: str, arguments: Arguments) -> str:

@@ -111,13 +111,13 @@ PROMPTS: Final = {
         Prompt(
             "recall",
             "Answer from memory.",
-            {"query": "What to remember", "person": "Whom it is about"},
+            {"query": "What to look up", "person": "Who it is about"},
             frozenset({"query"}),
             _recall,
         ),
         Prompt(
             "continue",
-            "Go on where the last conversation ended.",
+            "Pick up where the last conversation ended.",
             {"channel": "Which conversation; default: all open ones"},
             frozenset(),
             _continue,

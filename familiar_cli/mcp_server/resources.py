@@ -93,7 +93,7 @@ def page_of(paths: list[str], cursor: str | None) -> tuple[list[str], str | None
         try:
             after = base64.urlsafe_b64decode(cursor.encode("ascii")).decode()
         except ValueError:
-            raise UsageError("The cursor is not one of ours") from None
+            raise UsageError("The cursor is not valid") from None
         start = next((n for n, path in enumerate(paths) if path > after), len(paths))
     found = paths[start : start + _PAGE]
     if start + _PAGE >= len(paths):

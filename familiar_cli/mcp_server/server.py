@@ -143,7 +143,7 @@ class MemoryServer:
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
             self._manner.tell(f"{tool.name} failed: {type(error).__name__}: {error}")
             return _failed(
-                f"{tool.name} failed: {type(error).__name__}", "Nothing is known of why."
+                f"{tool.name} failed: {type(error).__name__}", "`familiar doctor` looks for causes."
             )
         if tool.searches:
             self._opened.keep_up()

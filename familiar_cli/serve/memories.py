@@ -70,7 +70,7 @@ def _load() -> None:
     except ModuleNotFoundError as error:
         raise ApiError(
             501,
-            f"The memory for agents needs a package that is not installed: {error.name}. Run "
+            f"The MCP server needs a package that is not installed: {error.name}. Run "
             "`pip install 'familiar-memory[mcp]'`",
             code="not_installed",
         ) from error

@@ -94,7 +94,7 @@ def test_a_day_gets_the_bullets_it_lacks_each_once(ada) -> None:
 def test_other_memories_that_are_there_are_not_overwritten(ada) -> None:
     place = Place(granularity="significant", date="2026-01-31", slug="First Talk")
     create_memory(ada, WRITES, place, "We met.")
-    with pytest.raises(RefusedError, match="is there already"):
+    with pytest.raises(RefusedError, match="already exists"):
         create_memory(ada, WRITES, place, "We never met.")
     assert create_memory(ada, WRITES, place, "We met.").outcome == "unchanged"
 

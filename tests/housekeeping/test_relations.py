@@ -28,7 +28,7 @@ def test_what_leads_nowhere_is_told(look) -> None:
         {"people/a.md": page("A", "likes tea", "knows [B](b.md)", "sister of Robin")},
     )
     assert finding.message == "1 line below Relations leads to nobody"
-    assert other.message == "2 relations to nobody there is a file about"
+    assert other.message == "2 relations to somebody without a file"
     assert [quote.line for quote in other.evidence] == [6, 7]
 
 
@@ -60,4 +60,4 @@ def test_a_circle_is_told_once(look) -> None:
         b=page("B", "parent of [C](c.md)"),
         c=page("C", "parent of [A](a.md)"),
     )
-    assert found == ["3 relations go round in a circle"]
+    assert found == ["3 relations form a cycle"]

@@ -48,7 +48,7 @@ async def test_with_leave_to_write_a_session_writes_and_takes_back():
         assert memory()["tea.md"] == "Green tea.\n"
         done = await client.call_tool("memory_undo", {"all": True})
     assert memory() == {"tea.md": "Tea.\n"}
-    assert "Took back 2 files" in done.content[0].text
+    assert "Undid 2 files" in done.content[0].text
 
 
 async def test_a_refusal_says_what_stayed_unchanged():

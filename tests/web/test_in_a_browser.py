@@ -204,7 +204,7 @@ def test_a_plan_is_taken_and_rejected_by_piece(looking) -> None:
     page.click("h2 a")
     page.check("input[name=piece-1][value=take]")
     page.check("input[name=piece-2][value=reject]")
-    page.click("text=Do as chosen")
+    page.click("text=Apply my choices")
     assert "The plan is complete." in looking.text()
     now = (looking.root / "memory/topics/tea.md").read_text("utf-8")
     assert "oolong" in now

@@ -56,7 +56,7 @@ def test_the_link_opens_the_pages_once() -> None:
         server.client.cookies.clear()
         again = server.client.get(door.link)
         assert again.status_code == 403
-        assert "used already" in again.text
+        assert "already used" in again.text
         assert "set-cookie" not in again.headers
 
 

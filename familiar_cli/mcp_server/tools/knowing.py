@@ -26,10 +26,10 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
 
     found = show_person(caller.familiar, arguments["name"])
     if not found.sha256:
-        raise NotFoundError(f"No file tells of {framed(found.slug)!r} yet")
+        raise NotFoundError(f"There is no file about {framed(found.slug)!r} yet")
     seen = see(caller, found.rel_path)
     notes = [
-        f"{framed(shared.name)} is also what {', '.join(shared.slugs)} are called."
+        f"The name {framed(shared.name)} is shared by {', '.join(shared.slugs)}."
         for shared in found.collisions
     ]
     more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
@@ -48,9 +48,9 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
     name = arguments.get("name")
     found = around(caller.familiar, name) if name else overview(caller.familiar)
     edges = [edge for edge in found.edges if not edge.private]
-    notes = [] if edges else ["Nothing is related."]
+    notes = [] if edges else ["There are no relations."]
     if found.is_cut:
-        notes.append("There is more than is listed.")
+        notes.append("Not all relations are listed.")
     return Answer([_edge(edge) for edge in edges], notes)
 
 

@@ -28,7 +28,7 @@ def recent(caller: Caller, arguments: Arguments) -> Answer:
     channel = open_channel(caller, arguments)
     wanted = min(arguments.get("limit", _RECENT), _MOST)
     turns = _newest(caller, channel, wanted)
-    notes = () if turns else ("Nothing was said yet.",)
+    notes = () if turns else ("There are no turns yet.",)
     return Answer([turn_item(caller, turn, speaker_of(caller, turn)) for turn in turns], notes)
 
 
@@ -61,7 +61,7 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         )
         for hit in found.hits
     ]
-    notes = () if items else ("Nothing was found in what was said.",)
+    notes = () if items else ("No turn matches.",)
     return Answer(items, notes, {"method": found.method})
 
 
@@ -106,7 +106,7 @@ TOOLS: Final = (
     ),
     Tool(
         "history_search",
-        "Search past turns, word for word as they were said.",
+        "Search past turns; returns them verbatim.",
         {"query": TEXT, "limit": COUNT, "channel": TEXT},
         history_search,
         needs=("query",),

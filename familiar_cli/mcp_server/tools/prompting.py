@@ -71,7 +71,7 @@ def _newest_prompt(caller: Caller) -> int | None:
     for turn in reversed(caller.familiar.history.since(0, 1000)):
         if turn.role == "user" and turn.channel_id not in caller.hidden_channels:
             return turn.id
-    raise NotFoundError("No prompt was made in an open channel yet")
+    raise NotFoundError("There is no prompt in an open channel yet")
 
 
 def _check_open(caller: Caller, subject: str) -> None:

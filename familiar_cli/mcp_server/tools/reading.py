@@ -81,7 +81,7 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     if not found:
         raise NotFoundError(
             f"No {granularity} memory is about {framed('_'.join(wanted))}",
-            hint=f"memory_list with granularity {granularity} names those there are.",
+            hint=f"memory_list with granularity {granularity} lists those that exist.",
         )
     return found
 
@@ -117,7 +117,7 @@ def _day(arguments: Arguments, name: str) -> str:
         return date.fromisoformat(given[:10]).isoformat()
     except ValueError:
         raise UsageError(
-            f"{name} is no date: {framed(given)!r}", hint="Write it as 2026-01-31."
+            f"{name} is not a date: {framed(given)!r}", hint="Write it as 2026-01-31."
         ) from None
 
 

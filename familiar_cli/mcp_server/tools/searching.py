@@ -26,7 +26,7 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         channel=caller.channel_id,
     )
     items = [Item(_about(memory), memory.text) for memory in found.memories]
-    notes = found.notes if items else ("No memory fits; memory_list names all.", *found.notes)
+    notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
     return Answer(items, notes, {"method": found.method})
 
 

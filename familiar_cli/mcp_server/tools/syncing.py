@@ -52,7 +52,7 @@ def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     received, token = push(caller.familiar, writer, device, changes, _since(arguments))
     items = [Item(_about(one), one.content or "") for one in received]
     open_ = sum(one.result in {"refused", "planned", "held"} for one in received)
-    note = f"{counted(open_, 'change')} not taken in: see each status." if open_ else ""
+    note = f"{counted(open_, 'change')} not applied: see each status." if open_ else ""
     more = {"newSyncToken": _token(token), "success": not open_}
     return Answer(items, [note] if note else [], more, cut="nowhere")
 
@@ -172,7 +172,7 @@ TOOLS: Final = (
     ),
     Tool(
         "sync_push",
-        "For embodiments: changes, each with the clock it began with.",
+        "For embodiments: send changes, each with the clock of the version edited.",
         {
             "instance": _OBJECT,
             "identityChanges": _OBJECTS,
@@ -184,5 +184,5 @@ TOOLS: Final = (
         gives={"newSyncToken": _OBJECT},
         kind="change",
     ),
-    Tool("sync_status", "How far each embodiment is.", {}, sync_status, pages=True),
+    Tool("sync_status", "How far each embodiment has synced.", {}, sync_status, pages=True),
 )

@@ -18,8 +18,8 @@ _NOTES: Final = {
     "written": "Written to {path}.",
     "deleted": "Deleted {path}.",
     "unchanged": "Nothing new: {path} is unchanged.",
-    "planned": "Memory is unchanged: the change of {path} waits for a person as plan {plan}.",
-    "held": "Memory is unchanged: the change would halve {path}, so a person decides on plan "
+    "planned": "Memory is unchanged: the change to {path} waits for review as plan {plan}.",
+    "held": "Memory is unchanged: the change would halve {path}, so it waits for review as plan "
     "{plan}.",
 }
 _PLACE: Final = {
@@ -79,7 +79,7 @@ def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
     files = [Item({"path": path, "status": "restored"}) for path in done.rel_paths]
     plans = [Item({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
-    told = f"Took back {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
+    told = f"Undid {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
     return Answer([*files, *plans], [told])
 
 
@@ -153,7 +153,7 @@ def _answer(made: Written) -> Answer:
 TOOLS: Final = (
     Tool(
         "memory_create",
-        "Write a memory: by granularity and date (default: today), or path. A day is added to.",
+        "Write a memory by granularity and date (default: today), or path; appends to a day.",
         {
             **_PLACE,
             "content": TEXT,
@@ -176,14 +176,14 @@ TOOLS: Final = (
     Tool("memory_delete", "Delete a memory.", _PLACE, memory_delete, kind="change"),
     Tool(
         "memory_undo",
-        "Take back the newest change of this session, or all.",
+        "Undo this session's newest change, or all of them.",
         {"all": FLAG},
         memory_undo,
         kind="change",
     ),
     Tool(
         "memory_consolidate",
-        "Sum up days into weeks, months and years; targetDate is one period.",
+        "Summarise days into weeks, months and years; targetDate is one period.",
         {"granularity": one_of("weekly", "monthly", "yearly"), "targetDate": TEXT, "all": FLAG},
         memory_consolidate,
         kind="add",

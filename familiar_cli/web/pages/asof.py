@@ -123,7 +123,7 @@ def _named(asked: Asked, name: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text[:40]!r} is no day; write it as 2026-01-31") from None
+        raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
 
 
 PAGES: Final = (

@@ -42,7 +42,7 @@ def mark(asked: Asked) -> Moved:
     from familiar_cli.memory.layout import REMINDERS, TASKS
 
     if asked.sent("mark") not in Mark.__members__:
-        raise UsageError(f"No such mark: {asked.sent('mark')[:40]!r}; nothing was changed")
+        raise UsageError(f"Unknown mark: {asked.sent('mark')[:40]!r}; nothing was changed")
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     number = to_number(asked.path["number"], "The item")
     done = tick_off(asked.familiar, rel_path, number, Mark[asked.sent("mark")])

@@ -216,7 +216,11 @@ def restore(asked: Asked) -> Moved:
     """Make a file hold what it held at a commit."""
     rel_path, at = asked.path["path"], asked.sent("at")
     done = asked.familiar.past.restore(rel_path, at)
-    told = f"Restored {rel_path} as of {at[:10]}." if done.changes else "It is as it was then."
+    told = (
+        f"Restored {rel_path} as of {at[:10]}."
+        if done.changes
+        else "Nothing to restore: it is unchanged since then."
+    )
     return Moved(asked.to("memory", rel_path), (told,))
 
 

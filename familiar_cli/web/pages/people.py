@@ -45,18 +45,18 @@ def change(asked: Asked) -> Moved:
     match asked.sent("do"):
         case "add":
             add_alias(familiar, person, name)
-            told = f"{person} is called {name!r}, too."
+            told = f"{person} is now also called {name!r}."
         case "remove":
             remove_alias(familiar, person, name)
-            told = f"{person} is not called {name!r} any more."
+            told = f"{person} is no longer called {name!r}."
         case "merge":
             merge(familiar, person, name)
-            told = f"All that was known of {name} is {person}'s now."
+            told = f"Merged {name} into {person}."
         case "split":
             split(familiar, person)
             told = f"{person} has a file of their own again."
         case other:
-            raise UsageError(f"There is nothing called {other[:40]!r} to do with a person")
+            raise UsageError(f"Unknown action for a person: {other[:40]!r}")
     return Moved(asked.to("people", person), (told, "The journal can undo it."))
 
 

@@ -59,7 +59,7 @@ def decide(asked: Asked) -> Moved:
         if asked.sent("all") != "reject":
             raise
         drop_damaged(memory, plan_id)
-        return Moved(asked.to("review"), ("The damaged plan was thrown away.",))
+        return Moved(asked.to("review"), ("The damaged plan was discarded.",))
     take: set[PieceRef] = set()
     drop: set[PieceRef] = set()
     for number in range(1, len(plan.hunks) + 1):

@@ -27,7 +27,7 @@ _BARS: Final = (
     ("dense", "meaning"),
     ("coverage", "share of the words"),
     ("recency", "how new it is"),
-    ("people", "who speaks or is told of"),
+    ("people", "who speaks or is mentioned"),
     ("time", "near the time asked for"),
 )
 
@@ -94,7 +94,7 @@ def _since(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise UsageError(f"{text[:40]!r} is no day; write it as 2026-01-31") from None
+        raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
 
 
 PAGES: Final = (Page("/search", show),)

@@ -45,9 +45,9 @@ def settle(asked: Asked) -> Moved:
 
     choice, path = asked.sent("choice"), asked.sent("path")
     if choice not in _CHOICES:
-        raise UsageError(f"There is no way {choice[:40]!r} to settle a conflict")
+        raise UsageError(f"Unknown way to resolve a conflict: {choice[:40]!r}")
     resolve(asked.familiar, path, cast("Choice", choice))
-    return Moved(asked.to("sync"), (f"Settled: {path}. The journal can undo it.",))
+    return Moved(asked.to("sync"), (f"Resolved: {path}. The journal can undo it.",))
 
 
 def now(asked: Asked) -> Moved:
