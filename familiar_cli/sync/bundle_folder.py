@@ -153,7 +153,7 @@ class BundleFolder:
             name = self._name_for(instance, local)
             self._copy(local, name, f"{TEMP_PREFIX}{instance}")
             size = os.stat(local).st_size
-            os.unlink(local)
+            Disk().unlink(local)
         except OSError as error:
             raise RemoteRefusedError(
                 f"'dir:{self.path}' could not be written: {why(error)}; its contents are unchanged",
@@ -231,21 +231,21 @@ class BundleFolder:
         if not os.path.exists(path):
             with open(f"{path}.part", "wb") as target:
                 self._sealing.open(file, target)
-            os.replace(f"{path}.part", path)
+            Disk().replace(f"{path}.part", path)
         return path
 
     def _made(self, content: Iterator[bytes]) -> str:
         """Write a bundle here, as it is to be there."""
         plain = self._here("new.bundle")
         with suppress(FileNotFoundError):
-            os.unlink(plain)
+            Disk().unlink(plain)
         Disk().create(plain, content, durable=False)
         if self._sealing is None or not self.seals:
             return plain
         sealed = f"{plain}.age"
         with open(plain, "rb") as source, open(sealed, "wb") as target:
             self._sealing.seal(source, target)
-        os.unlink(plain)
+        Disk().unlink(plain)
         return sealed
 
     def _name_for(self, instance: str, local: str) -> str:
@@ -268,7 +268,7 @@ class BundleFolder:
             self._disk.replace(unfinished, os.path.join(self.path, name))
         except BaseException:
             with suppress(OSError):
-                os.unlink(unfinished)
+                Disk().unlink(unfinished)
             raise
         self._disk.sync_dir(self.path)
 

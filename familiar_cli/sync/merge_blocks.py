@@ -271,7 +271,8 @@ def _likeness(one: Block, other: Block) -> float:
         words = [set(_WORD.findall(text)) for text in texts]
         fewest = min(map(len, words))
         shared = len(words[0] & words[1]) / fewest if fewest else 0.0
-        return shared if shared >= _ALIKE else _ratio(*texts)
+        # Whole words in common say more than letters do.
+        return (1 + shared) / 2 if shared >= _ALIKE else _ratio(*texts)
     if one.level != other.level:
         return 0.0
     title = _ratio(*(normal(without_mark(block.lines[0])) for block in (one, other)))

@@ -179,7 +179,7 @@ class PathRemote:
             self._disk.sync_dir(os.path.dirname(path))
         finally:
             with suppress(OSError):
-                os.unlink(lock)
+                Disk().unlink(lock)
         return "" if _text(path).strip() == new else "it was not updated"
 
     def _lock(self, lock: str, new: str) -> None:

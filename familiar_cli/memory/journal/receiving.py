@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from familiar_cli.files import Disk
 from familiar_cli.memory.journal.commits import parents, tree_and_parent
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def receive(
         _receive(file, path, get_raw, received)
     except BaseException:
         with suppress(OSError):
-            os.unlink(path)
+            Disk().unlink(path)
         raise
 
 
@@ -125,4 +126,4 @@ def _receive(
         write_pack_index(index, entries, digest)
         index.flush()
         os.fsync(index.fileno())
-    os.replace(path, f"{name}.pack")
+    Disk().replace(path, f"{name}.pack")
