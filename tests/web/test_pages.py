@@ -62,6 +62,9 @@ def hash_in(answer) -> str:
             for view in ("source", "blame", "history", "links", "edit")
         ),
         "/asof?at=2020-01-31",
+        "/asof?at=0001-01-01",
+        "/asof?at=9999-12-31",
+        "/asof/files/people/anna.md?at=9999-12-31",
         "/asof?n=0",
         "/asof/files/people/anna.md",
         "/asof/files",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _MOST_CHANGED: Final = 200
 _MOST_DIFFS: Final = 12
 _SHOWN_CHARS: Final = 24_000
+_FIRST: Final = date(2, 1, 1)
+_LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
 
 
 def show(asked: Asked) -> Shown | Moved:
@@ -121,7 +123,7 @@ def _named(asked: Asked, name: str) -> date | None:
     if not text:
         return None
     try:
-        return date.fromisoformat(text)
+        return min(max(date.fromisoformat(text), _FIRST), _LAST)
     except ValueError:
         raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
 
