@@ -155,8 +155,23 @@ async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
         text = line.decode("utf-8", "replace")
         if text.strip():
             asked.sent(text)
-            yield text
+            yield _whole(text)
     await asked.all_answered()
+
+
+def _whole(line: str) -> str:
+    """Return a message without halves of characters.
+
+    JSON can escape one half of a pair alone; the SDK cannot read such a line, and would leave the
+    request that it holds without an answer.
+    """
+    if "\\ud" not in line.lower():
+        return line
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 @contextmanager

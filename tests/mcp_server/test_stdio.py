@@ -66,6 +66,17 @@ def test_a_client_that_closes_its_end_gets_all_answers_and_ends_the_process():
     assert "Traceback" not in err
 
 
+def test_half_a_character_in_a_request_leaves_nobody_waiting():
+    live(**{"people/bo": "# Bo\n\n- Bo likes green tea 🍵.\n"})
+    halves = called(2, "memory_search", query="green \ud83c tea") + called(
+        3, "memory_search", query="tea 🍵"
+    )
+    answers, _ = said(started(), BEGIN + halves)
+    for number in (2, 3):
+        found = answers[number]["result"]["structuredContent"]["results"]
+        assert [one["path"] for one in found] == ["people/bo.md"]
+
+
 def test_stray_words_do_not_reach_standard_output():
     live(notes="# Notes\n\n- Green tea.\n")
     noise = """
