@@ -1,4 +1,6 @@
-"""Write memory and fold days while the server runs: a daemon for each familiar that is asked.
+"""Write memory, fold days and sync while the server runs: a daemon for each familiar that is asked.
+
+One that has a remote has a daemon from the start, since it also syncs when nobody asks it.
 
 Each works in a thread with an event loop and files of its own, so that no reply waits for it.
 """
@@ -10,7 +12,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
+from familiar_cli.sync.remotes import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +46,12 @@ class Background:
         self._home = home
         self._tell = tell
         self._workers: dict[str, _Worker] = {}
+
+    def begin(self) -> None:
+        """Begin with the familiars that sync, if there are any."""
+        for familiar_id in list_familiars(self._home):
+            if (self._home / familiar_id / FILE).is_file():
+                self.look_after(familiar_id)
 
     def look_after(self, familiar_id: str) -> None:
         """Begin to do what is due for a familiar."""

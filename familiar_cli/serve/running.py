@@ -125,6 +125,8 @@ async def serve_until(
             app, listening.head_s, lambda: on_ready(f"http://{shown}:{port}"), site.end
         )
         try:
+            if background:
+                background.begin()
             await server.until(stop, bound)
         finally:
             if background:
