@@ -241,7 +241,8 @@ def test_ctrl_c_breaks_a_reply_off_keeps_what_came_and_goes_on(root, serve) -> N
         terminal.see(READY)
         terminal.type("\x04")
         assert terminal.end() == 0
-    assert ("assistant", "Once upon a time", True) in said(root)
+    (kept,) = [text for _, text, partial in said(root) if partial]
+    assert kept in {"Once upon a ", "Once upon a time"}  # whether the last word had come yet
 
 
 @posix_only

@@ -85,7 +85,7 @@ def test_a_conflict_is_settled_with_a_button(apart, client, first, choice, count
     assert {line for line in versions if line in page.text} == versions
     before = (apart.memory / TEA).read_text()
     page = press(client, "/sync/settle", path=COPY, choice=choice)
-    assert f"Settled: {COPY}" in words(page)
+    assert f"Resolved: {COPY}" in words(page)
     assert "Two machines" not in words(page)
     text = (apart.memory / TEA).read_text()
     assert (sum(line in text for line in versions), text == before) == (count, choice == "ours")
