@@ -70,6 +70,33 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
+def renew(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -> None:
+    """Make the tables of a derived database anew, unless it is of this version already.
+
+    Args:
+        connection: The database; nothing in it is worth keeping.
+        version: The version of the tables, kept in `user_version`.
+        tables: The statements that make them and set `user_version`.
+    """
+    connection.execute("PRAGMA synchronous = OFF")  # what is lost is made again
+    if _version(connection) == version:
+        return
+    with transaction(connection):
+        if _version(connection) == version:
+            return  # another process was quicker
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall():
+            quoted = name.replace('"', '""')
+            connection.execute(f'DROP TABLE "{quoted}"')
+        for statement in tables:
+            connection.execute(statement)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
 def rows_among(
     connection: sqlite3.Connection,
     select: str,

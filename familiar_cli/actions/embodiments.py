@@ -471,7 +471,7 @@ def _shown(text: str) -> str:
 
 
 def _copies(store: MemoryStore) -> dict[str, str]:
-    """Return the files below `conflicts/` with their texts; what is no text is not looked at."""
+    """Return the files below `conflicts/` with their texts; others are left out."""
     found = {}
     with suppress(NotFoundError):
         for entry in store.walk(CONFLICTS_DIR).files:

@@ -46,7 +46,7 @@ class OpenConflict:
         ours: The machine whose version stands in the file; empty: unknown.
         theirs: The machine whose version is in the copy; empty: unknown.
         what: The kinds of places that differ, e.g. `list item`.
-        diff: What the copy has instead of the file; unified, empty where one of them is no text.
+        diff: What the copy has instead of the file; unified, empty where one of them is not text.
     """
 
     path: str
@@ -65,7 +65,7 @@ class SettledFile:
         path: The file.
         copy: The other version, which is gone now.
         changed: The file is another one now.
-        diff: How; unified, empty when nothing changed or it is no text.
+        diff: How; unified, empty when nothing changed or it is not text.
     """
 
     path: str
@@ -117,7 +117,7 @@ def resolve(
     Raises:
         NotFoundError: There is no such conflict.
         UsageError: The file has several other versions; one has to be named.
-        RefusedError: It is no text, so that both versions cannot be kept in one file.
+        RefusedError: It is not text, so both versions cannot be kept in one file.
         ConflictError: A file was changed meanwhile; nothing was changed.
     """
     found = _named(familiar.memory, path, choice)

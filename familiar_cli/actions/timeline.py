@@ -113,7 +113,7 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
         span: One of `SPANS`; empty: the longest that can be drawn at once.
 
     Raises:
-        UsageError: `at` is no day.
+        UsageError: `at` is not a day.
     """
     zone = familiar.zone
     ends = first_and_last(familiar.history)

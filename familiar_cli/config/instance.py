@@ -134,7 +134,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
         chosen: What the settings call this machine; empty: its host name.
 
     Raises:
-        ConfigError: `began` is no id, or the file is there or cannot be written.
+        ConfigError: `began` is not an id, or the file is there or cannot be written.
     """
     if not is_instance_id(began):
         raise ConfigError(f"{began!r} is not the id of an instance; nothing was changed")

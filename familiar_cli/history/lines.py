@@ -254,7 +254,7 @@ class _Fields:
     def text(self, key: str, *, needed: bool = True) -> str:
         value = self.told.get(key, None if needed else "")
         if not isinstance(value, str):
-            raise BadLineError(f"its {key!r} is no text")
+            raise BadLineError(f"its {key!r} is not text")
         return value
 
     def flag(self, key: str) -> bool:

@@ -61,7 +61,7 @@ def merge_content(
     try:
         texts = [content.decode("utf-8") for content in (base, ours, theirs)]
         return _merge_text(texts, settle) or either
-    except (UnicodeDecodeError, RecursionError):  # it is no text, or nested a thousand deep
+    except (UnicodeDecodeError, RecursionError):  # it is not text, or nested a thousand deep
         return either
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import remove
 from familiar_cli.memory.people.mentions import Head, head_of, key_of
-from familiar_cli.sqlite import Fault, connect, fault_of, is_useless, rows_among, transaction
+from familiar_cli.sqlite import Fault, connect, fault_of, is_useless, renew, rows_among, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -167,7 +167,7 @@ class AliasIndex:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
         database = connect(path, _BUSY_S)
         try:
-            _prepare(database)
+            renew(database, VERSION, _TABLES)
         except BaseException:
             database.close()
             raise
@@ -195,24 +195,6 @@ class AliasIndex:
                 f"The name index {self._path!r} could not be used: {error}",
                 hint="Try again; it is rebuilt. It can be deleted without loss.",
             ) from error
-
-
-def _prepare(database: sqlite3.Connection) -> None:
-    database.execute("PRAGMA synchronous = OFF")  # what is lost is made again
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version == VERSION:
-        return
-    with transaction(database):
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version == VERSION:
-            return  # another process was quicker
-        for (name,) in database.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        ).fetchall():
-            quoted = name.replace('"', '""')
-            database.execute(f'DROP TABLE "{quoted}"')
-        for statement in _TABLES:
-            database.execute(statement)
 
 
 def _insert(database: sqlite3.Connection, person: NamedPerson) -> None:

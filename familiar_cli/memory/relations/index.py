@@ -32,7 +32,7 @@ from familiar_cli.memory.pages.relations import relations_in
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.same_person import same_as
 from familiar_cli.memory.relations.kinds import kinds_of
-from familiar_cli.sqlite import connect, rows_among, transaction
+from familiar_cli.sqlite import connect, renew, rows_among, transaction
 from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
@@ -470,7 +470,7 @@ class RelationIndex:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
         database = connect(path, _BUSY_S)
         try:
-            _prepare(database)
+            renew(database, VERSION, _TABLES)
         except BaseException:
             database.close()
             raise
@@ -485,21 +485,6 @@ class RelationIndex:
             f"The graph of relations {self._path!r} could not be used: {error}",
             hint="Try again; it is rebuilt. It can be deleted without loss.",
         )
-
-
-def _prepare(database: sqlite3.Connection) -> None:
-    database.execute("PRAGMA synchronous = OFF")  # what is lost is made again
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version == VERSION:
-        return
-    with transaction(database):
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version == VERSION:
-            return  # another process was quicker
-        for table in ("pages", "names", "edges", "state"):
-            database.execute(f"DROP TABLE IF EXISTS {table}")
-        for statement in _TABLES:
-            database.execute(statement)
 
 
 def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
