@@ -15,8 +15,8 @@ from familiar_cli.errors import (
 )
 from familiar_cli.memory.desk.conflicts import conflicts_in, list_text
 from familiar_cli.memory.layout import CONFLICTS_LIST
+from familiar_cli.memory.merge.content import WHOLE, merge_content
 from familiar_cli.memory.store.types import MISSING
-from familiar_cli.sync.merge_content import WHOLE, merge_content
 from familiar_cli.text import counted, sha256_of, typed
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.memory.desk.conflicts import Conflict, copy_path, is_copy, list_text, standing
 from familiar_cli.memory.layout import CONFLICTS_LIST, DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
-from familiar_cli.sync.merge_content import merge_content
+from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.sync.merge_types import MergedTree, Note, Read, Tree, blob_id
 from familiar_cli.text import counted, fold
 

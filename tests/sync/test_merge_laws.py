@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.sync.merge import merge_heads
-from familiar_cli.sync.merge_content import merge_content
 from tests.sync.machines import FACT, START, Machines
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
-from familiar_cli.memory.journal.merge import merge
 from familiar_cli.memory.layout import DERIVED
+from familiar_cli.memory.merge.lines import merge_lines
 from familiar_cli.memory.store.paths import is_private
 from familiar_cli.memory.store.types import MISSING, Change
 from familiar_cli.text import sha256_of, typed
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.history import History
-    from familiar_cli.memory.journal.merge import Clash
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.merge.lines import Clash
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Applied
 
@@ -220,13 +220,13 @@ def _reversed(
         return now, ()
     if now is None or any(is_binary(side or b"") for side in (before, after, now)):
         return now, (_whole(now, after, before),)
-    merged = merge(after or b"", now, before or b"")
+    merged = merge_lines(after or b"", now, before or b"")
     gone = before is None and not merged.content
     return (None if gone else merged.content), merged.clashes
 
 
 def _whole(now: bytes | None, after: bytes | None, before: bytes | None) -> Clash:
-    from familiar_cli.memory.journal.merge import Clash
+    from familiar_cli.memory.merge.lines import Clash
 
     def lines(content: bytes | None) -> tuple[bytes, ...]:
         if content is None:

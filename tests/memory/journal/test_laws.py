@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.delta import delta
-from familiar_cli.memory.journal.merge import merge
 from familiar_cli.memory.journal.objects import git_object, object_id
+from familiar_cli.memory.merge.lines import merge_lines
 
 NAMES = st.sampled_from(["a", "a-", "a.md", "a0", "b", "é", "40000 b", "b 100644 a", "0", "z" * 30])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
@@ -105,16 +105,16 @@ def test_what_was_added_to_a_large_text_is_a_short_difference() -> None:
 @given(TEXTS, TEXTS, TEXTS)
 @settings(max_examples=200)
 def test_merging_with_no_change_changes_nothing(base, ours, theirs) -> None:
-    assert merge(base, ours, base).content == ours
-    assert merge(base, base, theirs).content == theirs
-    same = merge(base, ours, ours)
+    assert merge_lines(base, ours, base).content == ours
+    assert merge_lines(base, base, theirs).content == theirs
+    same = merge_lines(base, ours, ours)
     assert (same.content, same.clashes) == (ours, ())
 
 
 @given(TEXTS, TEXTS, TEXTS)
 @settings(max_examples=200)
 def test_a_merge_without_clashes_is_the_same_from_both_sides(base, ours, theirs) -> None:
-    one, other = merge(base, ours, theirs), merge(base, theirs, ours)
+    one, other = merge_lines(base, ours, theirs), merge_lines(base, theirs, ours)
     assert bool(one.clashes) == bool(other.clashes)
     if not one.clashes:
         assert one.content.rstrip(b"\n") == other.content.rstrip(b"\n")
@@ -125,7 +125,7 @@ def test_edits_with_a_line_between_them_never_clash(before, after, one, other) -
     def text(first, last):
         return b"\n".join([*first, b"=== fixed ===", *last]) + b"\n"
 
-    merged = merge(text(before, after), text(one, after), text(before, other))
+    merged = merge_lines(text(before, after), text(one, after), text(before, other))
     assert (merged.content, merged.clashes) == (text(one, other), ())
 
 
@@ -141,7 +141,7 @@ def test_edits_with_a_line_between_them_never_clash(before, after, one, other) -
     ],
 )
 def test_merges(base, ours, theirs, merged) -> None:
-    found = merge(base.encode(), ours.encode(), theirs.encode())
+    found = merge_lines(base.encode(), ours.encode(), theirs.encode())
     assert (found.content.decode(), found.clashes) == (merged, ())
 
 
@@ -155,6 +155,6 @@ def test_merges(base, ours, theirs, merged) -> None:
     ],
 )
 def test_clashes(base, ours, theirs, line) -> None:
-    found = merge(base.encode(), ours.encode(), theirs.encode())
+    found = merge_lines(base.encode(), ours.encode(), theirs.encode())
     assert [clash.line for clash in found.clashes] == [line]
     assert found.content.decode() == ours

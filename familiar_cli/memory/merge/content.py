@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.merge.blocks import Page, normal, put_together, reads_back, take_apart
+from familiar_cli.memory.merge.front import merge_front
+from familiar_cli.memory.merge.sections import Findings, merge_sections, pick
 from familiar_cli.memory.pages.privacy import may_hide, visible_in
-from familiar_cli.sync.blocks import Page, normal, put_together, reads_back, take_apart
-from familiar_cli.sync.merge_blocks import Findings, merge_sections, pick
-from familiar_cli.sync.merge_front import merge_front
 
 if TYPE_CHECKING:
-    from familiar_cli.sync.merge_blocks import Settle
+    from familiar_cli.memory.merge.sections import Settle
 
 _MARKDOWN: Final = frozenset({".md", ".markdown", ".txt"})
 WHOLE: Final = "file"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.sync.blocks import put_together, take_apart
+from familiar_cli.memory.merge.blocks import put_together, take_apart
 
 LINES = st.sampled_from(
     [

@@ -13,9 +13,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from familiar_cli.memory.journal.merge import merge as merge_lines
+from familiar_cli.memory.merge.blocks import Block, normal, walk
+from familiar_cli.memory.merge.lines import merge_lines
 from familiar_cli.memory.pages.evidence import Cited, cited, reference, without_references
-from familiar_cli.sync.blocks import Block, normal, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -41,7 +41,7 @@ class _Hunk(NamedTuple):
     lines: tuple[bytes, ...]
 
 
-def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
+def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> Merged:
     """Return `ours` with what changed from `base` to `theirs`.
 
     Edits clash when they change the same line, or put different lines at the same place. Neighbours

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from familiar_cli.sync.merge_content import MergedContent, merge_content
+from familiar_cli.memory.merge.content import MergedContent, merge_content
 
 
 def merged(base: str, ours: str, theirs: str, settle: str = "ours") -> str:

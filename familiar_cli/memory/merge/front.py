@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.merge.sections import in_one_order, pick
 from familiar_cli.memory.pages.front_matter import read_front_matter
-from familiar_cli.sync.merge_blocks import in_one_order, pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from familiar_cli.sync.merge_blocks import Findings, Settle
+    from familiar_cli.memory.merge.sections import Findings, Settle
 
 _FLOW: Final = re.compile(r"([^\n:]*:[ \t]*)\[([^\[\]{}#\n]*)\]([ \t]*\n)")
 _ITEM: Final = re.compile(r"[ \t]*-[ \t].*\n")
