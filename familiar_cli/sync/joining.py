@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.desk.conflicts import Conflict
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.merge.files import MergedTree, Note
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Applied
-    from familiar_cli.sync.merge_types import MergedTree, Note
 
 SOURCE: Final = "sync"
 """Who changed the memory, as the journal names a merge."""

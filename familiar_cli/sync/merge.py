@@ -14,9 +14,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from familiar_cli.memory.merge.files import Hand, MergedTree, Side, Tree, merge_trees
 from familiar_cli.sync.ancestry import Walk, common, newest
-from familiar_cli.sync.merge_files import Hand, Side, merge_trees
-from familiar_cli.sync.merge_types import MergedTree, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -51,7 +50,7 @@ def merge_heads(heads: Collection[str], past: Past, *, first: Sequence[str] = ()
     """Return what all of `heads` are together.
 
     Where two versions of a file cannot be had both, that of the machine that stands first in
-    `first`, or else by its name, stays in the file; `merge_files` knows the exceptions.
+    `first`, or else by its name, stays in the file; `merge_trees` knows the exceptions.
 
     Args:
         heads: Versions; at least one. One that another came from, or is merged in, adds nothing.

@@ -11,7 +11,7 @@ from familiar_cli.sync.merge import merge_heads
 from familiar_cli.sync.versions import Versions
 
 if TYPE_CHECKING:
-    from familiar_cli.sync.merge_types import MergedTree
+    from familiar_cli.memory.merge.files import MergedTree
 
 LAPTOP, DESK = "laptop-7f3a", "desk-11aa"
 Files = dict[str, bytes]
