@@ -10,7 +10,7 @@ from familiar_cli.actions.consolidate import Consolidating, How
 from familiar_cli.actions.sync_now_and_then import BackgroundSync
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.history.waiting import SAID_HERE, said_here
+from familiar_cli.history.waiting import SAID_HERE, count
 from familiar_cli.index.build import SOME
 from familiar_cli.jobs import in_thread
 from familiar_cli.passes.events import Event, failed
@@ -97,7 +97,7 @@ class Daemon:
         seen = history.newest_id()
         scheduler = MemoryWriterScheduler(
             self._write,
-            partial(said_here, history),
+            partial(count, history, SAID_HERE),
             turn_threshold=set_to.turn_threshold,
             idle_timeout=set_to.idle_timeout,
             on_error=self._failed,

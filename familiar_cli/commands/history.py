@@ -200,9 +200,9 @@ def choose(
 
 def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
     """Tell whether memory may have been written from some turns that no longer stand."""
-    from familiar_cli.history import WRITER
+    from familiar_cli.history.waiting import unread_among
 
-    return bool(turns) and min(turns) <= familiar.history.watermark(WRITER)
+    return len(unread_among(familiar.history, turns)) < len(turns)
 
 
 def _tell_read(out: Output, *, was_read: bool) -> None:

@@ -30,7 +30,7 @@ from familiar_cli.history.settling import remember_own, settle, share_place, slo
 from familiar_cli.history.store import GREETING
 from familiar_cli.history.summaries import forget_from
 from familiar_cli.history.types import Turn
-from familiar_cli.history.waiting import pass_over
+from familiar_cli.history.waiting import leave_to_others
 
 if TYPE_CHECKING:
     import sqlite3
@@ -187,7 +187,7 @@ class Intake:
     def finish(self) -> None:
         """Put all turns that came at their places, and let marks come to what they do."""
         if self._first_id:
-            pass_over(self.connection, self._first_id, self._last_id)
+            leave_to_others(self.connection, self._first_id, self._last_id)
         lowest = weave(self.connection, self.own, self._nodes)
         if self._is_parted:
             again = weave_all(self.connection, self.own)
@@ -308,6 +308,7 @@ class Intake:
             return False
         values = (line.id, *name, self._given(line.after), line.more)
         self.connection.execute("INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)", values)
+        leave_to_others(self.connection, line.id, line.id)
         self._ids[name] = line.id
         self._is_parted = True
         return True

@@ -20,7 +20,7 @@ from familiar_cli.history.order import place_in, predecessor
 from familiar_cli.history.rows import COLUMNS, from_ms, to_number, to_turn, unpack
 from familiar_cli.history.settling import remember_own
 from familiar_cli.history.types import WRITER
-from familiar_cli.history.waiting import unread_before_mark
+from familiar_cli.history.waiting import unread_through
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
         chat_lines = [_chat(connection, row) for row in chats.values()]
         others = [fact_line(connection, own, row) for row in facts if row[1] != "chat"]
         written = history.watermark(WRITER)
-        waiting = unread_before_mark(connection)
+        waiting = unread_through(connection, written)
         after = _quiet_through(connection, since.turn)
     count = 0
     yield from chat_lines

@@ -20,6 +20,7 @@ from familiar_cli.history import (
     speakers,
     standing,
     summaries,
+    waiting,
 )
 from familiar_cli.history.rows import DamagedRowError
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
@@ -80,6 +81,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     branches.add,
     elsewhere.add,
     by_time.add,
+    waiting.add,
 )
 
 

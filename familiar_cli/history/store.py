@@ -308,12 +308,14 @@ class HistoryStore:
         Raises:
             FamiliarError: As `append`.
         """
-        sql = (
-            "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
-            "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
-        )
-        with self.use(create=True) as connection:
-            connection.execute(sql, (name, turn_id))
+        with self.change() as connection:
+            if name == WRITER:
+                connection.execute("DELETE FROM unread WHERE turn_id <= ?", (turn_id,))
+            _raise_watermark(connection, name, turn_id)
+
+    def note_read(self, connection: sqlite3.Connection, turn_id: int) -> None:
+        """Remember the newest turn that the memory writer has read, inside a transaction."""
+        _raise_watermark(connection, WRITER, turn_id)
 
     def close(self) -> None:
         """Let go of the file. The next use opens it again."""
@@ -356,3 +358,11 @@ class HistoryStore:
                 settle(self._connection)
                 self._is_settled = True
             yield self._connection
+
+
+def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) -> None:
+    sql = (
+        "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
+        "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
+    )
+    connection.execute(sql, (name, turn_id))

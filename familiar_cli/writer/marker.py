@@ -25,22 +25,18 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 
-def marker_text(
-    run: str, piece: Sequence[Turn], *, instance: str = "", is_part: bool = False
-) -> str:
+def marker_text(run: str, piece: Sequence[Turn], *, instance: str = "") -> str:
     """Return the content of the file after a step.
 
     Args:
         run: The pass.
         piece: The turns of the step.
         instance: Which instance wrote; empty: it has no id.
-        is_part: Turns before them go on waiting, so that only these are done.
     """
     last = piece[-1]
     told = {"run": run, "through": last.id, "turn": _digest(last)}
     where = {"instance": instance} if instance else {}
-    part = {"turns": spans(t.id for t in piece)} if is_part else {}
-    return json.dumps(told | where | part) + "\n"
+    return json.dumps(told | where | {"turns": spans(t.id for t in piece)}) + "\n"
 
 
 def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
@@ -67,7 +63,7 @@ def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> 
     if part is not None:
         waiting.finish(history, turn_ids(f"<!-- turns {part} -->"))
     elif through > history.watermark(WRITER):
-        waiting.finish_through(history, through)
+        history.move_watermark(WRITER, through)  # an older version's file
     return before - history.unsummarised_count()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history import WRITER, waiting
+from familiar_cli.history import waiting
 from familiar_cli.history.arranging import place_of
 from familiar_cli.history.branches import END
 from familiar_cli.history.waiting import ALL
@@ -295,21 +295,24 @@ class MemoryWriter:
         if since is None and not again:
             yield from waiting.turns(self._history, self._which)
             return
-        waiting_from, after = self._history.watermark(WRITER), 0
+        after = 0
         if since is not None:
             first = self._history.first_since(since)
             if first is None:
                 return
             after = first - 1
-            self._may_move = after <= waiting_from and not waiting.has_gaps(self._history)
+            oldest = next(waiting.turns(self._history), None)
+            self._may_move = oldest is None or oldest.id >= first
         while page := self._history.after(after, _PAGE):
             after = page[-1].id
-            ours = waiting.ours(self._history, [turn.id for turn in page])
+            ids = [turn.id for turn in page]
+            ours, unread = waiting.ours(self._history, ids), None
             for turn in page:
                 if turn.id not in ours:
                     continue
                 if since is not None and turn.at < since:
-                    self._may_move = self._may_move and turn.id <= waiting_from
+                    unread = waiting.unread_among(self._history, ids) if unread is None else unread
+                    self._may_move = self._may_move and turn.id not in unread
                 elif self._which.takes(turn):
                     yield turn
 
@@ -407,8 +410,7 @@ class MemoryWriter:
         return ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
 
     def _marker(self, piece: Sequence[Turn]) -> str:
-        is_part = self._which != ALL or bool(self._fresh) or waiting.has_gaps(self._history)
-        return marker_text(self.report.run, piece, instance=self._own, is_part=is_part)
+        return marker_text(self.report.run, piece, instance=self._own)
 
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:

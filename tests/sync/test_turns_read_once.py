@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.history import WRITER, waiting
+from familiar_cli.history import waiting
 from familiar_cli.history.incoming import read_there
 from tests.sync.test_turn_laws import Machine, exchange
 
@@ -34,7 +34,7 @@ def test_a_writer_reads_what_was_written_down_on_its_machine(pair) -> None:
     assert len(lap.history.unsummarised_times()) == 3
 
 
-def test_what_comes_from_elsewhere_moves_no_watermark_over_what_is_unread(pair) -> None:
+def test_what_comes_from_elsewhere_leaves_what_is_unread_here(pair) -> None:
     lap, desk = pair
     for number in range(3):
         desk.say("cli", f"later {number}")
@@ -44,17 +44,6 @@ def test_what_comes_from_elsewhere_moves_no_watermark_over_what_is_unread(pair) 
     waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)][-1:])
     assert unread(lap) == ["lap-a1 0", "lap-a1 1", "lap-a1 2"]
     assert lap.history.unsummarised_count() == 3
-
-
-def test_what_comes_to_who_has_read_all_costs_no_look_later(pair) -> None:
-    lap, desk = pair
-    waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)])
-    desk.say("cli", "first")
-    desk.export()
-    mark = lap.history.watermark(WRITER)
-    waiting.finish_through(lap.history, lap.history.newest_id())
-    lap.hear(desk)
-    assert lap.history.watermark(WRITER) == lap.history.newest_id() > mark
 
 
 def test_turns_of_an_instance_that_never_comes_back_are_read_by_who_forgets_it(pair) -> None:

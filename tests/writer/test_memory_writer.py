@@ -172,7 +172,7 @@ def test_what_was_written_before_a_failure_stays_and_the_rest_waits(world):
 class Killed(HistoryStore):
     """A history whose process dies just when the watermark is to move."""
 
-    def move_watermark(self, name, turn_id) -> None:
+    def note_read(self, connection, turn_id) -> None:
         raise KeyboardInterrupt
 
 
@@ -273,7 +273,7 @@ import asyncio, os
 from pathlib import Path
 from tests.writer.support import World, op, reply
 world = World(Path({str(world.root)!r}))
-world.history.move_watermark = lambda *_: os._exit(9)
+world.history.note_read = lambda *_: os._exit(9)
 world.write(reply(op()))
 """
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
@@ -654,7 +654,7 @@ def test_how_far_another_instance_has_come_says_nothing_here(world):
     told = json.loads(world.read(WRITER_JSON))
     assert told["instance"] == "desk-9c2d"
     world.say("And a cat.")
-    told |= {"through": 2, "turn": marker._digest(world.history.turn(2))}
+    told |= {"through": 2, "turns": "2", "turn": marker._digest(world.history.turn(2))}
     world.store.write_file(WRITER_JSON, json.dumps(told))
 
     assert marker.reconcile(world.store, world.history, "laptop-7f3a") == 0
