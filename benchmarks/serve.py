@@ -4,7 +4,8 @@ A scripted server sends pieces of a reply that say when they were sent. Asked di
 `familiar serve`, in turns, the first piece is so much older when it arrives: the difference is what
 the server adds. Then many conversations go on at once, and each must hold just its own turns; then
 one request follows another, and the server's memory is read from time to time (Linux only).
-`python -m benchmarks.serve [--at-once 50] [--requests 500] [--json]`.
+`python -m benchmarks.serve [--at-once 50] [--requests 500] [--hostile] [--json]`; `--hostile` sends
+bodies up to the limit instead, see `serve_hostile`.
 """
 
 from __future__ import annotations
@@ -170,12 +171,22 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=50)
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--hostile", action="store_true", help="bodies up to the limit instead")
     parser.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.upstream:
         asyncio.run(_upstream())
         return
     with tempfile.TemporaryDirectory() as scratch, _running(Path(scratch)) as (direct, url, pid):
+        if given.hostile:
+            from benchmarks import serve_hostile
+
+            outcomes = serve_hostile.measure(url, pid)
+            if given.json:
+                print(json.dumps(serve_hostile.as_data(outcomes)))
+            else:
+                serve_hostile.show(outcomes)
+            sys.exit(not all(one.is_within_limits for one in outcomes))
         home = Path(scratch)
         found = {
             "latency": asyncio.run(_latency(direct, url)),

@@ -11,6 +11,7 @@ FamiliarError (1, failed)
             FileTooLargeError (file_too_large)
             TooManyResultsError (too_many_results)
             DirectoryFullError (directory_full)
+            OutOfTimeError (out_of_time)        work took too long, or nobody waits for it
         ConflictError (conflict)            the file is not what the writer had read
         LockedError (locked)                another process holds the familiar
         BadInputError (bad_input)           a foreign file is not what it should be
@@ -39,7 +40,10 @@ FamiliarError (1, failed)
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+MOST_MESSAGE_CHARS: Final = 2_000
+"""Of an error. Messages name things from outside, which may be as long as they like."""
 
 
 class FamiliarError(Exception):
@@ -58,8 +62,17 @@ class FamiliarError(Exception):
     data: dict[str, Any] | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(bounded(message))
+        self.hint = bounded(hint) if hint else hint
+
+
+def bounded(message: str) -> str:
+    """Return a message in which an endless name, path or value has lost its middle."""
+    if len(message) <= MOST_MESSAGE_CHARS:
+        return message
+    half = MOST_MESSAGE_CHARS // 2
+    left = len(message) - 2 * half
+    return f"{message[:half]} [… {left:,} characters left out …] {message[-half:]}"
 
 
 class UsageError(FamiliarError):
@@ -124,6 +137,12 @@ class DirectoryFullError(LimitError):
     """A directory holds as many files as allowed."""
 
     code = "directory_full"
+
+
+class OutOfTimeError(LimitError):
+    """Work took longer than a request may take, or whoever asked for it has left."""
+
+    code = "out_of_time"
 
 
 class ConflictError(RefusedError):

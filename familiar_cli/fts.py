@@ -25,6 +25,9 @@ TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn
 MAX_WORDS: Final = 64
 """Most different words of one query; the first ones count."""
 
+MAX_QUERY_CHARS: Final = 8_000
+"""Most characters of a text that is searched for; people ask at the beginning or at the end."""
+
 _COMMON: Final = 0.25  # of all rows
 _MOST: Final = 0.4  # of all rows; for what half of them hold, BM25 gives nothing
 _SAMPLE: Final = 1_000  # rows, the newest, tell how common a word is
@@ -50,6 +53,16 @@ _UNSPACED: Final = (
 )
 _RUN: Final = re.compile(f"[{_UNSPACED}]+")
 _SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[。！？]|\n+")
+
+
+def bounded_query(text: str) -> str:
+    """Return `text`, or its beginning and its end where it is too long for a question."""
+    if len(text) <= MAX_QUERY_CHARS:
+        return text
+    half = MAX_QUERY_CHARS // 2
+    head, tail = text[:half], text[-half:]
+    head, tail = head.rpartition(" ")[0] or head, tail.partition(" ")[2] or tail
+    return f"{head}\n{tail}"
 
 
 def indexable(text: str) -> str:

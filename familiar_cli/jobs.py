@@ -7,12 +7,13 @@ import math
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, OutOfTimeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -24,6 +25,57 @@ _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to 
 
 _quick_lock = threading.Lock()
 _usual_s: list[float] = []  # the interval to go back to, once for each who wants quick turns
+
+
+class WorkLimit:
+    """How long some work may take, and whether anybody still waits for it. Safe in threads.
+
+    Args:
+        seconds: From now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until_s = stopwatch_s() + seconds
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Let the work end at its next check: nobody waits for it."""
+        self._is_cancelled = True
+
+    def check(self) -> None:
+        """Make sure that the work is still wanted and has time left.
+
+        Raises:
+            OutOfTimeError: It is not, or has not.
+        """
+        if self._is_cancelled:
+            raise OutOfTimeError("Nobody waits for the answer any more")
+        if stopwatch_s() > self._until_s:
+            raise OutOfTimeError(
+                f"The request takes longer than {self._seconds:g} s; nothing was changed",
+                hint="Send less at once.",
+            )
+
+
+_work_limit: ContextVar[WorkLimit | None] = ContextVar("work_limit", default=None)
+
+
+@contextmanager
+def limited(limit: WorkLimit) -> Iterator[None]:
+    """Put the work of this block, and of threads it waits for with `in_thread`, under a limit."""
+    token = _work_limit.set(limit)
+    try:
+        yield
+    finally:
+        _work_limit.reset(token)
+
+
+def check_work_limit() -> None:
+    """Raise `OutOfTimeError` if the work under way is no longer wanted; without a limit it is."""
+    limit = _work_limit.get()
+    if limit is not None:
+        limit.check()
 
 
 async def in_thread(call: Callable[[], T]) -> T:
@@ -48,7 +100,8 @@ async def in_thread(call: Callable[[], T]) -> T:
         else:
             settle(lambda: answer.set_result(value))
 
-    threading.Thread(target=work, daemon=True, name="familiar-read").start()
+    run = partial(copy_context().run, work)  # so that the caller's work limit holds there
+    threading.Thread(target=run, daemon=True, name="familiar-read").start()
     return await answer
 
 

@@ -28,6 +28,7 @@ _TAGS = re.compile(
 _SHELL_SIGNS = re.compile(r"""[\s'"`$\\&|;<>()*?!#~^{}\[\]]""")
 NAME_CHARS = 60
 """Most characters of a name in a prompt."""
+_MOST_NAME_CHARS = 200  # of what somebody may have mistyped; comparing is quadratic
 # What may stand in a name beside letters, digits and marks: no file system, link or shell minds it.
 _HARMLESS_SIGNS = "・·（）「」『』【】《》〈〉〜"
 _WITHOUT_JOINERS = str.maketrans("", "", "\u200c\u200d")
@@ -140,6 +141,8 @@ def sha256_of(content: str | bytes) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like `name`, or None when none is alike."""
+    if len(name) > _MOST_NAME_CHARS:
+        return None
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 

@@ -112,3 +112,13 @@ def test_what_was_written_finds_itself(parts) -> None:
     rows = db.execute("SELECT rowid FROM t WHERE t MATCH ?", (fts.match_any(text),)).fetchall()
     db.close()
     assert rows == [(1,)]
+
+
+def test_a_query_is_bounded_and_keeps_its_beginning_and_end() -> None:
+    endless = "Where are the bees? " + "filler " * 100_000 + "Who feeds them?"
+    query = fts.bounded_query(endless)
+    assert len(query) <= fts.MAX_QUERY_CHARS
+    assert query.startswith("Where are the bees? ")
+    assert query.endswith("Who feeds them?")
+    assert fts.bounded_query("Where are the bees?") == "Where are the bees?"
+    assert len(fts.bounded_query("x" * 100_000)) <= fts.MAX_QUERY_CHARS + 1

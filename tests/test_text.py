@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.errors import UsageError
 from familiar_cli.text import (
     counted,
     fold,
@@ -187,3 +188,14 @@ def test_an_odd_plural_is_given() -> None:
 )
 def test_a_path_in_a_hint_can_be_typed(word, posix, windows) -> None:
     assert (typed(word, windows=False), typed(word, windows=True)) == (posix, windows)
+
+
+def test_nobody_is_compared_with_a_megabyte() -> None:
+    assert nearest("x" * 1_000_000, ["x" * 999_999]) is None
+
+
+def test_an_error_that_echoes_a_megabyte_keeps_its_beginning_and_end() -> None:
+    error = UsageError(f"No such person: {'x' * 1_000_000}; nothing was changed", hint="h" * 9_999)
+    assert len(str(error)) < 2_100 > len(error.hint)
+    assert str(error).startswith("No such person: xxx")
+    assert str(error).endswith("xxx; nothing was changed")

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 MOST_TEXTS: Final = 1024
 MOST_CHARS: Final = 16_384  # a longer text is counted anew, so that little memory is held
+_SAMPLED_CHARS: Final = 200_000  # a text that is longer is in nobody's prompt
+_SAMPLES: Final = 100
+_SAMPLE_CHARS: Final = 1_000
 
 
 class RememberingCounter:
@@ -29,7 +32,9 @@ class RememberingCounter:
         return self._counter.name
 
     def count(self, text: str) -> int:
-        """Return how many tokens `text` has."""
+        """Return how many tokens `text` has; of an endless text a sample is counted."""
+        if len(text) > _SAMPLED_CHARS:
+            return self._estimated(text)
         if len(text) > MOST_CHARS:
             return self._counter.count(text)
         known = self._known.get(text)
@@ -38,3 +43,9 @@ class RememberingCounter:
             if len(self._known) > MOST_TEXTS:
                 self._known.popitem(last=False)
         return known
+
+    def _estimated(self, text: str) -> int:
+        step = len(text) // _SAMPLES
+        sample = [text[at : at + _SAMPLE_CHARS] for at in range(0, step * _SAMPLES, step)]
+        counted = sum(map(self._counter.count, sample))
+        return round(counted * len(text) / sum(map(len, sample)))

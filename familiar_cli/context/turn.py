@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
 
 
+_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 _MOST_LABELLED: Final = 200  # of those who spoke last; so that names stay told apart
 MOST_PENDING: Final = 20
 """So many turns that the familiar has not answered are seen as one with what is said now."""
@@ -120,7 +122,7 @@ def check_said(said: Said) -> None:
         raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
     if not said.channel_id.strip():
         raise UsageError("The channel name is empty", hint="Omit `--channel` to use 'cli'.")
-    if any("\ud800" <= mark <= "\udfff" for mark in said.text + said.channel_id):
+    if _HALF_CHARACTER.search(said.text) or _HALF_CHARACTER.search(said.channel_id):
         raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 

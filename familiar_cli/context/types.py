@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.fts import bounded_query
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.languages import ENGLISH
 
@@ -195,6 +196,11 @@ class ContextRequest:
     budget_reason: str = ""
     begun: Begun | None = None
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def query(self) -> str:
+        """What is searched for; an endless utterance has lost its middle."""
+        return bounded_query(self.utterance)
 
 
 @dataclass(frozen=True, slots=True)

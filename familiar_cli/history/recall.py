@@ -166,7 +166,7 @@ def recall(
         limit: Most turns.
         within_s: Most seconds for reading turns that are not in the table yet.
     """
-    wanted = fts.match_any(query)
+    wanted = fts.match_any(fts.bounded_query(query))
     if wanted is None and near is None:
         return Recollection()
     with history.use(create=False) as connection:

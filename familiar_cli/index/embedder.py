@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from familiar_cli.errors import FamiliarError
+from familiar_cli.jobs import check_work_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -262,12 +263,13 @@ class OnnxEmbedder:
 
         with self._working(optimised=optimised) as encoder:
             parts = [_parts(encoder, text) for text in texts]
-            flat = [part for of_text in parts for part in of_text]
-            skips = [0 if n else skip_chars for of_text in parts for n in range(len(of_text))]
-            found = [
-                encoder.read(flat[at : at + AT_ONCE], skips[at : at + AT_ONCE])
-                for at in range(0, len(flat), AT_ONCE)
-            ]
+        flat = [part for of_text in parts for part in of_text]
+        skips = [0 if n else skip_chars for of_text in parts for n in range(len(of_text))]
+        found = []
+        for at in range(0, len(flat), AT_ONCE):
+            check_work_limit()
+            with self._working(optimised=optimised) as encoder:  # a question need not wait for all
+                found.append(encoder.read(flat[at : at + AT_ONCE], skips[at : at + AT_ONCE]))
         pooled = [one.pooled for one in found]
         rows = np.concatenate(pooled) if pooled else np.empty((0, self.dimension), np.float32)
         if rows.shape[1] != self.dimension or not np.isfinite(rows).all():
@@ -349,15 +351,20 @@ def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
 
 
 def _parts(encoder: Encoder, text: str) -> list[str]:
-    """Cut `text` between words into parts that the model reads whole."""
+    """Cut `text` between words into parts that the model reads whole, in linear time."""
     if len(text) < _SURELY_READ and text.isascii():
         return [text]
     parts: list[str] = []
-    while (cut := encoder.unread_from(text)) is not None:
-        cut = max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut)) + 1 or max(cut, 1)
-        parts.append(text[:cut])
-        text = text[cut:]
-    return [*parts, text]
+    start = 0
+    while True:
+        window = text[start : start + encoder.window_chars]
+        cut = encoder.unread_from(window)
+        if cut is None and start + len(window) >= len(text):
+            return [*parts, window]
+        cut = len(window) if cut is None else cut
+        cut = max(window.rfind(" ", 1, cut), window.rfind("\n", 1, cut)) + 1 or max(cut, 1)
+        parts.append(window[:cut])
+        start += cut
 
 
 def _normal(rows: Matrix) -> Matrix:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PAD: Final = "[PAD]"
 _LEVELS: Final = onnxruntime.GraphOptimizationLevel
 _SERIOUS: Final = 3  # its warnings are of no use to a person
+_CHARS_A_TOKEN: Final = 8  # of prose it has 4 or 5
 _BY_TOKEN: Final = 3  # dimensions of an output that holds a vector a token
 
 
@@ -57,6 +58,8 @@ class Encoder:
 
     def __init__(self, spec: Spec, directory: Path, *, optimised: bool) -> None:
         self.optimised = optimised
+        self.window_chars = _CHARS_A_TOKEN * spec.max_tokens
+        """How much of a text is looked at to find out how much of it can be read at once."""
         self._pooling = spec.pooling
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _SERIOUS

@@ -77,6 +77,7 @@ def search(
         EmbedderError: `options.method` needs a model and there is none, or it does not work.
     """
     start = stopwatch_s()
+    query = fts.bounded_query(query)
     if not fts.words(query):
         raise UsageError(
             f"No word to search for in {query!r}",
@@ -367,6 +368,7 @@ def _cosines(
 
 def asked_apart(query: str) -> list[str]:
     """Return up to five sentences of a message: those that say most, in their order."""
+    query = fts.bounded_query(query)
     found = fts.sentences(query)
     if len(found) <= 1:
         return [query]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.actions.talk import find_memory
 from familiar_cli.context.types import Said
-from familiar_cli.jobs import in_thread
+from familiar_cli.jobs import apart, in_thread
 from familiar_cli.serve.turns import key_of
 from familiar_cli.serve.upstream import fenced
 
@@ -38,7 +38,7 @@ async def recall(served: Served, wanted: Wanted) -> dict[str, Any]:
 
     channel_id = await in_thread(channel_of)
     said = Said(wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE)
-    trace = await find_memory(familiar, said)
+    trace = await apart(lambda: find_memory(familiar, said))
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
     found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
     return {

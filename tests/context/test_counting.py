@@ -41,3 +41,11 @@ def test_a_very_long_text_is_not_held() -> None:
 
     assert counter.count(long) == counter.count(long) == len(long)
     assert len(counting.asked) == 2
+
+
+def test_of_an_endless_text_a_sample_is_counted() -> None:
+    counting = Counting()
+    endless = "Anna keeps bees. " * 100_000
+
+    assert abs(RememberingCounter(counting).count(endless) / len(endless) - 1) < 0.01
+    assert sum(map(len, counting.asked)) <= 100_000

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from familiar_cli.errors import OutOfTimeError
 from familiar_cli.index import embedder
 from familiar_cli.index.embedder import SPECS, EmbedderError, OnnxEmbedder, open_embedder
+from familiar_cli.jobs import WorkLimit, limited
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -220,3 +222,30 @@ def test_a_program_that_ends_while_the_model_is_being_read_ends_well(minilm_cach
     for _ in range(3):
         done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
         assert (done.returncode, done.stdout) == (0, "left\n"), done.stderr
+
+
+class ReadingEncoder:
+    """Reads 200 characters at once, and counts what it was shown to find that out."""
+
+    window_chars = 1_000
+    shown_chars = 0
+
+    def unread_from(self, text):
+        self.shown_chars += len(text)
+        return 200 if len(text) > 200 else None
+
+
+def test_splitting_a_long_text_looks_at_each_part_of_it_a_few_times_at_most() -> None:
+    # A pitfall: encoding the whole remaining text for each part is quadratic.
+    encoder, text = ReadingEncoder(), "Anna keeps bees. " * 20_000
+    parts = embedder._parts(encoder, text)
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= 200
+    assert encoder.shown_chars < 8 * len(text)
+
+
+def test_reading_ends_when_nobody_waits_for_it(minilm) -> None:
+    limit = WorkLimit(60)
+    limit.cancel()
+    with limited(limit), pytest.raises(OutOfTimeError):
+        minilm.passages(["Anna keeps bees."])

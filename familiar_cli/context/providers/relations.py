@@ -90,7 +90,7 @@ class RelationsProvider:
     def _named(self, request: ContextRequest) -> list[str]:
         with closing(self._aliases()) as aliases:
             aliases.refresh()
-            return [slug for named in aliases.find(request.utterance) for slug in named.slugs]
+            return [slug for named in aliases.find(request.query) for slug in named.slugs]
 
     def _shown(
         self, graph: RelationIndex, people: list[str], request: ContextRequest

@@ -120,7 +120,7 @@ class Filter:
         """
         model, most = self._open_model(), min(room, self.answer_tokens)
         words = max(most // _TOKENS_A_WORD, 10)
-        asked = Asked(self._char, words, request.utterance, passages, people)
+        asked = Asked(self._char, words, request.query, passages, people)
         done = await ask_side_model(request, NAME, model, first_messages(asked))
         reply = read_reply(done.text, is_cut=done.finish_reason == "length")
         sources, searched = [passage.name for passage in passages], ""

@@ -178,7 +178,7 @@ class People:
         aliases = self._aliases()
         try:
             aliases.refresh()
-            found = aliases.find(request.utterance)
+            found = aliases.find(request.query)
             notices = [notice.removeprefix(f"{ALIASES_JSON}: ") for notice in aliases.looks_wrong()]
         finally:
             aliases.close()

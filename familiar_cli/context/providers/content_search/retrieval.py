@@ -323,7 +323,7 @@ class Retrieval:
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
         """Return what was just said and the last turns before it, in which names are looked for."""
         before = self._memory.history.recent(request.channel_id, LAST_TURNS, request.before_id)
-        return (request.utterance, *(turn.content for turn in reversed(before)))
+        return (request.query, *(fts.bounded_query(turn.content) for turn in reversed(before)))
 
     def _filling(self, gatherer: Gatherer, past: Recall, room: int) -> Filling:
         said = {
@@ -410,14 +410,15 @@ class Retrieval:
 
 def question(request: ContextRequest) -> str:
     """Return what is searched for: what was said; something short with what waits before it."""
-    parts = [request.utterance]
-    count = len(fts.content_words(request.utterance))
+    parts = [request.query]
+    count = len(fts.content_words(request.query))
     if count < SHORT_WORDS:
         for turn in reversed(request.pending_turns):
-            count += len(fts.content_words(turn.content))
+            before = fts.bounded_query(turn.content)
+            count += len(fts.content_words(before))
             if count > QUERY_WORDS:
                 break
-            parts.insert(0, turn.content)
+            parts.insert(0, before)
     return "\n".join(parts)
 
 
