@@ -1,4 +1,8 @@
-"""Carry out a decided change that a crash cut short. What a person wrote since then is kept."""
+"""Finish a decided change that a crash cut short, by the three-way merge.
+
+The base is what stood before the change, ours is what is on disk, theirs is the change. A file that
+still has its old text with a line typed into it is an edit of the old text: it gets the change too.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,23 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import FamiliarError, UnsafePathError
+from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.absent import is_absent
+from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
 from familiar_cli.memory.store.types import Applied, Change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from familiar_cli.memory.journal.pending import Pending
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.files import Tree
+    from familiar_cli.memory.merge.files import MergedTree
+    from familiar_cli.memory.store.files import Signature, Tree
 
 
 class _Other:
@@ -36,9 +43,10 @@ def finish(
     """Carry out what `mark` names, and take it away.
 
     Returns:
-        Whether a person had changed one of the files meanwhile; that file is left alone.
+        Whether a person had changed one of the files meanwhile: the two are merged.
 
     Raises:
+        ConflictError: A file was changed at this very moment; the mark stays.
         FamiliarError: The journal is damaged, or the disk refused.
     """
     check(repository, mark)
@@ -49,14 +57,16 @@ def finish(
     from familiar_cli.memory.store.apply import apply
     from familiar_cli.memory.store.plan import WritePlan
 
-    changes, edited = _left_to_do(repository, memory.real, mark)
+    recovery = _Recovery(repository, memory, mark)
+    recovery.run()
     if head != mark.commit:
         repository.set_head(mark.commit)
+    changed = [change.rel_path for change in recovery.changes]
     plan = WritePlan(
-        changes=tuple(changes),
+        changes=tuple(recovery.changes),
         result=Applied(),
-        seen={c.rel_path: signature(_real(memory.real, c.rel_path)) for c in changes},
-        leftovers=tuple(_leftovers(memory.real, [*edited, *_paths(repository, mark)])),
+        seen=recovery.seen,
+        leftovers=tuple(_leftovers(memory.real, [*recovery.rel_paths, *changed])),
     )
     apply(memory.real, plan, repository.disk)
     for path in plan.leftovers:
@@ -65,12 +75,140 @@ def finish(
     with suppress(OSError):  # a mark that stays does no harm
         pending.clear(repository.path, repository.disk)
     repository.disk.sync_dir(repository.path)
-    for rel_path in edited:
-        tell(
-            f"{rel_path!r} was edited after a change to it was interrupted, so it was not "
-            f"changed; see what would have been written: `familiar memory show {mark.commit[:10]}`"
+    for notice in recovery.notices:
+        tell(notice)
+    return recovery.is_edited
+
+
+class _Recovery:
+    """What is left to do of an interrupted change.
+
+    Attributes:
+        rel_paths: Every file that the change touches.
+        changes: What has to be done on disk.
+        seen: The signature of each file in `changes`, from before it was read.
+        notices: What a person should know.
+        is_edited: Whether a person changed one of the files.
+    """
+
+    def __init__(self, repository: Repository, memory: Tree, mark: Pending) -> None:
+        self._repository = repository
+        self._memory = memory
+        self._root = memory.real
+        self._mark = mark
+        self._old, self._new = (repository.tree_of(c) for c in (mark.base, mark.commit))
+        self._contents: dict[str, bytes] = {}
+        self.rel_paths: list[str] = []
+        self.changes: list[Change] = []
+        self.seen: dict[str, Signature | None] = {}
+        self.notices: list[str] = []
+        self.is_edited = False
+
+    def run(self) -> None:
+        """Find what is left, and merge what a person edited."""
+        edited: dict[str, bytes | None] = {}
+        for rel_path, was, becomes in trees.changed(self._repository.tree, self._old, self._new):
+            self.rel_paths.append(rel_path)
+            now = self._on_disk(rel_path)
+            before, after = (self._read(id_) if id_ else None for id_ in (was, becomes))
+            if now == after or (
+                now is None and is_absent(self._repository, self._mark.commit, rel_path)
+            ):
+                continue
+            _check_name(rel_path, is_new=before is None)
+            if now == before:
+                self.changes.append(Change(rel_path, before, after))
+            elif isinstance(now, _Other) or not is_synced(rel_path):
+                self._leave(rel_path)
+            else:
+                edited[rel_path] = now
+        self.is_edited = self.is_edited or bool(edited)
+        if edited:
+            self._merge(edited)
+
+    def _merge(self, edited: Mapping[str, bytes | None]) -> None:
+        from familiar_cli.memory.merge.files import HUMAN, Hand, Side, merge_trees
+
+        asides = self._asides() - edited.keys()
+        find = self._repository.tree
+        base, theirs = (
+            {p: i for p in asides | edited.keys() if (i := trees.file_id(find, tree, p))}
+            for tree in (self._old, self._new)
         )
-    return bool(edited)
+        ours = {p: i for p in asides if (i := self._id_after(p, theirs))}
+        ours |= {p: self._keep(now) for p, now in edited.items() if now is not None}
+        merged = merge_trees(
+            base,
+            Side(ours, "your edit", lambda _: (Hand("your edit", HUMAN),)),
+            Side(theirs, self._mark.commit[:10]),
+            self._read,
+        )
+        for rel_path, id_ in sorted(merged.changes_from(ours).items()):
+            now = edited[rel_path] if rel_path in edited else self._on_disk(rel_path)
+            if isinstance(now, _Other):
+                raise FamiliarError(
+                    f"A change was interrupted and cannot be completed: {rel_path!r} is in the way",
+                    hint=f"Move {rel_path!r} away, then run `familiar doctor`.",
+                )
+            self._contents |= merged.blobs
+            content = None if id_ is None else self._read(id_)
+            self.changes = [c for c in self.changes if c.rel_path != rel_path]
+            self.changes.append(Change(rel_path, now, content))
+        self.notices += [_notice(rel_path, now, merged) for rel_path, now in edited.items()]
+
+    def _asides(self) -> set[str]:
+        """Return the copies of conflicts, and their list, wherever there are some."""
+        from familiar_cli.memory.store.walk import scan
+
+        found = {
+            f"{CONFLICTS_DIR}/{path}"
+            for tree in (self._old, self._new)
+            if (entry := trees.find(self._repository.tree, tree, CONFLICTS_DIR)) and entry.is_dir
+            for path, _ in trees.files(self._repository.tree, entry.id)
+        }
+        with suppress(NotFoundError):
+            found.update(path for path, _ in scan(self._memory, CONFLICTS_DIR, hidden=True)[0])
+        return {path for path in found if is_in_conflicts(path)}
+
+    def _id_after(self, rel_path: str, theirs: Mapping[str, str]) -> str | None:
+        """Return the id of a file once the plain changes are made."""
+        if rel_path in self.rel_paths:
+            return theirs.get(rel_path)
+        now = self._on_disk(rel_path)
+        return self._keep(now) if isinstance(now, bytes) else None
+
+    def _keep(self, content: bytes) -> str:
+        id_ = object_id("blob", content)
+        self._contents[id_] = content
+        return id_
+
+    def _read(self, id_: str) -> bytes:
+        known = self._contents.get(id_)
+        return self._repository.objects.read(id_) if known is None else known
+
+    def _on_disk(self, rel_path: str) -> bytes | _Other | None:
+        self.seen[rel_path] = signature(os.path.join(self._root, *rel_path.split("/")))
+        return on_disk(self._root, rel_path)
+
+    def _leave(self, rel_path: str) -> None:
+        self.is_edited = True
+        self.notices.append(
+            f"{rel_path!r} was edited after a change to it was interrupted, so it was not changed;"
+            f" see what would have been written: `familiar memory show {self._mark.commit[:10]}`"
+        )
+
+
+def _notice(rel_path: str, now: bytes | None, merged: MergedTree) -> str:
+    what = f"{rel_path!r} was {'deleted' if now is None else 'edited'} after a change to it"
+    copy = next((one.copy for one in merged.conflicts if one.path == rel_path), "")
+    if copy:
+        return (
+            f"{what} was interrupted, in the same place; your version stays, the other one is"
+            f" {copy!r}: `familiar sync resolve`"
+        )
+    if now is None:
+        return f"{what} was interrupted; the changed version was kept"
+    return f"{what} was interrupted; both are in it"
 
 
 def check(repository: Repository, mark: Pending) -> None:
@@ -106,22 +244,6 @@ def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
         ) from error
 
 
-def _left_to_do(repository: Repository, root: str, mark: Pending) -> tuple[list[Change], list[str]]:
-    """Return the changes not yet on disk, and the files that a person changed since."""
-    changes, edited = [], []
-    for rel_path in _paths(repository, mark):
-        before, after = (repository.file_at(c, rel_path) for c in (mark.base, mark.commit))
-        now = on_disk(root, rel_path)
-        if now == after or (now is None and is_absent(repository, mark.commit, rel_path)):
-            continue
-        if now == before:
-            _check_name(rel_path, is_new=before is None)
-            changes.append(Change(rel_path, before, after))
-        else:
-            edited.append(rel_path)
-    return changes, edited
-
-
 def _check_name(rel_path: str, *, is_new: bool) -> None:
     """Refuse a name that no change of the memory could have had: the mark is forged."""
     try:
@@ -130,11 +252,6 @@ def _check_name(rel_path: str, *, is_new: bool) -> None:
         raise pending.senseless(f"names a change of {rel_path!r}: {error}") from error
     if allowed != rel_path:
         raise pending.senseless(f"names a change of {rel_path!r}, which is not a valid file path")
-
-
-def _paths(repository: Repository, mark: Pending) -> list[str]:
-    old, new = (repository.tree_of(commit) for commit in (mark.base, mark.commit))
-    return [path for path, _, _ in trees.changed(repository.tree, old, new)]
 
 
 def _leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:

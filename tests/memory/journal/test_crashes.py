@@ -14,6 +14,7 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.memory.desk.conflicts import conflicts_in
 from familiar_cli.memory.journal import commits, pending, trees
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.store.lock import held
@@ -140,24 +141,57 @@ class TestWhoeverComesNextFinishes:
 
 
 class TestAPersonsEditWins:
-    def test_one_made_after_the_crash_is_kept_and_told(self, world) -> None:
+    def test_a_line_typed_after_the_crash_stands_beside_the_interrupted_change(self, world) -> None:
+        base = world.commit("first", a="# A\n\n- old\n")
+        commit = world.commit("merge desk", "sync", a="# A\n\n- old\n- from the desk\n")
+        world.by_hand("a.md", "# A\n\n- old\n- typed\n")
+        pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+        other = world.again()
+        other.store.catch_up()
+        assert other.store.read_file("a.md") == "# A\n\n- old\n- typed\n- from the desk\n"
+        assert other.at_head("a.md") == other.store.read_bytes("a.md")
+        change, (file,) = other.past.show("HEAD")
+        assert change.commit.source == "human"
+        assert [line for line in file.diff.splitlines() if line[0] in "+-"][2:] == ["+- typed"]
+        assert any("'a.md' was edited" in line for line in other.told)
+
+    def test_a_clash_keeps_both_versions(self, world) -> None:
         commit = break_off(world)
         world.by_hand("b.md", "by hand\n")
         world.by_hand("c.md", "also by hand\n")
         other = world.again()
         assert other.store.read_file("b.md") == "by hand\n"
-        assert any("'b.md' was edited after" in line and commit[:10] in line for line in other.told)
-        assert other.messages() == ["edited by hand: 2 files", "second", "first"]
-        assert other.at_head("b.md") == b"by hand\n"
-        assert "+b 2" in other.past.show(commit)[1][1].diff
+        assert other.store.read_file("conflicts/b.md") == "b 2\n"
+        (conflict,) = conflicts_in(other.store)
+        assert (conflict.path, conflict.theirs) == ("b.md", commit[:10])
+        assert any("'b.md' was edited" in line and "conflicts/b.md" in line for line in other.told)
+        assert other.messages()[1:] == ["second", "first"]
 
-    def test_also_a_deletion(self, world) -> None:
+    def test_dying_while_finishing_asks_no_second_time(self, world) -> None:
+        commit = break_off(world)
+        world.by_hand("b.md", "by hand\n")
+        mark = pending.Pending(world.journal.repository.commit(commit).parent, commit)
+        for _ in range(3):
+            pending.write(world.journal.path, mark, dying.Disk())
+            assert world.again().store.read_file("conflicts/b.md") == "b 2\n"
+        assert [one.copy for one in conflicts_in(world.store)] == ["conflicts/b.md"]
+
+    def test_what_was_deleted_after_the_crash_keeps_what_the_change_said(self, world) -> None:
         break_off(world)
         (world.store.root / "b.md").unlink()
         other = world.again()
-        assert other.store.exists("a.md")
+        assert other.store.read_file("b.md") == "b 2\n"
+        assert any("'b.md' was deleted" in line for line in other.told)
+
+    def test_what_the_change_deletes_stays_where_a_line_was_typed(self, world) -> None:
+        base = world.commit("first", a="- a\n", b="- b\n")
+        commit = world.commit("second", "sync", a=None, b=None)
+        world.by_hand("a.md", "- a\n- typed\n")
+        world.by_hand("b.md", "- b\n")
+        pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+        other = world.again()
+        assert other.store.read_file("a.md") == "- a\n- typed\n"
         assert not other.store.exists("b.md")
-        assert other.messages()[0] == "edited by hand: b.md"
 
     @pytest.mark.posix
     def test_also_a_directory_or_a_link_in_the_way(self, world) -> None:
