@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.background import Passes
     from familiar_cli.passes.failures import Failures
+    from familiar_cli.privacy import Privacy
     from familiar_cli.sync.file_pasts import FilePasts
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.runs import Runs
@@ -185,10 +186,13 @@ class Familiar:
     def channels(self) -> ChannelConfigs:
         """The channels that have settings of their own."""
         from familiar_cli.config.channel import ChannelConfigs
+        from familiar_cli.history.one_to_one import spoken_in
 
         return ChannelConfigs(
             self.paths.channels,
             lambda: {branch.channel_id: branch.parent for branch in self.history.branches()},
+            self.config.channels.private,
+            lambda: spoken_in(self.history),
         )
 
     @cached_property
@@ -228,17 +232,18 @@ class Familiar:
     def me_in(self, channel: Channel) -> Me:
         """Return who speaks in a channel of which is known what holds there; see `me`."""
         from familiar_cli.config.machine import login_account
-        from familiar_cli.identity import NEUTRAL, Me
+        from familiar_cli.identity import NEUTRAL, Me, parse_author
         from familiar_cli.text import one_line
 
         set_to = channel.me
+        also = map(parse_author, self._at_home.settings.also + self.config.me.also)
         return Me(
             self._own_account,
             one_line(set_to.name),
             set_to.description,
             one_line(set_to.pronouns),
             self.config.user_name,
-            frozenset({NEUTRAL.slug, login_account().slug}),
+            frozenset({NEUTRAL.slug, login_account().slug, *(a.slug for a in also)}),
         )
 
     @cached_property
@@ -257,6 +262,14 @@ class Familiar:
         own_file = self.paths.memory / people_path(login.slug)
         has_file = path.exists(own_file)  # noqa: PTH110  # unlike `Path.exists`, never raises
         return login if has_file or self.history.has_speaker(login) else NEUTRAL
+
+    @property
+    def privacy(self) -> Privacy:
+        """What is private, and who sees what."""
+        from familiar_cli.privacy import Privacy
+
+        shares = self.config.memory_writer.dm == "share"
+        return Privacy(self.channels, self.history, self.me().slugs, shares)
 
     @property
     def kept_private(self) -> frozenset[str]:

@@ -49,6 +49,12 @@ class Author:
         quoted = quote(self.user_id, safe="-_", errors="surrogatepass")
         return f"{self.platform}-{quoted.replace('.', '%2E')}"
 
+    @classmethod
+    def from_slug(cls, slug: str) -> Author:
+        """Build the author whose slug this is, without names."""
+        platform, _, user_id = slug.partition("-")
+        return cls(platform, unquote(user_id, errors="surrogatepass"))
+
     @property
     def label(self) -> str:
         """The best name there is to show."""

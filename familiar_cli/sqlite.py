@@ -100,7 +100,7 @@ def _version(connection: sqlite3.Connection) -> int:
 def rows_among(
     connection: sqlite3.Connection,
     select: str,
-    values: Iterable[int | str],
+    values: Iterable[int | str | bytes | None],
     before: Sequence[object] = (),
 ) -> Iterator[tuple[Any, ...]]:
     """Return the rows of `select`, which ends in `IN`, for any number of values.

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
+from familiar_cli.config.channel_kinds import KINDS, PRIVATE_KINDS
 from familiar_cli.config.load import Written, load_written
 from familiar_cli.config.schema import ChannelConfig
 from familiar_cli.errors import ConfigError, UsageError
 from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
@@ -34,11 +36,22 @@ class ChannelConfigs:
     Args:
         directory: Where they are; it need not exist.
         parents: Gives the channels that are branches, and the parent of each.
+        patterns: Names of channels that are one-to-one unless their file says otherwise, such as
+            `dm-*`; upper and lower case differ.
+        spoken_in: Gives the channels in which somebody spoke.
     """
 
-    def __init__(self, directory: Path, parents: Callable[[], Mapping[str, str]] = dict) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        parents: Callable[[], Mapping[str, str]] = dict,
+        patterns: Sequence[str] = (),
+        spoken_in: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self.directory = directory
         self._parents = parents
+        self._patterns = tuple(patterns)
+        self._spoken_in = spoken_in
 
     def path(self, channel_id: str) -> Path:
         """Return the file of a channel; it need not exist.
@@ -89,13 +102,52 @@ class ChannelConfigs:
         One whose file cannot be read counts as private: it may be. So does a branch of a private
         channel, whatever its own settings are.
         """
-        found = {channel_id for channel_id in self.known() if self._is_private(channel_id)}
+        declared = {channel_id: self.declared_kind(channel_id) for channel_id in self.known()}
+        found = {channel_id for channel_id, kind in declared.items() if kind in PRIVATE_KINDS}
+        if self._patterns:
+            spoken_in = (channel for channel in self._spoken_in() if not declared.get(channel))
+            found.update(filter(self._fits_pattern, spoken_in))
         if not found:
             return frozenset()
         for branch, parent in self._parents().items():  # parents stand before their branches
             if parent in found:
                 found.add(branch)
         return frozenset(found)
+
+    def public(self) -> frozenset[str]:
+        """Return the channels whose file says that they are public."""
+        kinds = ((channel_id, self.declared_kind(channel_id)) for channel_id in self.known())
+        return frozenset(i for i, kind in kinds if kind and kind not in PRIVATE_KINDS)
+
+    def declared_kind(self, channel_id: str) -> str:
+        """Return the kind that a channel's file or a pattern gives it; empty: none does.
+
+        One whose file cannot be read counts as private: it may be.
+        """
+        try:
+            written = self.read(channel_id)
+        except ConfigError:
+            return "private"
+        if "kind" in written.tables:
+            return written.settings.kind
+        return "dm" if self._fits_pattern(channel_id) else ""
+
+    def declare(self, channel_id: str, kind: str) -> None:
+        """Keep the kind that whoever brings a conversation gives it; a file that has one stays.
+
+        Raises:
+            UsageError: There is no such kind.
+            ConfigError: The file cannot be read or written.
+        """
+        if kind not in KINDS:
+            raise UsageError(
+                f"{kind!r} is not a kind of conversation", hint=f"Known: {', '.join(KINDS)}."
+            )
+        if "kind" not in self.read(channel_id).tables:
+            self.set_values(channel_id, {"kind": kind})
+
+    def _fits_pattern(self, channel_id: str) -> bool:
+        return any(fnmatchcase(channel_id, pattern) for pattern in self._patterns)
 
     def set_values(
         self, channel_id: str, texts: Mapping[str, str], *, dry_run: bool = False
@@ -158,12 +210,6 @@ class ChannelConfigs:
             hint=f'Let it begin with `# {_HEADING}"ID"`, or delete the file; the channel may be '
             "private.",
         )
-
-    def _is_private(self, channel_id: str) -> bool:
-        try:
-            return self.read(channel_id).settings.private
-        except ConfigError:
-            return True
 
 
 def _id_of(stem: str) -> str | None:

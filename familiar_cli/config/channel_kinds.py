@@ -61,9 +61,13 @@ KINDS: Final = (
     "category",
     "dm",
     "group_dm",
+    "private",
 )
-PRIVATE_KINDS: Final = frozenset({"dm", "group_dm"})
+PRIVATE_KINDS: Final = frozenset({"dm", "group_dm", "private"})
 """What is said in such a channel is shown nowhere else."""
+
+SHARED_KINDS: Final = frozenset({"group_dm", "private"})
+"""Private channels of several people: what is said there is private to the channel."""
 
 _LABELS: Final = {
     "text": "#{name}",
@@ -75,6 +79,7 @@ _LABELS: Final = {
     "category": "category:#{name}",
     "dm": "DM:{name}",
     "group_dm": "GroupDM:{name}",
+    "private": "private:{name}",
 }
 _ORPHANS: Final = {"thread": "#{name}", "forum": "forum:{name}"}  # nobody said what they belong to
 _NAME_CHARS: Final = 60

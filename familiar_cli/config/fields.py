@@ -12,6 +12,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from familiar_cli.errors import UsageError
+
 if TYPE_CHECKING:
     from familiar_cli.config.settings import Setting
 
@@ -158,7 +160,19 @@ def _schedule(value: Any) -> str | None:  # noqa: ANN401
     return None if fits else f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
 
 
+def _accounts(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.identity import parse_author  # noqa: PLC0415  # only who sets one pays
+
+    try:
+        for account in value:
+            parse_author(account)
+    except UsageError as error:
+        return f"holds {account!r}, but {error}"
+    return None
+
+
 _RULES = {
+    "accounts": _accounts,
     "schedule": _schedule,
     "slug": _slug,
     "url": _url,

@@ -78,6 +78,7 @@ class MeSettings:
     name: str = setting("", "What you are called; empty: user_name")
     description: str = setting("", "Who you are, for {{persona}}; macros work")
     pronouns: str = setting("", "Your pronouns, e.g. they/them")
+    also: tuple[str, ...] = setting((), "Your other accounts, as PLATFORM:ID", rule="accounts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +375,15 @@ class SyncSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelsSettings:
+    """`[channels]`: what conversations are that nobody describes."""
+
+    private: tuple[str, ...] = setting(
+        (), "Channels that are one-to-one unless their own kind is set, e.g. dm-*; * is any text"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class CharacterConfig:
     """All of `character.toml`."""
 
@@ -395,6 +405,7 @@ class CharacterConfig:
     llm: LLMSettings = field(default_factory=LLMSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    channels: ChannelsSettings = field(default_factory=ChannelsSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     author_note: NoteSettings = field(default_factory=NoteSettings)
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import RefusedError
+from familiar_cli.history import one_to_one
 from familiar_cli.history.elsewhere import foreign_names, local_ids
 from familiar_cli.history.lines import (
     MOST,
@@ -335,6 +336,7 @@ class Intake:
         follows = self._given(line.after)
         sql = "INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)"
         self.connection.execute(sql, (turn_id, *name, follows, line.more))
+        one_to_one.note_origin(self.connection, turn_id, line.channel, line.one_to_one)
         if line.reply_to:
             values = (turn_id, self._given(line.reply_to))
             self.connection.execute("INSERT INTO replies VALUES (?, ?)", values)

@@ -83,6 +83,7 @@ class TurnLine:
         reply_to: The turn that it replies to.
         instead_of: A turn at whose place it stands.
         imported: What its source said of it; None: it was said there.
+        one_to_one: The only person who had spoken in the channel by then; None: there were several.
         more: What a newer version says of it besides, in JSON; empty: nothing.
     """
 
@@ -101,6 +102,7 @@ class TurnLine:
     reply_to: TurnName | None = None
     instead_of: TurnName | None = None
     imported: Imported | None = None
+    one_to_one: Author | None = None
     more: str = ""
 
 
@@ -318,6 +320,7 @@ def _turn(line: _Fields) -> TurnLine:
         line.name("reply_to"),
         line.name("instead_of"),
         _imported(line.inner("imported")),
+        _author(line.inner("one_to_one")),
         _json(more, ascii_only=True) if more else "",
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError
+from familiar_cli.history import one_to_one
 from familiar_cli.history.rows import INSERT, SELECTED, pack, to_row, to_turn
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> 
     note_id(connection, turn.channel_id, message_id, turn.id)
     if turn.reply_to is not None:
         connection.execute("INSERT INTO replies VALUES (?, ?)", (turn.id, turn.reply_to))
-    return turn
+        one_to_one.inherit(connection, turn.id, turn.reply_to)
+    return replace(turn, one_to_one=one_to_one.of_turn(connection, turn.id))
 
 
 def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:

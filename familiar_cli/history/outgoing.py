@@ -17,7 +17,7 @@ from familiar_cli.history.lines import (
     TurnName,
 )
 from familiar_cli.history.order import place_in, predecessor
-from familiar_cli.history.rows import COLUMNS, from_ms, to_number, to_turn, unpack
+from familiar_cli.history.rows import COLUMNS, from_ms, to_author, to_number, to_turn, unpack
 from familiar_cli.history.settling import remember_own
 from familiar_cli.history.types import WRITER
 from familiar_cli.history.waiting import unread_through
@@ -40,7 +40,9 @@ TOLD: Final = "told"
 _TURNS: Final = (
     f"SELECT turns.id, {', '.join(f'turns.{name}' for name in COLUMNS)}, "  # noqa: S608
     "turns.hidden, reply_to, slot, coalesce(is_node, 1), coalesce(place, turns.id), message_id, "
-    "chats.key, identity, estimated, raw, elsewhere.turn_id FROM turns "
+    "chats.key, identity, estimated, raw, one_to_one.platform, one_to_one.user_id, "
+    "elsewhere.turn_id FROM turns "
+    "LEFT JOIN one_to_one ON one_to_one.turn_id = turns.id "
     "LEFT JOIN elsewhere ON elsewhere.turn_id = turns.id "
     "LEFT JOIN replies ON replies.turn_id = turns.id "
     "LEFT JOIN slots ON slots.turn_id = turns.id "
@@ -144,7 +146,7 @@ def _turn(
     row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, TurnName]
 ) -> TurnLine:
     turn_id = row[0]
-    message_id, chat, identity, estimated, raw = row[_WIDTH + 5 : -1]
+    message_id, chat, identity, estimated, raw, *only = row[_WIDTH + 5 : -1]
     turn = to_turn(row[:_WIDTH])
     after, reply_to, instead_of = (names.get(numbers.get(turn_id, 0)) for numbers in about)
     imported = None
@@ -167,6 +169,7 @@ def _turn(
         reply_to,
         instead_of,
         imported,
+        None if only[0] is None else to_author((*only, None, None)),
     )
 
 

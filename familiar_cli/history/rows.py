@@ -28,7 +28,9 @@ SELECTED: Final = (
     "coalesce((SELECT hidden FROM set_aside WHERE turn_id = turns.id), turns.hidden), "
     "(SELECT reply_to FROM replies WHERE replies.turn_id = turns.id), "
     "(SELECT place FROM places WHERE places.turn_id = turns.id), "
-    "EXISTS (SELECT 1 FROM standing WHERE standing.id = turns.id)"
+    "EXISTS (SELECT 1 FROM standing WHERE standing.id = turns.id), "
+    "(SELECT platform FROM one_to_one WHERE one_to_one.turn_id = turns.id), "
+    "(SELECT user_id FROM one_to_one WHERE one_to_one.turn_id = turns.id)"
 )
 """What `to_turn` reads from `turns`, or from a view under that name."""
 
@@ -71,7 +73,7 @@ def to_turn(row: Row) -> Turn:
     """
     turn_id, channel_id, platform, user_id, username, display_name, role, content, *rest = row
     at_ms, modality, source, partial, *more = rest
-    hidden, reply_to, place, stands = more or (0, None, None, 1)
+    hidden, reply_to, place, stands, *only = more or (0, None, None, 1, None, None)
     author = None
     if platform is not None:
         author = to_author((platform, user_id, username, display_name))
@@ -89,6 +91,7 @@ def to_turn(row: Row) -> Turn:
         reply_to=None if reply_to is None else to_number(reply_to),
         place=None if place in {None, turn_id} else to_number(place),
         stands=bool(stands),
+        one_to_one=None if only[0] is None else to_author((*only, None, None)),
     )
 
 

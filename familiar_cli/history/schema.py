@@ -17,6 +17,7 @@ from familiar_cli.history import (
     extras,
     legacy,
     messages,
+    one_to_one,
     speakers,
     standing,
     summaries,
@@ -82,6 +83,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     elsewhere.add,
     by_time.add,
     waiting.add,
+    one_to_one.add,
 )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now
 from familiar_cli.errors import NotFoundError, RefusedError
+from familiar_cli.history import one_to_one
 from familiar_cli.history.arranging import place_of
 from familiar_cli.history.branches import branch_of, move
 from familiar_cli.history.elsewhere import foreign_names
@@ -137,8 +138,11 @@ def supersede(history: HistoryStore, old: Turn, new: Turn) -> Turn:
         _check_shown(connection, old.id)
         if new.channel_id != old.channel_id:
             _leave_before(connection, new.channel_id, old)
-            return insert(connection, new)
+            made = insert(connection, new)
+            one_to_one.inherit(connection, made.id, old.id)
+            return made
         made = insert(connection, new)
+        one_to_one.inherit(connection, made.id, old.id)
         _mark(connection, (old.id,), "superseded", made.id)
         if old.hidden:
             _mark(connection, (made.id,), "hidden", 1)

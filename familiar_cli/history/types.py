@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Turn:
         reply_to: The turn that it replies to; None: it replies to none, or nobody wrote it down.
         place: The turn whose place it took; None: its own place.
         stands: A model may be shown it: it is not hidden, withdrawn or superseded.
+        one_to_one: The only person who had spoken in the channel by then; None: there were several.
     """
 
     id: int
@@ -49,6 +50,7 @@ class Turn:
     reply_to: int | None = None
     place: int | None = None
     stands: bool = True
+    one_to_one: Author | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

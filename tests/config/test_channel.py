@@ -158,7 +158,7 @@ def test_a_channel_is_private_by_its_kind(configs) -> None:
     for kind in KINDS:
         configs.set_values(kind, {"kind": kind})
 
-    assert configs.private() == {"dm", "group_dm"}
+    assert configs.private() == {"dm", "group_dm", "private"}
 
 
 def test_a_channel_whose_file_is_broken_may_be_private(configs) -> None:

@@ -1,0 +1,187 @@
+"""Which turns were said while only one person had spoken in their channel.
+
+The database itself notes it with each turn, whoever writes it down: what was private to a person
+when it was said stays so, also when others join the channel later. Whether it counts is for
+`visibility` to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.history.rows import pack, unpack
+from familiar_cli.identity import Author
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable
+
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.visibility import Viewer
+
+TABLES: Final = (
+    # A channel without a row has no person's words yet; one with NULL has had several people.
+    """CREATE TABLE only_speakers (
+        channel_id TEXT PRIMARY KEY,
+        platform TEXT,
+        user_id TEXT
+    ) WITHOUT ROWID""",
+    """CREATE TABLE one_to_one (
+        turn_id INTEGER PRIMARY KEY,
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL
+    )""",
+    # Channels that were there before this was noted stay what they were.
+    "INSERT INTO only_speakers SELECT DISTINCT channel_id, NULL, NULL FROM speakers",
+    # A branch goes on as its parent was where it left.
+    """CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
+        BEGIN
+            INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
+                coalesce(said.platform, parent.platform), coalesce(said.user_id, parent.user_id)
+                FROM branches
+                LEFT JOIN one_to_one AS said ON said.turn_id = branches.turn_id
+                JOIN only_speakers AS parent ON parent.channel_id = branches.parent
+                WHERE branches.channel_id = NEW.channel_id;
+            INSERT OR IGNORE INTO only_speakers
+                SELECT NEW.channel_id, NEW.author_platform, NEW.author_user_id
+                WHERE NEW.author_platform IS NOT NULL;
+            UPDATE only_speakers SET platform = NULL, user_id = NULL
+                WHERE channel_id = NEW.channel_id AND platform IS NOT NULL
+                AND (platform, user_id) != (NEW.author_platform, NEW.author_user_id);
+            INSERT OR IGNORE INTO one_to_one SELECT NEW.id, platform, user_id FROM only_speakers
+                WHERE channel_id = NEW.channel_id AND platform IS NOT NULL;
+        END""",
+)
+
+
+def add(connection: sqlite3.Connection) -> None:
+    """Make the tables of a history that has none."""
+    for statement in TABLES:
+        connection.execute(statement)
+
+
+def of_turn(connection: sqlite3.Connection, turn_id: int) -> Author | None:
+    """Return the only person who had spoken when a turn was said; None: there were several."""
+    sql = "SELECT platform, user_id FROM one_to_one WHERE turn_id = ?"
+    row = connection.execute(sql, (turn_id,)).fetchone()
+    return _author(row) if row else None
+
+
+def inherit(connection: sqlite3.Connection, turn_id: int, other_id: int) -> None:
+    """Let a turn be private as another one is, which it answers or replaces."""
+    sql = "INSERT OR IGNORE INTO one_to_one SELECT ?, platform, user_id FROM one_to_one"
+    connection.execute(f"{sql} WHERE turn_id = ?", (turn_id, other_id))
+
+
+def note_origin(
+    connection: sqlite3.Connection, turn_id: int, channel_id: str, who: Author | None
+) -> None:
+    """Note of a turn from elsewhere what its own instance says of it."""
+    connection.execute("DELETE FROM one_to_one WHERE turn_id = ?", (turn_id,))
+    if who is not None:
+        values = (turn_id, pack(who.platform), pack(who.user_id))
+        connection.execute("INSERT INTO one_to_one VALUES (?, ?, ?)", values)
+        return
+    sql = (
+        "UPDATE only_speakers SET platform = NULL, user_id = NULL WHERE channel_id = ? "
+        "AND EXISTS (SELECT 1 FROM turns WHERE id = ? AND author_platform IS NOT NULL)"
+    )
+    connection.execute(sql, (pack(channel_id), turn_id))
+
+
+def publish_chat(history: HistoryStore, channel_id: str, first_id: int) -> None:
+    """Note that what was brought in from `first_id` on is a conversation of several people."""
+    with history.change() as connection:
+        key = pack(channel_id)
+        sql = "UPDATE only_speakers SET platform = NULL, user_id = NULL WHERE channel_id = ?"
+        connection.execute(sql, (key,))
+        sql = (
+            "DELETE FROM one_to_one WHERE turn_id >= ? AND turn_id IN "
+            "(SELECT id FROM turns WHERE channel_id = ?)"
+        )
+        connection.execute(sql, (first_id, key))
+
+
+def only_speaker(history: HistoryStore, channel_id: str) -> tuple[bool, Author | None]:
+    """Return whether anybody has spoken in a channel, and who, while that is one person.
+
+    In a branch without words of its own, it is as in its parent.
+    """
+    sql = (
+        "SELECT platform, user_id FROM only_speakers WHERE channel_id IN (?1, "
+        "(SELECT parent FROM branches WHERE channel_id = ?1)) ORDER BY channel_id != ?1 LIMIT 1"
+    )
+    with history.use(create=False) as connection:
+        row = connection.execute(sql, (pack(channel_id),)).fetchone() if connection else None
+    if row is None:
+        return False, None
+    return True, _author(row)
+
+
+def private_channels(history: HistoryStore, own: Collection[str]) -> frozenset[str]:
+    """Return the channels in which one person has spoken, and that is not the owner."""
+    with history.use(create=False) as connection:
+        sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
+        rows = connection.execute(sql).fetchall() if connection else []
+    authors = ((unpack(channel_id), _author(who)) for channel_id, *who in rows)
+    return frozenset(channel_id for channel_id, who in authors if who and who.slug not in own)
+
+
+def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[str]]:
+    """Return the slugs of all who ever spoke in channels."""
+    from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
+
+    found: dict[str, set[str]] = {}
+    sql = "SELECT channel_id, author_platform, author_user_id FROM speakers WHERE channel_id IN"
+    with history.use(create=False) as connection:
+        rows = rows_among(connection, sql, map(pack, channels)) if connection else ()
+        for channel_id, *who in rows:
+            author = _author(who)
+            if author:
+                found.setdefault(unpack(channel_id), set()).add(author.slug)
+    return found
+
+
+def spoken_in(history: HistoryStore) -> list[str]:
+    """Return the channels in which anybody ever spoke."""
+    with history.use(create=False) as connection:
+        rows = connection.execute("SELECT channel_id FROM only_speakers") if connection else ()
+        return [unpack(row[0]) for row in rows]
+
+
+def visible(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[Any]]:
+    """Build the condition, in SQL, for turns that a viewer may see, and its values.
+
+    Args:
+        viewer: Who will see them.
+        also: Further channels of which nothing is shown.
+    """
+    parts, values = list[str](), list[Any]()
+    hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels.union(also))]
+    if hidden:
+        parts.append(f"turns.channel_id NOT IN ({_marks(hidden)})")
+        values += hidden
+    if not viewer.sees_everything and not viewer.rules.shares:
+        declared = [pack(one) for one in sorted({*viewer.rules.private, *viewer.rules.public})]
+        people = [part for slug in sorted(viewer.visible_people) for part in _account(slug)]
+        pairs = ", ".join(["(?, ?)"] * (len(people) // 2))
+        parts.append(
+            f"(turns.channel_id IN ({_marks(declared)}) OR NOT EXISTS (SELECT 1 FROM one_to_one "  # noqa: S608
+            f"WHERE turn_id = turns.id AND (platform, user_id) NOT IN (VALUES {pairs})))"
+        )
+        values += [*declared, *people]
+    return " AND ".join(parts) or "TRUE", values
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _account(slug: str) -> tuple[str | bytes | None, str | bytes | None]:
+    author = Author.from_slug(slug)
+    return pack(author.platform), pack(author.user_id)
+
+
+def _author(row: Iterable[Any]) -> Author | None:
+    platform, user_id = row
+    return None if platform is None else Author(unpack(platform), unpack(user_id))

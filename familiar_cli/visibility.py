@@ -1,0 +1,133 @@
+"""Who may see what: scopes of what is private, and the `Viewer` that every read takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.identity import NEUTRAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from familiar_cli.identity import Author
+
+PUBLIC: Final = ""
+"""The scope of what anybody may see."""
+
+_PERSON: Final = "@"
+_CHANNEL: Final = "#"
+
+
+def person_scope(slug: str) -> str:
+    """Build the scope of what is private to one person, by the slug of their account."""
+    return f"{_PERSON}{slug}"
+
+
+def channel_scope(channel_id: str) -> str:
+    """Build the scope of what is private to those who are in one channel."""
+    return f"{_CHANNEL}{channel_id}"
+
+
+def split_scope(scope: str) -> tuple[str, str]:
+    """Split a scope into `person`, `channel` or an empty string, and the slug or channel id."""
+    kind = {_PERSON: "person", _CHANNEL: "channel"}.get(scope[:1], "")
+    return kind, scope[1:] if kind else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyRules:
+    """What is private in one familiar, and to whom; a snapshot.
+
+    Args:
+        own: Slugs of the owner's accounts, all of them one person.
+        private: Channels declared private, each with the scope of what is said there.
+        public: Channels declared public.
+        shares: What is learned in private is shared everywhere (`memory_writer.dm = "share"`).
+    """
+
+    own: frozenset[str] = frozenset({NEUTRAL.slug})
+    private: Mapping[str, str] = field(default_factory=dict)
+    public: frozenset[str] = frozenset()
+    shares: bool = False
+
+    def scope_of_person(self, slug: str) -> str:
+        """Return the scope of a person; the owner has one, whichever account is meant."""
+        return person_scope(NEUTRAL.slug if slug in self.own else slug)
+
+    def scope_of_turn(self, channel_id: str, one_to_one: Author | None) -> str:
+        """Return to whom a turn is private.
+
+        Args:
+            channel_id: Where it was said.
+            one_to_one: The only person who had spoken there by then; None: there were several.
+        """
+        if channel_id in self.private:
+            return self.private[channel_id]
+        if one_to_one is None or channel_id in self.public or one_to_one.slug in self.own:
+            return PUBLIC
+        return PUBLIC if self.shares else person_scope(one_to_one.slug)
+
+    def resolve(self, scope: str) -> str:
+        """Return the present scope of what was once marked with `scope`.
+
+        A one-to-one channel is its person's, and an account of the owner is the owner's.
+        """
+        kind, name = split_scope(scope)
+        if kind == "person":
+            return self.scope_of_person(name)
+        return self.private.get(name, scope) if kind == "channel" else scope
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who will see what is read: the owner, a channel with its people, or a program.
+
+    Args:
+        rules: What is private.
+        scopes: The private scopes that are visible besides what is public; None: everything is.
+        channel_id: The channel in which it is shown; empty: none in particular.
+    """
+
+    rules: PrivacyRules
+    scopes: frozenset[str] | None
+    channel_id: str = ""
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether nothing is hidden."""
+        return self.scopes is None
+
+    def sees(self, scopes: Iterable[str]) -> bool:
+        """Return whether memory text that belongs to all of `scopes` may be shown."""
+        if self.scopes is None or self.rules.shares:
+            return True
+        return all(scope == PUBLIC or self.rules.resolve(scope) in self.scopes for scope in scopes)
+
+    def sees_turn(self, channel_id: str, one_to_one: Author | None) -> bool:
+        """Return whether a turn may be shown; see `PrivacyRules.scope_of_turn`."""
+        if self.scopes is None:
+            return True
+        scope = self.rules.scope_of_turn(channel_id, one_to_one)
+        return scope == PUBLIC or scope in self.scopes
+
+    @property
+    def hidden_channels(self) -> frozenset[str]:
+        """The channels declared private of which nothing may be shown."""
+        if self.scopes is None:
+            return frozenset()
+        private = self.rules.private.items()
+        return frozenset(channel for channel, scope in private if scope not in self.scopes)
+
+    @property
+    def visible_people(self) -> frozenset[str]:
+        """Slugs of the people whose one-to-one turns may be shown."""
+        people = (split_scope(scope) for scope in self.scopes or ())
+        return self.rules.own | {name for kind, name in people if kind == "person"}
+
+
+OWNER: Final = Viewer(PrivacyRules(), None)
+"""Sees everything: a person at the terminal or on the page."""
+
+NOBODY: Final = Viewer(PrivacyRules(), frozenset())
+"""Sees what no private section holds: for text that everybody will be shown."""

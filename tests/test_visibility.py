@@ -1,0 +1,91 @@
+"""Who may see a turn: it is decided when it is said, by who had spoken there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from familiar_cli.familiar import Familiar
+from familiar_cli.history.one_to_one import visible
+from familiar_cli.identity import NEUTRAL, Author
+from familiar_cli.visibility import NOBODY, OWNER, channel_scope, person_scope
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ANNA, BO = Author("discord", "anna"), Author("discord", "bo")
+
+
+@pytest.fixture
+def familiar(tmp_path: Path) -> Familiar:
+    home = tmp_path / "home"
+    (home / "luna").mkdir(parents=True)
+    (home / "luna" / "character.toml").write_text("")
+    return Familiar.load_from_disk(home, "luna")
+
+
+def test_what_the_only_speaker_said_stays_private_when_a_second_one_comes(
+    familiar: Familiar,
+) -> None:
+    history = familiar.history
+    first = history.append("new", "user", "I am pregnant", author=ANNA)
+    reply = history.append("new", "assistant", "Congratulations!", reply_to=first.id)
+    second = history.append("new", "user", "hello", author=BO)
+    late = history.append("new", "assistant", "And a name?", reply_to=first.id)
+    third = history.append("new", "user", "hi Bo", author=ANNA)
+
+    bo = familiar.privacy.viewer_in("new", BO)
+    turns = (first, reply, second, late, third)
+    seen = [bo.sees_turn(t.channel_id, t.one_to_one) for t in turns]
+    assert seen == [False, False, True, False, True]
+    assert all(OWNER.sees_turn(t.channel_id, t.one_to_one) for t in turns)
+
+
+def test_a_persons_one_to_one_conversations_share_what_they_said(familiar: Familiar) -> None:
+    said = familiar.history.append("chat-1", "user", "My PIN is 4711", author=ANNA)
+
+    viewers = {who: familiar.privacy.viewer_in("chat-2", who) for who in (ANNA, BO, NEUTRAL)}
+    assert [v.sees_turn("chat-1", said.one_to_one) for v in viewers.values()] == [
+        True,
+        False,
+        False,
+    ]
+    with familiar.history.use(create=False) as connection:
+        for who, viewer in viewers.items():
+            sql, values = visible(viewer)
+            found = connection.execute(f"SELECT count(*) FROM turns WHERE {sql}", values)
+            assert found.fetchone()[0] == (who is ANNA)
+
+
+def test_the_owners_accounts_are_one_person(familiar: Familiar) -> None:
+    familiar.paths.me.write_text('also = ["discord:anna"]\n')
+    familiar.channels.declare("dm", "dm")
+    said = familiar.history.append("dm", "user", "a secret", author=ANNA)
+
+    assert familiar.privacy.viewer_in("cli", NEUTRAL).sees_turn("dm", said.one_to_one)
+    assert not familiar.privacy.viewer_in("dm-2", BO).sees_turn("dm", said.one_to_one)
+
+
+def test_a_declared_kind_wins(familiar: Familiar) -> None:
+    said = familiar.history.append("town", "user", "hello all", author=ANNA)
+    assert not familiar.privacy.program().sees_turn("town", said.one_to_one)
+    familiar.channels.declare("town", "text")
+    assert familiar.privacy.program().sees_turn("town", said.one_to_one)
+
+
+def test_a_branch_of_a_one_to_one_conversation_is_one(familiar: Familiar) -> None:
+    history = familiar.history
+    greeting = history.begin("new", "Hello.")
+    assert greeting
+    history.append("new", "user", "I am pregnant", author=ANNA)
+    history.branch("other", greeting.id)
+    again = history.append("other", "user", "I am expecting", author=ANNA)
+    assert again.one_to_one == ANNA
+    assert not familiar.privacy.viewer_in("other", BO).sees_turn("other", again.one_to_one)
+
+
+def test_a_damaged_scope_is_shown_to_nobody_but_the_owner() -> None:
+    assert OWNER.sees([person_scope("discord-anna"), channel_scope("x")])
+    assert not NOBODY.sees([channel_scope("x")])
+    assert NOBODY.sees([])
