@@ -181,16 +181,19 @@ class _Run:
         self._how = how
         self._seen = SeenRefs(self._repository, name)
         self._notes: list[str] = []
+        self._branches: dict[str, str | None] = {}
 
     def run(self) -> Synced:
         before = self._seen.all()
         there = self._fetched(before)
         self._check_own_id(there)
-        pulled = self._count(self._memory(there).values(), before.values())
+        shared = self._shared(before)
+        heads = {**self._memory(there), **shared}
+        pulled = self._count(heads.values(), before.values())
         outcome, turns_in = Outcome(), 0
         if self._how.pull:
             self._progress("merging")
-            heads = {i: id_ for i, id_ in self._memory(there).items() if i != self._own}
+            heads.pop(self._own, None)
             outcome = join(
                 self._store,
                 self._repository,
@@ -248,6 +251,43 @@ class _Run:
             self._check_familiar(new, incoming)
             incoming.accept(wants)
 
+    def _shared(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Bring what other gits committed to `main`, and return it where it continues this memory.
+
+        Whoever rewrites such a branch takes nothing back: what is merged here goes there again.
+        """
+        found = {}
+        for ref, id_ in list(self._branches.items()):
+            if id_ is None or not (self._exchange.has(id_) or self._brought(ref, id_)):
+                continue
+            found[ref] = id_
+            old = before.get(ref)
+            if old and self._exchange.has(old) and not self._exchange.leads_to(old, id_):
+                self._notes.append(
+                    f"{_shown(ref)} at {self._name!r} was rewritten ({old[:10]} to {id_[:10]});"
+                    " both are part of the memory"
+                )
+        if not self._how.dry_run:
+            with translated(self._repository.path):
+                self._seen.note(found)
+        return found
+
+    def _brought(self, ref: str, id_: str) -> bool:
+        """Bring a commit that another git made; tell whether it continues this memory."""
+        self._progress(f"fetching {_shown(ref)} from {self._transport.address}")
+        problem = "it does not continue this memory"
+        try:
+            with self._exchange.incoming() as incoming:
+                self._transport.fetch([id_], self._haves(), incoming)
+                if incoming.goes_on(id_):
+                    incoming.accept([id_])
+                    return True
+        except RemoteDamagedError as error:
+            problem = str(error)
+        self._notes.append(f"{_shown(ref)} at {self._name!r} was ignored: {problem}")
+        del self._branches[ref]
+        return False
+
     def _haves(self) -> list[str]:
         found = [self._repository.head(), *self._seen.all().values()]
         return [id_ for id_ in dict.fromkeys(found) if id_ and self._exchange.has(id_)]
@@ -263,7 +303,8 @@ class _Run:
             )
 
     def _ours(self, refs: Mapping[str, str]) -> dict[str, str]:
-        """Return the refs of a remote that a familiar has; others are somebody else's affair."""
+        """Return the refs of a remote that a familiar has; others are ignored."""
+        self._branches = {r: refs.get(r) for r in self._transport.shared_refs}
         found = {}
         for ref, id_ in refs.items():
             for prefix in (MEMORY_REFS, TURNS_REFS):
@@ -384,21 +425,51 @@ class _Run:
         )
         if self._how.dry_run:
             return pushed, turns_out
-        if all(there.get(ref) == id_ for ref, id_ in refs.items()):
+        is_known = all(there.get(ref) == id_ for ref, id_ in refs.items())
+        branches = dict.fromkeys(self._behind(head, known), head)
+        if is_known and not branches:
             return 0, 0
+        if not self._transport.shared_refs:
+            branches[MAIN_REF] = head
         self._progress(f"pushing to {self._transport.address}")
-        for pushed_ref in self._transport.push({**refs, MAIN_REF: head}):
-            if pushed_ref.refused and pushed_ref.ref != MAIN_REF:
+        self._send({**refs, **branches})
+        self._verify(refs, head)
+        return (0, 0) if is_known else (pushed, turns_out)
+
+    def _behind(self, head: str, known: Iterable[str]) -> list[str]:
+        """Return the branches for other gits that can follow the memory here; name the rest.
+
+        Args:
+            head: The newest commit here.
+            known: The newest commits of all instances; what is part of one is merged by and by.
+        """
+        leads_to, found = self._exchange.leads_to, []
+        for ref, id_ in self._branches.items():
+            if id_ is None or (id_ != head and leads_to(id_, head)):
+                found.append(ref)
+            elif not any(leads_to(id_, tip) for tip in (head, *known)):
+                self._notes.append(
+                    f"{_shown(ref)} at {self._name!r} has commits that are not merged here yet,"
+                    " so it was not updated"
+                )
+        return found
+
+    def _send(self, refs: Mapping[str, str]) -> None:
+        for pushed in self._transport.push(refs):
+            if not pushed.refused:
+                continue
+            if pushed.ref not in {MAIN_REF, *self._transport.shared_refs}:
                 raise RemoteRefusedError(
                     f"The remote {self._transport.address!r} rejected"
-                    f" {_shown(pushed_ref.ref)}: {pushed_ref.refused}",
+                    f" {_shown(pushed.ref)}: {pushed.refused}",
                     hint="Sync again; if it keeps failing, check that you have write access.",
                 )
-        self._verify(refs)
-        return pushed, turns_out
+            self._notes.append(
+                f"{_shown(pushed.ref)} at {self._name!r} was not updated: {pushed.refused}"
+            )
 
-    def _verify(self, refs: Mapping[str, str]) -> None:
-        """Look at the remote again: it must name what was sent."""
+    def _verify(self, refs: Mapping[str, str], head: str) -> None:
+        """Look at the remote again: it must name what was sent, and HEAD a branch of it."""
         now = self._transport.refs()
         wrong = next((ref for ref, id_ in refs.items() if now.get(ref) != id_), None)
         if wrong:
@@ -407,6 +478,9 @@ class _Run:
                 f" {_shown(wrong)}",
                 hint="Sync again; if it keeps failing, another copy of this familiar pushes there.",
             )
+        late = {ref: head for ref in self._transport.shared_refs if ref not in now}
+        if late:
+            self._send(late)
         with translated(self._repository.path):
             self._seen.note(refs)
 

@@ -33,6 +33,7 @@ class FolderTransport:
 
     def __init__(self, folder: BundleFolder, exchange: Exchange) -> None:
         self.address = f"dir:{folder.path}"
+        self.shared_refs: tuple[str, ...] = ()
         self._folder = folder
         self._exchange = exchange
         self._bundles: list[BundleFile] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from familiar_cli.config.environment import ssh_command
 from familiar_cli.errors import (
@@ -16,13 +16,13 @@ from familiar_cli.errors import (
 )
 from familiar_cli.memory.journal.objects import is_id
 from familiar_cli.sync.credentials import Login, find_login, tell_helpers
-from familiar_cli.sync.transport import PushedRef, objection
+from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from dulwich.client import GitClient
+    from dulwich.client import GitClient, LsRemoteResult
     from dulwich.objects import ObjectID
     from dulwich.refs import Ref
 
@@ -35,6 +35,8 @@ TIMEOUT_S: Final = 30.0
 """Longest silence of a server."""
 
 _HEADS: Final = b"refs/heads/"
+_HEAD: Final = cast("Ref", b"HEAD")
+_MASTER: Final = "refs/heads/master"
 _IN_MEMORY_BYTES: Final = 16 * 1024 * 1024
 _SSH: Final = "ssh -o ConnectTimeout=15"
 _SECRET_IN_URL: Final = re.compile(r"(?<=://)[^\s/@]*@")
@@ -52,6 +54,7 @@ class GitRemote:
 
     def __init__(self, address: Address, exchange: Exchange, *, ask: bool = False) -> None:
         self.address = address.text
+        self.shared_refs: tuple[str, ...] = (MAIN_REF,)
         self._exchange = exchange
         self._ask = ask
         self._login: Login | None = None
@@ -61,15 +64,26 @@ class GitRemote:
 
     def refs(self) -> dict[str, str]:
         """See `Transport`."""
-        found = self._talk(lambda client, path: client.get_refs(_path(path), ref_prefix=[_HEADS]))
+        prefixes = [b"HEAD", _HEADS]
+        found = self._talk(lambda client, path: client.get_refs(_path(path), ref_prefix=prefixes))
         if found.object_format not in {None, "sha1"}:
             raise RemoteDamagedError(
                 f"The remote {self.address!r} uses {found.object_format}, the journal SHA-1; "
                 "nothing was changed",
                 hint="Create it with `git init --bare --object-format=sha1`.",
             )
+        self.shared_refs = self._shared_refs(found)
         rows = ((_text(ref), _text(id_ or b"")) for ref, id_ in found.refs.items())
         return {ref: id_ for ref, id_ in rows if ref.startswith(_text(_HEADS)) and is_id(id_)}
+
+    def _shared_refs(self, found: LsRemoteResult) -> tuple[str, ...]:
+        """Return `main` and the branch that HEAD names, as far as the server tells.
+
+        An older server does not tell what HEAD will be; git's own default is `master` then.
+        """
+        head = found.symrefs.get(_HEAD)
+        is_unborn = found.refs and not found.refs.get(_HEAD) and not head
+        return shared_refs(_text(head) if head else _MASTER if is_unborn else None)
 
     def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
         """See `Transport`."""

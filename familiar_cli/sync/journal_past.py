@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.edits import recordable
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.journal.reachable import raw_entries
@@ -82,9 +83,9 @@ class JournalPast:
         return self.commit(commit).instance or self._began
 
     def source(self, commit: str) -> str:
-        """Return who changed something with it."""
-        source: str = self.commit(commit).source
-        return source
+        """Return who changed something with it: `human` for whatever a person did."""
+        one: Commit = self.commit(commit)
+        return HUMAN if one.by_hand else one.source
 
     def changed(self, commit: str) -> Collection[str]:
         """Return the paths that it changed."""

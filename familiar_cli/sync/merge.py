@@ -12,13 +12,15 @@ that only merges others says nothing of its own: in its place count those that i
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.memory.merge.files import Hand, MergedTree, Side, Tree, merge_trees
 from familiar_cli.sync.ancestry import Walk, common, newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+
+_MERGER: Final = "sync"  # the source of a merge that this program made
 
 
 class Past(Protocol):
@@ -109,11 +111,14 @@ class _Merging:
         return min(heads, key=lambda head: (self._past.tree_id(head), head))
 
     def _only_merges(self, commit: str) -> bool:
-        """Return whether a version says nothing of its own."""
+        """Return whether a version says nothing of its own.
+
+        A person who merges with git may have settled something by hand.
+        """
         above = self.parents(commit)
-        return len(above) > 1 or [self._past.tree_id(one) for one in above] == [
-            self._past.tree_id(commit)
-        ]
+        if len(above) > 1 and self._past.source(commit) == _MERGER:
+            return True
+        return [self._past.tree_id(one) for one in above] == [self._past.tree_id(commit)]
 
     def _unmerged(self, heads: Sequence[str]) -> list[str]:
         """Return the newest versions that say something of their own, as far as heads differ."""
@@ -161,7 +166,11 @@ class _Merging:
         @cache
         def everything() -> dict[str, dict[Hand, None]]:
             found: dict[str, dict[Hand, None]] = {}
-            own = (commit for commit in walk.only(at) if len(self._past.parents(commit)) <= 1)
+            own = (
+                commit
+                for commit in walk.only(at)
+                if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != _MERGER
+            )
             for commit in sorted(own, key=self._place):
                 hand = Hand(self._past.instance(commit), self._past.source(commit))
                 for path in self._past.changed(commit):

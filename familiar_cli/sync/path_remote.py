@@ -17,7 +17,7 @@ from familiar_cli.errors import (
 from familiar_cli.files import Disk, open_patiently, read_plain, why
 from familiar_cli.memory.journal import reachable
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
-from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection
+from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -43,6 +43,7 @@ class PathRemote:
 
     def __init__(self, address: Address, exchange: Exchange, disk: Disk | None = None) -> None:
         self.address = address.text
+        self.shared_refs: tuple[str, ...] = (MAIN_REF,)
         self._exchange = exchange
         self._disk = disk or Disk()
         self._path = _repository_at(address.path)
@@ -53,9 +54,11 @@ class PathRemote:
         try:
             self._check_format()
             loose = dict(self._loose())  # before the packed ones: git packs, then deletes
-            return {**self._packed(), **loose}
+            found, head = {**self._packed(), **loose}, self._head()
         except OSError as error:
             raise self._unreadable(error) from error
+        self.shared_refs = shared_refs(head if head in found else None)
+        return found
 
     def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
         """See `Transport`."""
@@ -137,8 +140,8 @@ class PathRemote:
     def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
         """Return why a ref may not name a commit now; empty: it may."""
         now = there.get(ref)
-        if ref == MAIN_REF and not self._is_bare:
-            return "it is not a bare repository, so its `main` is left to whoever works in it"
+        if ref in self.shared_refs and not self._is_bare:
+            return "it is not a bare repository, so the branch is left to whoever works in it"
         return objection(self._exchange, now, id_)
 
     def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
@@ -193,14 +196,17 @@ class PathRemote:
 
     def _show_main(self) -> None:
         """Let an unborn HEAD mean `main`, so that a plain clone shows the memory."""
-        path = os.path.join(self._path, "HEAD")
-        head = _text(path).strip()
-        branch = head.removeprefix("ref:").strip()
-        if branch in {head, MAIN_REF} or not self._is_bare:
+        branch = self._head()
+        if not branch or branch == MAIN_REF or not self._is_bare:
             return
         there = self.refs()
         if branch not in there and MAIN_REF in there:
-            self._disk.put(path, f"ref: {MAIN_REF}\n".encode())
+            self._disk.put(os.path.join(self._path, "HEAD"), f"ref: {MAIN_REF}\n".encode())
+
+    def _head(self) -> str:
+        """Return the branch that HEAD names; empty: it names none."""
+        head = _text(os.path.join(self._path, "HEAD")).strip()
+        return head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
 
     def _unreadable(self, error: OSError) -> FamiliarError:
         return RemoteUnreachableError(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.exchange import Exchange, Incoming
 
+_HEADS: Final = "refs/heads/"
+
 MEMORY_REFS: Final = "refs/heads/memory/"
 """Before the id of an instance: the newest commit of its memory."""
 
@@ -21,7 +23,7 @@ TURNS_REFS: Final = "refs/heads/turns/"
 """Before the id of an instance: the newest commit of its turns."""
 
 MAIN_REF: Final = "refs/heads/main"
-"""What people see first who look at a remote."""
+"""What people see first who look at a remote, and where other gits commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,12 @@ class Transport(Protocol):
 
     Attributes:
         address: Where it is, fit to be shown: without passwords or tokens.
+        shared_refs: The branches that any git may commit to, `main` and what HEAD names there; as
+            of the last `refs`. None where only this program writes.
     """
 
     address: str
+    shared_refs: tuple[str, ...]
 
     def refs(self) -> Mapping[str, str]:
         """Return all branches as they are now: the whole name of each, and the commit it names.
@@ -81,6 +86,12 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+def shared_refs(head: str | None) -> tuple[str, ...]:
+    """Return the branches that any git may commit to, where HEAD of the remote names `head`."""
+    is_branch = head and head.startswith(_HEADS) and not head.startswith((MEMORY_REFS, TURNS_REFS))
+    return tuple(dict.fromkeys((MAIN_REF, head))) if head and is_branch else (MAIN_REF,)
 
 
 def objection(exchange: Exchange, now: str | None, new: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from familiar_cli.clock import since_1970
 from familiar_cli.memory.journal.objects import damaged, git_object
 from familiar_cli.memory.run_ids import RUN_ID, is_run_id
-from familiar_cli.text import one_line
+from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +29,7 @@ _MAX_SUBJECT_CHARS = 200
 _MAX_SOURCE_CHARS = 80
 _NOT_IN_MAIL = re.compile(r"[^A-Za-z0-9._-]+")
 _AUTHOR = re.compile(rb"author (.*?) ?<[^>]*> (-?\d+) ([+-]\d{4})")
+_OURS = re.compile(rb"author ([^\n]*<[^>\n]*@familiar>[^\n]*)\ncommitter \1(?:\n|$)")
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z-]*): (.*)")
 _PAIR: Final = re.compile(r"(\d{1,18}|-)>(\d{1,18}|-)", re.ASCII)
 _KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
@@ -60,6 +61,7 @@ class Commit:
         tree: The id of the memory's state after it.
         parent: The commit before it; None for the first.
         merged: Further parents: what came from other instances.
+        is_ours: Whether this program made it, on any machine, rather than another git.
         source: Who changed it.
         time: When, in UTC.
         message: What for, in one line.
@@ -76,6 +78,7 @@ class Commit:
     trailers: Mapping[str, str]
     touched: tuple[Touched, ...] | None
     merged: tuple[str, ...] = ()
+    is_ours: bool = True
 
     @property
     def run_id(self) -> str | None:
@@ -101,8 +104,12 @@ class Commit:
 
     @property
     def instance(self) -> str:
-        """The instance that made it; empty: the one that the familiar began on."""
-        return self.trailers.get(INSTANCE, "")
+        """The instance that made it; empty: the one that the familiar began on.
+
+        A commit of another git has no instance; its author takes the place of one.
+        """
+        told = self.trailers.get(INSTANCE, "")
+        return told if told or self.is_ours else slugify(self.source) or "git"
 
     @property
     def undoes(self) -> tuple[str, ...]:
@@ -112,7 +119,7 @@ class Commit:
     @property
     def by_hand(self) -> bool:
         """Whether a person made it with an editor, or with git; the program names a run."""
-        return self.run_id is None
+        return self.run_id is None or not self.is_ours
 
 
 def encode(
@@ -167,6 +174,7 @@ def decode(id_: str, content: bytes) -> Commit:
         raise damaged(f"commit {id_} has an invalid time") from error
     subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
     pairs = [(m[1], m[2]) for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
+    is_ours = _OURS.search(head) is not None
     return Commit(
         id=id_,
         tree=tree,
@@ -175,8 +183,9 @@ def decode(id_: str, content: bytes) -> Commit:
         time=time,
         message=subject,
         trailers=dict(pairs),
-        touched=_touched(pairs),
+        touched=_touched(pairs) if is_ours else None,  # an amended commit keeps the old names
         merged=parents(content)[1:],
+        is_ours=is_ours,
     )
 
 

@@ -1,0 +1,136 @@
+"""Other gits take part: what they commit to `main` is merged, and what is sent can be cloned."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.instances import Machine, adopt
+from tests.support.remotes import HAS_GIT, bare, git
+
+pytestmark = pytest.mark.skipif(not HAS_GIT, reason="there is no git program")
+TEA = "# Tea\n\n- green\n- black\n"
+
+
+@pytest.fixture
+def hub(tmp_path):
+    return bare(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def laptop(tmp_path):
+    machine = Machine(tmp_path / "laptop", "laptop")
+    machine.commit("first", topics__tea=TEA)
+    yield machine
+    machine.journal.repository.close()
+
+
+@pytest.fixture
+def desk(tmp_path, laptop, hub):
+    laptop.sync(hub)
+    machine = Machine(tmp_path / "desk", "desk", began=laptop.instance.id)
+    adopt(machine, hub)
+    machine.sync(hub)
+    yield machine
+    machine.journal.repository.close()
+
+
+@pytest.fixture
+def clone(tmp_path, hub, laptop):
+    """A clone in which a person edits and commits, as an editor's plugin for git does."""
+    laptop.sync(hub)
+    return Clone(hub, tmp_path / "clone")
+
+
+class Clone:
+    def __init__(self, hub, path) -> None:
+        git(hub.parent, "clone", "-q", str(hub), str(path))
+        self.path = path
+
+    def commit(self, rel_path: str, content: str | bytes) -> str:
+        file = self.path / rel_path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        git(self.path, "add", "-A")
+        git(self.path, *self.who, "commit", "-q", "-m", "edit on the web")
+        return git(self.path, "rev-parse", "HEAD").strip()
+
+    def push(self, *how: str) -> None:
+        git(self.path, "push", "-q", *how, "origin", "HEAD")
+
+    who = ("-c", "user.name=Anna Web", "-c", "user.email=anna@example.org")
+
+
+def test_a_commit_on_main_arrives_everywhere_with_its_author(laptop, desk, hub, clone) -> None:
+    id_ = clone.commit("topics/tea.md", TEA + "- from the web\n")
+    clone.push()
+    for machine in (laptop, desk):
+        machine.sync(hub)
+        assert "from the web" in machine.files()["topics/tea.md"]
+    assert f"{id_} Anna Web" in git(hub, "log", "--format=%H %an", "main").splitlines()
+
+
+def test_a_commit_on_main_beside_our_own_is_merged_and_main_goes_on(
+    laptop, desk, hub, clone
+) -> None:
+    clone.commit("topics/tea.md", TEA + "- from the web\n")
+    clone.push()
+    laptop.commit("ours", topics__tea=TEA.replace("- green", "- white\n- green"))
+    desk.commit("theirs", notes="# Notes\n")
+    for machine in (laptop, desk, laptop, desk):
+        machine.sync(hub)
+    assert laptop.files() == desk.files()
+    assert laptop.files()["topics/tea.md"] == "# Tea\n\n- white\n- green\n- black\n- from the web\n"
+    git(clone.path, "pull", "-q", "--ff-only")
+    assert (clone.path / "topics/tea.md").read_text() == laptop.files()["topics/tea.md"]
+
+
+def test_what_a_person_settled_in_a_merge_of_their_own_stays(laptop, hub, clone) -> None:
+    clone.commit("topics/tea.md", TEA.replace("green", "sencha"))
+    laptop.commit("ours", topics__tea=TEA.replace("green", "gunpowder"))
+    laptop.sync(hub)
+    git(clone.path, "fetch", "-q")
+    git(clone.path, *clone.who, "merge", "-q", "-s", "ours", "origin/main", "-m", "mine")
+    clone.commit("notes.md", "later\n")
+    clone.push()
+    laptop.sync(hub)
+    assert "sencha" in laptop.files()["topics/tea.md"]
+    assert "gunpowder" not in laptop.files()["topics/tea.md"]
+
+
+def test_an_amended_commit_that_was_pushed_by_force_is_merged_and_told(laptop, hub, clone) -> None:
+    clone.commit("a.md", "a\n")
+    clone.push()
+    laptop.sync(hub)
+    git(clone.path, "reset", "-q", "--hard", "HEAD~1")
+    clone.commit("b.md", "b\n")
+    clone.push("--force")
+    done = laptop.sync(hub)
+    assert any("rewritten" in note for note in done.notes)
+    assert {"a.md", "b.md"} <= laptop.files().keys()
+    assert git(hub, "rev-parse", "main").strip() == laptop.journal.repository.head()
+
+
+def test_a_main_of_something_else_is_told_and_stops_nothing(laptop, tmp_path, hub) -> None:
+    other = tmp_path / "other"
+    git(tmp_path, "init", "-q", "-b", "main", str(other))
+    (other / "README.md").write_text("hello\n")
+    git(other, "add", "-A")
+    git(other, *Clone.who, "commit", "-q", "-m", "Initial commit")
+    git(other, "push", "-q", str(hub), "main")
+    for _ in range(2):
+        done = laptop.sync(hub)
+        assert any("does not continue this memory" in note for note in done.notes)
+    assert "README.md" not in laptop.files()
+    own = f"memory/{laptop.instance.id}"
+    assert git(hub, "rev-parse", own).strip() == laptop.journal.repository.head()
+    assert git(hub, "log", "--format=%s", "main").strip() == "Initial commit"
+
+
+def test_a_main_that_the_server_refuses_is_told(laptop, hub) -> None:
+    laptop.sync(hub)
+    before = git(hub, "rev-parse", "main").strip()
+    (hub / "refs" / "heads" / "main.lock").write_text("")
+    laptop.commit("later", a="a\n")
+    done = laptop.sync(hub)
+    assert any("main" in note and "not updated" in note for note in done.notes)
+    assert git(hub, "rev-parse", "main").strip() == before
