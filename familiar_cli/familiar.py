@@ -163,6 +163,48 @@ class Familiar:
 
         return Numbering(own, here.began, find, origins)
 
+    def turn_number(self, name: str | int) -> int:
+        """Return the local number of a turn that is named by it, or as `instance:number`.
+
+        Raises:
+            NotFoundError: That instance's turn is not kept here.
+            UsageError: `name` is neither.
+            ConfigError: As `numbering`.
+        """
+        from familiar_cli.errors import NotFoundError, UsageError
+        from familiar_cli.memory.pages.evidence import parse_turn_name
+
+        cited = parse_turn_name(str(name))
+        if cited is None:
+            raise UsageError(
+                f"{str(name)[:60]!r} is not a turn",
+                hint="Name it by its number, or as INSTANCE:NUMBER; `familiar history show` lists "
+                "turns.",
+            )
+        if not cited.instance:
+            return cited.first
+        found = self.numbering.local(cited).get(cited.first)
+        if found is None:
+            raise NotFoundError(
+                f"Turn {str(name)!r} is not kept here", hint="Run `familiar history show`."
+            )
+        return found
+
+    def turn_ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return what turns are called on every machine, `instance:number`, by local number.
+
+        Where this familiar has no instance yet, that is the number alone.
+
+        Raises:
+            ConfigError: As `numbering`.
+        """
+        wanted = set(numbers)
+        own, elsewhere = self.numbering.own, self.numbering.origins(wanted)
+        mine = f"{own}:" if own else ""
+        return {
+            n: ":".join(map(str, elsewhere[n])) if n in elsewhere else f"{mine}{n}" for n in wanted
+        }
+
     @property
     def tell(self) -> OnText:
         """What is told in words what a person should know."""

@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 _ASK = 'Run `familiar ask "Hello"`.'
 
 
-def find_trace(familiar: Familiar, turn: int | None = None) -> Trace:
+def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
     """Return what the turn `turn`, or else the newest, sent.
 
     Raises:
         NotFoundError: There is no record; the message says why.
         BadInputError: The record is damaged.
+        UsageError: `turn` names no turn.
     """
     from familiar_cli.context.trace_files import latest, read_trace
 
     if turn is None:
         return latest(familiar.paths.traces)
+    number = familiar.turn_number(turn)
     try:
-        return read_trace(familiar.paths.traces, turn)
+        return read_trace(familiar.paths.traces, number)
     except NotFoundError as error:
-        raise NotFoundError(_why(familiar, turn), hint=_instead(familiar)) from error
+        raise NotFoundError(_why(familiar, number), hint=_instead(familiar)) from error
 
 
 def request_bytes(trace: Trace) -> bytes:

@@ -26,7 +26,7 @@ Verdict = Literal["kept", "cut", "out", "absent"]
 WHOLE: Final = "prompt"
 """What the whole prompt is called among its layers."""
 
-_TURN: Final = re.compile(r"(?:turns?:)?\s*(\d+)")
+_TURN: Final = re.compile(r"(?:turns?:)?\s*((?:[-a-z0-9]+:)?\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ def why(familiar: Familiar, trace: Trace, asked: str) -> Why:
     Args:
         familiar: Whose prompt it is.
         trace: Its record.
-        asked: A path below `memory/`, or `turn:12`.
+        asked: A path below `memory/`, or `turn:12`, or `turn:laptop-7f3a:12`.
 
     Raises:
         NotFoundError: There is no such file or turn, and nothing in the record came from it.
         UsageError: It is neither.
         UnsafePathError: The path leads outside the memory.
     """
-    subject = _subject(asked)
+    subject = _subject(familiar, asked)
     pieces = _pieces(familiar, trace, subject)
     if pieces:
         return _offered(familiar, trace, subject, pieces)
@@ -84,12 +84,12 @@ def why(familiar: Familiar, trace: Trace, asked: str) -> Why:
     return Why(trace.turn, _name(subject), "absent", reasons=tuple(reasons), since=since)
 
 
-def _subject(asked: str) -> Subject:
+def _subject(familiar: Familiar, asked: str) -> Subject:
     from familiar_cli.memory.store.paths import parse
 
     found = _TURN.fullmatch(asked.strip())
     if found:
-        return Subject(turn_id=int(found[1]))
+        return Subject(turn_id=familiar.turn_number(found[1]))
     rel_path = parse(asked)
     if not rel_path:
         raise UsageError(

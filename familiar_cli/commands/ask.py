@@ -56,7 +56,7 @@ def ask(
     no_greeting: NoGreeting = False,
     message_id: MessageId = "",
     again_for: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "--reply-to",
             metavar="TURN",
@@ -102,7 +102,8 @@ def ask(
             off_record=off_record,
             message_id=message_id,
         )
-        said = replace(said, reply_to=again_for)
+        if again_for is not None:
+            said = replace(said, reply_to=familiar.turn_number(again_for))
         hint = hint_of_me(out, familiar, said)
         if dry_run:
             show_prompt(out, familiar, said)
@@ -113,7 +114,7 @@ def ask(
             _go_on(out, familiar, result, background=not no_background)
 
 
-def _words(text: str | None, again_for: int | None) -> str:
+def _words(text: str | None, again_for: str | None) -> str:
     from familiar_cli.errors import UsageError
 
     if text is not None and again_for is not None:
@@ -150,10 +151,13 @@ def take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> T
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     for notice in result.notices:
         out.warn(notice)
+    kept = {"id": result.turn, "reply_id": result.reply}
+    names = familiar.turn_ids(turn.id for turn in kept.values() if turn)
+    data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
     if result.interrupted:
         told = PartialError(f"Interrupted. {_what_is_kept(result)}")
-        out.partial(result.to_json(), [told], lambda: None, exit_code=130)
-    out.answer(result.to_json(), lambda: None)
+        out.partial(data, [told], lambda: None, exit_code=130)
+    out.answer(data, lambda: None)
     return result
 
 

@@ -137,7 +137,7 @@ def branch(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new channel.")],
     *,
     turn: Annotated[
-        int, typer.Option("--from", metavar="TURN", help="Last turn that both channels share.")
+        str, typer.Option("--from", metavar="TURN", help="Last turn that both channels share.")
     ],
     channel: Annotated[
         str | None,
@@ -156,7 +156,7 @@ def branch(
     from familiar_cli.actions.branch import branch_channel
 
     with familiar_of(ctx) as familiar:
-        made = branch_channel(familiar, new, turn, channel)
+        made = branch_channel(familiar, new, familiar.turn_number(turn), channel)
     done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
     already = "" if made.branch.is_new else "; nothing was changed"
     output(ctx).answer(made.to_json(), f"{done}{already}")

@@ -19,7 +19,9 @@ app = App()
 @app.command()
 def context(
     ctx: typer.Context,
-    turn: Annotated[int | None, typer.Argument(metavar="[TURN]", help="Turn id.")] = None,
+    turn: Annotated[
+        str | None, typer.Argument(metavar="[TURN]", help="Turn, by number or as INSTANCE:NUMBER.")
+    ] = None,
     *,
     last: Annotated[
         bool, typer.Option("--last", help="Show the newest turn (the default).")
@@ -29,7 +31,7 @@ def context(
         bool, typer.Option("--raw", help="Print the exact bytes that were sent.")
     ] = False,
     diff: Annotated[
-        int | None, typer.Option("--diff", metavar="N", help="Compare with the messages of turn N.")
+        str | None, typer.Option("--diff", metavar="N", help="Compare with the messages of turn N.")
     ] = None,
     why: Annotated[
         str | None,
@@ -126,7 +128,7 @@ def _raw(trace: Trace) -> None:
     exact_bytes(request_bytes(trace))
 
 
-def _diff(out: Output, familiar: Familiar, trace: Trace, against: int) -> None:
+def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
     from familiar_cli.actions.sent import find_trace, messages_diff
 
     older = find_trace(familiar, against)

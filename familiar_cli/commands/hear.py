@@ -48,9 +48,11 @@ def hear(
             familiar, words, as_, name, channel, modality=modality, message_id=message_id
         )
         heard = hear(familiar, said, moment_of(familiar, at))
+        named = familiar.turn_ids([heard.turn.id])[heard.turn.id]
     turn = heard.turn
     data = {
         "turn": turn.id,
+        "id": named,
         "channel": turn.channel_id,
         "at": iso(turn.at),
         "is_new": heard.is_new,

@@ -56,7 +56,7 @@ def ls(ctx: typer.Context) -> None:
 def show(
     ctx: typer.Context,
     turn: Annotated[
-        int | None, typer.Argument(metavar="[TURN]", help="Turn to show, with the turns around it.")
+        str | None, typer.Argument(metavar="[TURN]", help="Turn to show, with the turns around it.")
     ] = None,
     *,
     channel: OnlyChannel = None,
@@ -85,31 +85,35 @@ def show(
 
     with familiar_of(ctx) as familiar:
         span = replace(_span(familiar, channel, since, until), everything=everything)
-        if turn is None:
+        chosen = None if turn is None else familiar.turn_number(turn)
+        if chosen is None:
             shown = _newest(familiar, span, last)
         else:
-            shown = _around(familiar, turn, everything=everything)
+            shown = _around(familiar, chosen, everything=everything)
         ids = [kept.turn.id for kept in shown]
+        named = familiar.turn_ids(ids)
         became, written = standings(familiar.history, ids), origins(familiar.history, ids)
         swipes = {kept.turn.id: swipes_in(kept) for kept in shown if everything}
         labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
-        {"turns": transcript_data(shown, became, swipes, written)},
+        {"turns": transcript_data(shown, became, swipes, written, named)},
         lambda: print_page(
             transcript_page(
-                shown, became, labels, zone, chosen=turn, written=written if everything else {}
+                shown, became, labels, zone, chosen=chosen, written=written if everything else {}
             )
         ),
     )
 
 
-TurnIds = Annotated[list[int], typer.Argument(metavar="TURN...", help="Turns, by number.")]
+TurnIds = Annotated[
+    list[str], typer.Argument(metavar="TURN...", help="Turns, by number or as INSTANCE:NUMBER.")
+]
 
 
 @app.command()
 def edit(
     ctx: typer.Context,
-    turn: Annotated[int, typer.Argument(metavar="TURN", help="Turn, by number.")],
+    turn: Annotated[str, typer.Argument(metavar="TURN", help="Turn, by number.")],
     text: Annotated[
         str, typer.Argument(metavar="TEXT|-", help="New text; `-` reads standard input.")
     ],
@@ -126,11 +130,13 @@ def edit(
     from familiar_cli.commands._base import text_or_stdin
 
     with familiar_of(ctx) as familiar:
-        new = edit_turn(familiar, turn, text_or_stdin(text).rstrip("\r\n"))
-        was_read = _was_read(familiar, [turn])
+        old = familiar.turn_number(turn)
+        new = edit_turn(familiar, old, text_or_stdin(text).rstrip("\r\n"))
+        was_read = _was_read(familiar, [old])
+        named = familiar.turn_ids([new.id])[new.id]
     output(ctx).answer(
-        {"turn": new.id, "supersedes": turn, "content": new.content},
-        f"Turn {new.id} takes the place of turn {turn}",
+        {"turn": new.id, "id": named, "supersedes": old, "content": new.content},
+        f"Turn {new.id} takes the place of turn {old}",
     )
     _tell_read(output(ctx), was_read=was_read)
 
@@ -145,7 +151,7 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.history.standing import withdraw as withdraw_turns
 
     with familiar_of(ctx) as familiar:
-        changed = withdraw_turns(familiar.history, turns)
+        changed = withdraw_turns(familiar.history, [familiar.turn_number(turn) for turn in turns])
         was_read = _was_read(familiar, changed)
     _tell_marked(output(ctx), "withdrawn", changed, "Already withdrawn; nothing was changed")
     _tell_read(output(ctx), was_read=was_read)
@@ -161,14 +167,14 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.history.standing import restore as restore_turns
 
     with familiar_of(ctx) as familiar:
-        changed = restore_turns(familiar.history, turns)
+        changed = restore_turns(familiar.history, [familiar.turn_number(turn) for turn in turns])
     _tell_marked(output(ctx), "restored", changed, "Not withdrawn; nothing was changed")
 
 
 @app.command()
 def choose(
     ctx: typer.Context,
-    turn: Annotated[int, typer.Argument(metavar="TURN", help="The reply or text that counts.")],
+    turn: Annotated[str, typer.Argument(metavar="TURN", help="The reply or text that counts.")],
     *,
     swipe: Annotated[
         int | None,
@@ -186,14 +192,16 @@ def choose(
     from familiar_cli.history.standing import choose as choose_turn
 
     with familiar_of(ctx) as familiar:
+        chosen = familiar.turn_number(turn)
         if swipe is None:
-            replaced = choose_turn(familiar.history, turn)
+            replaced = choose_turn(familiar.history, chosen)
         else:
-            turn, replaced = choose_swipe(familiar, turn, swipe)
+            chosen, replaced = choose_swipe(familiar, chosen, swipe)
         was_read = _was_read(familiar, replaced)
+        named = familiar.turn_ids([chosen])[chosen]
     output(ctx).answer(
-        {"turn": turn, "superseded": list(replaced)},
-        f"Turn {turn} counts now" if replaced else f"Turn {turn} counted already",
+        {"turn": chosen, "id": named, "superseded": list(replaced)},
+        f"Turn {chosen} counts now" if replaced else f"Turn {chosen} counted already",
     )
     _tell_read(output(ctx), was_read=was_read)
 
@@ -256,7 +264,10 @@ def search(
             on_progress=lambda done, whole: report(f"{whole:,} turns", done),
         )
         labels, zone = familiar.labels(), familiar.zone
-    out.answer(found_data(query, found), lambda: print_page(found_page(query, found, labels, zone)))
+        named = familiar.turn_ids(kept.turn.id for hit in found for kept in hit.around)
+    out.answer(
+        found_data(query, found, named), lambda: print_page(found_page(query, found, labels, zone))
+    )
     if not found:
         out.note("Nothing was found. `familiar history ls` lists all channels.")
 

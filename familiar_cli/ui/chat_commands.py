@@ -165,7 +165,9 @@ def _branch(chat: Chat, argument: str) -> None:
         raise UsageError("Missing the name of the new channel", hint="Type /branch NAME.")
     _check_on_record(chat, "/branch")
     parent = chat.said.channel_id
-    turn_id = _number(turn.strip()) if turn else last_turn(chat.familiar, parent).id
+    turn_id = (
+        chat.familiar.turn_number(turn.strip()) if turn else last_turn(chat.familiar, parent).id
+    )
     made = branch_channel(chat.familiar, name, turn_id, parent)
     chat.go_to(made.branch.channel_id, show=bool(turn))
     chat.out.note(

@@ -89,10 +89,11 @@ def transcript_data(
     standings: Mapping[int, Standing],
     swipes: Mapping[int, Sequence[str]],
     written: Mapping[int, TurnName],
+    ids: Mapping[int, str],
 ) -> list[dict[str, Any]]:
     """Return turns as `--json` prints them, with what became of each, and its imported swipes."""
     return [
-        _turn_data(kept)
+        _turn_data(kept, ids)
         | {"origin": str(written[kept.turn.id]) if kept.turn.id in written else None}
         | _standing_data(standings.get(kept.turn.id, Standing()))
         | ({"swipes": list(given)} if (given := swipes.get(kept.turn.id)) else {})
@@ -135,16 +136,16 @@ def found_page(
     return Group(*parts)
 
 
-def found_data(query: str, found: Sequence[TurnHit]) -> dict[str, Any]:
+def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> dict[str, Any]:
     """Return what was found as `--json` prints it, the best first."""
     return {
         "query": query,
         "hits": [
-            _turn_data(next(kept for kept in hit.around if kept.turn.id == hit.turn.id))
+            _turn_data(next(kept for kept in hit.around if kept.turn.id == hit.turn.id), ids)
             | {
                 "score": round(hit.score, 4),
                 "marks": [list(span) for span in marks(query, hit.turn.content)],
-                "around": [_turn_data(k) for k in hit.around if k.turn.id != hit.turn.id],
+                "around": [_turn_data(k, ids) for k in hit.around if k.turn.id != hit.turn.id],
             }
             for hit in found
         ],
@@ -247,10 +248,11 @@ def _who(turn: Turn, labels: Labels) -> str:
     return {"assistant": labels.familiar, "user": "User"}.get(turn.role, "System")
 
 
-def _turn_data(kept: Kept) -> dict[str, Any]:
+def _turn_data(kept: Kept, ids: Mapping[int, str]) -> dict[str, Any]:
     turn = kept.turn
     return {
         "turn": turn.id,
+        "id": ids.get(turn.id),
         "channel": turn.channel_id,
         "role": turn.role,
         "author": turn.author,

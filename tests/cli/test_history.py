@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from familiar_cli.familiar import Familiar
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from tests.support.chats import HEAD, robin, save, yuzu
@@ -212,3 +213,20 @@ def test_a_search_without_a_word_is_a_usage_error(query) -> None:
     live("ada")
     result = run("history", "search", query)
     assert (result.exit_code, "No word to search for" in result.stderr) == (2, True)
+
+
+def test_a_turn_is_named_by_its_number_or_by_instance_and_number(root) -> None:
+    shown = data("history", "show", "2")["turns"]
+    name = next(turn["id"] for turn in shown if turn["turn"] == 2)
+    instance, _, number = name.rpartition(":")
+    assert (instance, number) == (Familiar.load_from_disk().instance.id, "2")
+    assert data("history", "show", name)["turns"] == shown
+    assert data("history", "withdraw", name)["turns"] == [2]
+    assert data("history", "restore", "2")["turns"] == [2]
+    assert next(hit["id"] for hit in data("history", "search", "tea")["hits"]).endswith(":3")
+
+
+@pytest.mark.parametrize(("name", "code"), [("nowhere-1a2b:2", 4), ("two", 2), ("x:y", 2)])
+def test_a_name_of_no_turn_is_refused(root, name, code) -> None:
+    result = run("history", "edit", name, "Other words")
+    assert (result.exit_code, name in result.stderr) == (code, True)

@@ -23,6 +23,7 @@ _ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"
 BODY: Final = rf"{_ONE}(?:[-,; ]++{_ONE})*+"
 """What stands after the word `turns` in the comment. Nothing in it can be read in two ways."""
 
+_TURN_NAME: Final = re.compile(_ONE)
 _REFERENCE: Final = re.compile(rf"[ \t]{{0,9}}<!-- turns? ({BODY}) -->")
 _RANGE: Final = re.compile(rf"(?:({_INSTANCE}):)?+([0-9]+)(?:-([0-9]+))?|;")
 _MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
@@ -102,6 +103,14 @@ PLAIN: Final = Numbering()
 def cited(text: str) -> list[Cited]:
     """Return what a line, or a longer text, names, in the order in which it does."""
     return [one for comment in _REFERENCE.finditer(text) for one in _read(comment[1])]
+
+
+def parse_turn_name(text: str) -> Cited | None:
+    """Return the one turn that `12` or `laptop-7f3a:12` names; None: `text` names none."""
+    if not _TURN_NAME.fullmatch(text):
+        return None
+    instance, _, number = text.rpartition(":")
+    return Cited(instance, int(number), int(number))
 
 
 def _read(body: str) -> Iterator[Cited]:

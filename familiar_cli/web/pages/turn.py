@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.web.asking import Data, Moved, Page, Shown, to_number
+from familiar_cli.web.asking import Data, Moved, Page, Shown
 from familiar_cli.web.people import with_speakers
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def raw(asked: Asked) -> Data:
     """Return the exact bytes that went out."""
     from familiar_cli.actions.sent import find_trace, request_bytes
 
-    turn = to_number(asked.path["turn"], "The turn")
+    turn = asked.familiar.turn_number(asked.path["turn"])
     body = request_bytes(find_trace(asked.familiar, turn))
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
@@ -36,7 +36,7 @@ def replay(asked: Asked) -> Shown | Moved:
     from familiar_cli.actions.replay import replay as send_again
     from familiar_cli.actions.sent import find_trace
 
-    trace = find_trace(asked.familiar, to_number(asked.path["turn"], "The turn"))
+    trace = find_trace(asked.familiar, asked.path["turn"])
 
     async def send() -> Any:  # noqa: ANN401  # the pair of replies
         try:
@@ -52,7 +52,7 @@ def _values(asked: Asked) -> dict[str, Any]:
     from familiar_cli.history.standing import standings
 
     familiar = asked.familiar
-    number = to_number(asked.path["turn"], "The turn")
+    number = asked.familiar.turn_number(asked.path["turn"])
     turn = familiar.history.turn(number)
     if turn is None:
         last = familiar.history.newest_id()
