@@ -27,7 +27,7 @@ def programs(request) -> Path:
     found = installed(Path(request.config.cache.mkdir("node")))
     if found is None:
         pytest.skip("the package index of Node cannot be reached")
-    return found
+    return found / ".bin"
 
 
 def played(program: Path, *argv: str) -> subprocess.CompletedProcess[str]:

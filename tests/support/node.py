@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock
@@ -36,17 +37,16 @@ def is_new_enough() -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= LEAST
 
 
-def installed(directory: Path) -> Path | None:
-    """Return where the programs are, and put them there first; None: they cannot be had."""
-    there = directory / "node_modules" / ".bin"
-    done = directory / "done-{}".format("-".join(PROGRAMS.values()))
+def installed(directory: Path, programs: Mapping[str, str] = PROGRAMS) -> Path | None:
+    """Return the `node_modules` of the programs, installed first; None: they cannot be had."""
+    done = directory / "done-{}".format("-".join(programs.values()))
     with FileLock(directory / ".lock"):
-        if not done.exists() and _install(directory):
+        if not done.exists() and _install(directory, programs):
             done.touch()
-        return there if done.exists() else None
+        return directory / "node_modules" if done.exists() else None
 
 
-def _install(directory: Path) -> bool:
+def _install(directory: Path, programs: Mapping[str, str]) -> bool:
     files, program = _wheel(), node()
     own = files / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js" if files else Path()
     npm = [program, str(own)] if own.is_file() else [shutil.which("npm")]
@@ -54,7 +54,7 @@ def _install(directory: Path) -> bool:
         return False
     options = ["--prefix", str(directory), "--cache", str(directory / "cache"), "--no-audit"]
     options += ["--no-fund", "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=30000"]
-    wanted = [f"{name}@{version}" for name, version in PROGRAMS.items()]
+    wanted = [f"{name}@{version}" for name, version in programs.items()]
     try:
         done = subprocess.run(
             [*npm, "install", *options, *wanted], capture_output=True, timeout=240, check=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -12,13 +11,12 @@ from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.web.door import Door
+from tests.support.browsing import BROWSER, FLAGS
 from tests.support.serving import serving
 from tests.support.world import live, spawn
 
 sync_api = pytest.importorskip("playwright.sync_api")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 PATHS = [
     "/",
     "/turns",
