@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.clock import iso, now
+from familiar_cli import clock
 from familiar_cli.consolidation.periods import read_period
 from familiar_cli.errors import (
     BadInputError,
@@ -24,6 +25,7 @@ from familiar_cli.errors import (
 from familiar_cli.housekeeping.secrets import masked
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.pages.outward import holds_back, outward, put_back
 from familiar_cli.memory.run_ids import RUN_ID
@@ -53,9 +55,34 @@ GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
 _ID_CHARS: Final = 16
 _TRIES: Final = 20  # others may write the same file at the same time
+_READ_CHARS: Final = 16 * 1024 * 1024
+_RECENT: Final = timedelta(days=1)  # who has not read a file may not know of edits since then
+_BOTH_STAY: Final = {"list item", "text"}  # clashes of which both versions fit into the file
 _LONG_CHARS: Final = 400  # what is shorter may shrink to anything
 
 Outcome = Literal["written", "deleted", "unchanged", "planned", "held"]
+
+
+class ReadVersions:
+    """The text of each file that a session last read or wrote; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, str], str] = {}
+
+    def note(self, session: str, rel_path: str, text: str) -> None:
+        """Remember what a session knows of a file, as `outward` gives it."""
+        self.forget(session, rel_path)
+        self._texts[session, rel_path] = text
+        while sum(map(len, self._texts.values())) > _READ_CHARS and len(self._texts) > 1:
+            del self._texts[next(iter(self._texts))]
+
+    def text(self, session: str, rel_path: str) -> str | None:
+        """Return what a session knows of a file; None: it never read it."""
+        return self._texts.get((session, rel_path))
+
+    def forget(self, session: str, rel_path: str) -> None:
+        """Drop what a session knows of a file."""
+        self._texts.pop((session, rel_path), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +95,7 @@ class Writer:
         instance: The instance that it writes for; empty: none is named.
         may_write: Changes are made at once; otherwise they are plans.
         channel_id: The private channel that it owns; None: none.
+        reads: What its session knows of each file: the base of its changes.
     """
 
     source: str
@@ -75,6 +103,7 @@ class Writer:
     instance: str = ""
     may_write: bool = False
     channel_id: str | None = None
+    reads: ReadVersions = field(default_factory=ReadVersions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +134,14 @@ class Written:
         rel_path: The file.
         plan_id: The plan that waits; empty: none does.
         version: How often a memory was changed by now; 0: that was not counted.
+        is_merged: It holds what somebody else changed meanwhile, too.
     """
 
     outcome: Outcome
     rel_path: str
     plan_id: str = ""
     version: int = 0
+    is_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +204,8 @@ def update_memory(
 ) -> Written:
     """Replace the text of a memory. What is private in it, and its front matter, stay.
 
-    A text that shrinks by half waits for a person.
+    What was changed since the session read it is merged with the new text; where both changed one
+    line, both stay. A text that shrinks by half waits for a person.
 
     Raises:
         NotFoundError: There is no such memory.
@@ -182,14 +214,29 @@ def update_memory(
     """
     rel_path = path_of(familiar.memory, place)
     checked(content[body_start(content) :])
+    is_merged = False
+    sent = ""
 
     def made(before: str | None) -> str:
+        nonlocal is_merged, sent
         if before is None:
             raise _missing(rel_path)
         own_front = before[: body_start(before)]  # as it was read with the text
-        return put_back(before, checked(content.removeprefix(own_front)), writer.channel_id)
+        sent = checked(content.removeprefix(own_front))
+        base, now = _base_and_now(familiar, writer, rel_path)
+        is_merged = base != now
+        if not is_merged:
+            return put_back(before, sent, writer.channel_id)
+        merged = merge_content(rel_path, base.encode(), now.encode(), sent.encode(), "both")
+        if not _BOTH_STAY.issuperset(merged.clashes):
+            raise _edited(rel_path, "in the same place")
+        return put_back(before, merged.content.decode(), writer.channel_id)
 
-    done = _write(familiar, writer, rel_path, "update", made, by=edited_by)
+    done = replace(
+        _write(familiar, writer, rel_path, "update", made, by=edited_by), is_merged=is_merged
+    )
+    if done.outcome == "written":
+        writer.reads.note(writer.session, rel_path, sent)
     if done.outcome != "written" or not is_shared(rel_path):
         return done
     familiar.file_pasts.read_on()
@@ -197,7 +244,9 @@ def update_memory(
 
 
 def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
-    """Delete a memory; one that holds something private of others is refused.
+    """Delete a memory that nobody changed since the session read it.
+
+    One that holds something private of others is refused.
 
     Raises:
         NotFoundError: There is no such memory.
@@ -214,8 +263,13 @@ def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",
             )
+        base, now = _base_and_now(familiar, writer, rel_path)
+        if base != now:
+            raise _edited(rel_path)
 
-    return _write(familiar, writer, rel_path, "delete", made)
+    done = _write(familiar, writer, rel_path, "delete", made)
+    writer.reads.forget(writer.session, rel_path)
+    return done
 
 
 def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -> TakenBack:
@@ -237,6 +291,8 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
     for commit in commits if everything else commits[:1]:
         done = familiar.past.undo(commit.id)
         rel_paths += [c.rel_path for c in done.changes if not c.rel_path.startswith(".")]
+    for rel_path in rel_paths:
+        writer.reads.forget(writer.session, rel_path)
     return TakenBack(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
 
 
@@ -322,7 +378,7 @@ def propose(
     plan = ReviewPlan(
         id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(told)[:_ID_CHARS]}",
         run=writer.session,
-        created=iso(now()),
+        created=clock.iso(clock.now()),
         why="held" if held else "review",
         model=writer.source,
         turns=(0, 0),
@@ -423,6 +479,29 @@ def _stage(tx: Transaction, rel_path: str, before: str | None, after: str | None
         tx.delete(rel_path, expect=expect)
     else:
         tx.write(rel_path, after, expect=expect)
+
+
+def _base_and_now(familiar: Familiar, writer: Writer, rel_path: str) -> tuple[str, str]:
+    """Return the version of a file that a session's change was made from, and the one there is.
+
+    What a session never read it may know from before: all but the newest edits of people.
+    """
+    now = outward(familiar.memory.read_file(rel_path), writer.channel_id)
+    base = writer.reads.text(writer.session, rel_path)
+    if base is None:
+        before = familiar.past.before_edits(rel_path, since=clock.now() - _RECENT)
+        base = (
+            now if before is None else outward(before.decode(errors="replace"), writer.channel_id)
+        )
+    return base, now
+
+
+def _edited(rel_path: str, where: str = "") -> RefusedError:
+    return RefusedError(
+        f"{rel_path!r} was edited since this session read it{where and f', {where}'};"
+        " nothing was changed",
+        hint="Read it with memory_read, then try again.",
+    )
 
 
 def _text(store: MemoryStore, rel_path: str) -> str | None:

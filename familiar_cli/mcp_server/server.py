@@ -41,6 +41,7 @@ from mcp.types import Prompt as ListedPrompt
 from mcp.types import Tool as ListedTool
 
 from familiar_cli import __version__
+from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.errors import FamiliarError
 from familiar_cli.mcp_server import prompts, resources
 from familiar_cli.mcp_server.checking import checked
@@ -100,6 +101,7 @@ class MemoryServer:
         self._opened = opened
         self._manner = manner
         self._session = uuid.uuid4().hex[:12]
+        self._reads = ReadVersions()
         self._watching = Watching(opened.paths)
         self.protocol: Server[Any] = Server(
             "familiar",
@@ -226,7 +228,12 @@ class MemoryServer:
         def ask(familiar: Familiar) -> T:
             manner = self._manner
             caller = Caller(
-                familiar, manner.channel_id, client, self._session, allow_write=manner.allow_write
+                familiar,
+                manner.channel_id,
+                client,
+                self._session,
+                allow_write=manner.allow_write,
+                reads=self._reads,
             )
             return work(caller)
 

@@ -12,6 +12,7 @@ from familiar_cli.index.dates import day_in, last_day
 from familiar_cli.mcp_server.tool import Item
 from familiar_cli.memory.pages.evidence import spans, turn_ids
 from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.pages.outward import outward
 from familiar_cli.memory.pages.privacy import owned
 from familiar_cli.memory.store.paths import parse
 from familiar_cli.text import framed
@@ -67,6 +68,7 @@ def see(caller: Caller, path: str) -> SeenFile:
             hint="Memory files are Markdown; memory_list names them.",
         )
     file = caller.familiar.memory.read(rel_path)
+    caller.reads.note(caller.session, rel_path, outward(file.text, caller.channel_id))
     lines = tuple(
         (number, line.text.rstrip("\r\n"))
         for number, (line, owners) in enumerate(owned(file.text), 1)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from familiar_cli.actions.write_memories import ReadVersions
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -47,6 +49,7 @@ class Caller:
         client: What the client calls itself, made harmless.
         session: What tells this connection from others; what it writes is noted under it.
         allow_write: Writing tools write; otherwise they make plans that wait for a person.
+        reads: What each session last saw of each file.
     """
 
     familiar: Familiar
@@ -54,6 +57,7 @@ class Caller:
     client: str = "unknown"
     session: str = ""
     allow_write: bool = False
+    reads: ReadVersions = field(default_factory=ReadVersions)
 
     @property
     def source(self) -> str:

@@ -40,6 +40,7 @@ pinned: true
 @pytest.fixture
 def ada():
     live(anna=ANNA)
+    PLANS.reads._texts.clear()
     with Familiar.load_from_disk(home(), "ada") as familiar:
         yield familiar
 

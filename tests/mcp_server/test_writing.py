@@ -95,3 +95,64 @@ async def test_a_memory_without_a_place_goes_to_today():
     path = made.structured_content["results"][0]["path"]
     assert re.fullmatch(r"daily/\d{4}-\d\d-\d\d_[a-z-]+\.md", path)
     assert memory()[path].startswith("- Saw a heron. [via:")
+
+
+class TestAHandEdit:
+    """What a person typed is never overwritten or deleted unseen."""
+
+    @staticmethod
+    def typed(text: str) -> None:
+        (home() / "ada" / "memory" / "tea.md").write_text(text)
+
+    async def test_made_after_memory_read_survives_memory_update(self):
+        live(tea="# Tea\n\n- Green tea.\n")
+        async with asking(allow_write=True) as client:
+            await client.call_tool("memory_read", {"path": "tea.md"})
+            self.typed("# Tea\n\n- Green tea.\n- Typed.\n")
+            new = "# Tea\n\n- Green tea.\n- Black tea.\n"
+            made = await client.call_tool("memory_update", {"path": "tea.md", "content": new})
+            assert memory()["tea.md"] == "# Tea\n\n- Green tea.\n- Typed.\n- Black tea.\n"
+            assert "edited since" in made.content[0].text
+            again = new + "- Oolong.\n"  # it still does not know what was typed
+            await client.call_tool("memory_update", {"path": "tea.md", "content": again})
+        assert {"- Typed.", "- Black tea.", "- Oolong."} <= set(memory()["tea.md"].splitlines())
+
+    async def test_of_the_same_line_stays_beside_the_new_one(self):
+        live(tea="- Green tea.\n")
+        async with asking(allow_write=True) as client:
+            await client.call_tool("memory_read", {"path": "tea.md"})
+            self.typed("- Green tea, never hot.\n")
+            sent = {"path": "tea.md", "content": "- Green tea at noon.\n"}
+            await client.call_tool("memory_update", sent)
+        assert memory()["tea.md"] == "- Green tea, never hot.\n- Green tea at noon.\n"
+
+    async def test_survives_an_update_by_who_never_read_it(self):
+        live(tea="- Green tea.\n")
+        data("memory", "append", "other.md", "x")  # the journal begins
+        self.typed("- Green tea.\n- Typed.\n")
+        async with asking(allow_write=True) as client:
+            sent = {"path": "tea.md", "content": "- Black tea.\n"}
+            await client.call_tool("memory_update", sent)
+        assert memory()["tea.md"] == "- Black tea.\n- Typed.\n"
+
+    async def test_is_not_deleted_unseen(self):
+        live(tea="- Green tea.\n")
+        async with asking(allow_write=True) as client:
+            await client.call_tool("memory_read", {"path": "tea.md"})
+            self.typed("- Green tea.\n- Typed.\n")
+            refused = await client.call_tool("memory_delete", {"path": "tea.md"})
+            assert refused.is_error
+            assert "memory_read" in refused.content[0].text
+            assert "tea.md" in memory()
+            await client.call_tool("memory_read", {"path": "tea.md"})
+            await client.call_tool("memory_delete", {"path": "tea.md"})
+        assert "tea.md" not in memory()
+
+    async def test_goes_where_the_update_itself_removes_it(self):
+        live(tea="- Green tea.\n- Old.\n")
+        async with asking(allow_write=True) as client:
+            self.typed("- Green tea.\n- Old.\n- Typed.\n")
+            await client.call_tool("memory_read", {"path": "tea.md"})
+            sent = {"path": "tea.md", "content": "- Green tea.\n- Old.\n"}
+            await client.call_tool("memory_update", sent)
+        assert memory()["tea.md"] == "- Green tea.\n- Old.\n"

@@ -22,6 +22,9 @@ _NOTES: Final = {
     "held": "Memory is unchanged: the change would halve {path}, so it waits for review as plan "
     "{plan}.",
 }
+_MERGED: Final = (
+    "It was edited since this session read it; both are in it: read it again before another change."
+)
 _PLACE: Final = {
     "granularity": one_of(*PERIOD_DIRS, SIGNIFICANT_DIR),
     "date": TEXT,
@@ -106,7 +109,14 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
     """Return as whom a caller writes."""
     from familiar_cli.actions.write_memories import Writer
 
-    return Writer(caller.source, caller.session, instance, caller.allow_write, caller.channel_id)
+    return Writer(
+        caller.source,
+        caller.session,
+        instance,
+        caller.allow_write,
+        caller.channel_id,
+        caller.reads,
+    )
 
 
 def _place(arguments: Arguments, instance: str) -> Place:
@@ -147,7 +157,8 @@ def _answer(made: Written) -> Answer:
         about["version"] = made.version
     note = _NOTES[made.outcome].format(path=made.rel_path, plan=made.plan_id)
     hint = f"See it: `familiar review show {made.plan_id}`." if made.plan_id else ""
-    return Answer([Item(about)], [*filter(None, (note, hint))])
+    merged = _MERGED if made.is_merged else ""
+    return Answer([Item(about)], [*filter(None, (note, merged, hint))])
 
 
 TOOLS: Final = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import FamiliarError, LockedError, NotFoundError, UsageError
+from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.history import History, is_id
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store import paths
@@ -143,6 +144,25 @@ class Past:
         clean = paths.parse(rel_path)
         with self._history(rel_path=clean) as history:
             return blame(self._repository, history, clean)
+
+    def before_edits(self, rel_path: str, *, since: datetime) -> bytes | None:
+        """Return a file as it was before the newest edits of people; None: it has none.
+
+        Args:
+            rel_path: The file.
+            since: Only edits that were made then or later.
+        """
+        with self._history(look=False) as history:
+            base = self._repository.file_at(history.head, rel_path) if history.head else None
+            if base == self._store.read_bytes(rel_path):
+                base = None
+            for change in history.log(rel_path, since=since):
+                kinds = {one.rel_path: one.kind for one in change.touched}
+                by_person = change.commit.source == HUMAN and not change.commit.undoes
+                if not by_person or kinds.get(change.rel_path) != "changed":
+                    break
+                base = self._repository.file_at(change.commit.parent or "", change.rel_path)
+            return base
 
     def undo(
         self, word: str | None = None, *, run: str | None = None, dry_run: bool = False
