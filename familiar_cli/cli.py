@@ -302,8 +302,10 @@ def _interrupt_soon() -> None:
 
 def main() -> None:
     """Run `familiar`, under the name that it was started by."""
+    import os
     from pathlib import PurePath
 
+    os.umask(0o077)  # what libraries and SQLite make is for its owner alone, too
     sys.unraisablehook = interrupt_again
     name = PurePath(sys.argv[0]).name.removesuffix(".exe")
     app(prog_name=name if name in COMMAND_NAMES else COMMAND_NAMES[0])

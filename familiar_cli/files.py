@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 from familiar_cli.errors import LockedError, UnsafePathError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
 _T = TypeVar("_T")
@@ -28,6 +28,10 @@ server's clock may be a little off."""
 ON_WINDOWS: Final = os.name == "nt"
 """Whether other programs can keep files from being read, replaced or deleted. A test may say so."""
 
+OWNER_ONLY: Final = 0o600
+"""The permissions of every file below a familiar, and of every export, whatever the umask."""
+
+_OWNER_BITS: Final = 0o700
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 # Opening a named pipe without O_NONBLOCK waits for a writer who may never come.
 _READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _BINARY
@@ -52,7 +56,7 @@ def append(path: str | Path, content: bytes) -> None:
     directory = os.path.dirname(path)
     check_own(directory)
     os.makedirs(directory, exist_ok=True)
-    with open(os.open(path, _APPENDING, 0o666), "ab") as file:
+    with open(os.open(path, _APPENDING, OWNER_ONLY), "ab") as file:
         file.write(content)
 
 
@@ -161,10 +165,10 @@ class Disk:
         Args:
             path: Where nothing is yet.
             content: All of it, perhaps in parts.
-            mode: Its permissions; else what is usual here.
+            mode: Its permissions, of which only the owner's are used; None: `OWNER_ONLY`.
             durable: Return only when it would survive a power failure.
         """
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, OWNER_ONLY)
         try:
             with open(descriptor, "wb") as file:
                 file.writelines((content,) if isinstance(content, bytes) else content)
@@ -172,7 +176,8 @@ class Disk:
                 if durable:
                     os.fsync(file.fileno())
             if mode is not None:
-                os.chmod(path, mode)
+                os.chmod(path, mode & _OWNER_BITS)
+            self.adopt(path)
         except BaseException:  # half a file is worth nothing, and takes room where there is none
             with suppress(OSError):
                 os.unlink(path)
@@ -194,7 +199,18 @@ class Disk:
 
     def mkdir(self, path: str) -> None:
         """Make a directory."""
-        os.mkdir(path)
+        os.mkdir(path, _OWNER_BITS)
+        self.adopt(path)
+
+    def make_dirs(self, path: str) -> None:
+        """Make a directory and those above it, as far as they are missing."""
+        if not os.path.isdir(path):
+            self.make_dirs(os.path.dirname(path))
+            with suppress(FileExistsError):
+                self.mkdir(path)
+
+    def adopt(self, path: str) -> None:
+        """Set the permissions of a new file or directory; it is its owner's alone already."""
 
     def settle(self, paths: Sequence[str]) -> None:
         """Make files durable that were not yet, many at once: then a disk takes them together."""
@@ -239,6 +255,63 @@ class Disk:
             self.sync_dir(directory)
 
 
+class SharedDisk(Disk):
+    """A disk whose new files are as open to others as the directories that they are made in.
+
+    For a remote on a path, which other people may use too.
+    """
+
+    def adopt(self, path: str) -> None:
+        """Give a new file or directory those permissions of its directory that fit it."""
+        with suppress(OSError):  # not every file system has permissions
+            status = os.stat(path)
+            most = 0o7777 if stat.S_ISDIR(status.st_mode) else status.st_mode | 0o066
+            os.chmod(path, os.stat(os.path.dirname(path)).st_mode & stat.S_IMODE(most))
+
+
+def close_to_others(root: str | Path, names: Collection[str] | None = None) -> None:
+    """Take the permissions of others away from a directory tree that was made without care.
+
+    The root's own permissions record that it was done: they change last, and a root that is closed
+    is not looked into. Links are not followed, and shared directories such as `/tmp` stay.
+
+    Args:
+        root: The directory.
+        names: The files in it that are meant, where not everything below it is the program's.
+    """
+    try:
+        status = os.lstat(root)
+        mode = stat.S_IMODE(status.st_mode)
+        if (
+            ON_WINDOWS
+            or not mode & 0o077
+            or mode & stat.S_ISVTX
+            or not stat.S_ISDIR(status.st_mode)
+        ):
+            return
+        os.chmod(root, mode)  # fails at once where nothing can be changed
+    except OSError:
+        return
+    if names is None:
+        for directory, _, files in os.walk(root, topdown=False):
+            for name in files:
+                close_one(os.path.join(directory, name))
+            close_one(directory)
+        return
+    for name in names:
+        close_one(os.path.join(root, name))
+    close_one(root)
+
+
+def close_one(path: str | Path) -> None:
+    """Take the permissions of others away from a plain file or a directory, if that can be done."""
+    with suppress(OSError):
+        status = os.lstat(path)
+        kind, mode = status.st_mode, stat.S_IMODE(status.st_mode)
+        if mode & 0o077 and (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            os.chmod(path, mode & _OWNER_BITS)
+
+
 def _settle(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR | _BINARY)  # Windows settles only what may be written
     try:
@@ -252,7 +325,8 @@ def write_whole(
 ) -> None:
     """Make `content` the whole of a file: whoever looks, and whenever, sees the old or the new one.
 
-    A link stays a link, and a file keeps its permissions. A pipe or a device stays what it is.
+    A link stays a link, and a file keeps its owner's permissions. A pipe or a device stays what it
+    is.
 
     Args:
         path: In a directory that is there.
@@ -270,16 +344,16 @@ def write_whole(
     Disk().put(target, made, mode=mode_of(target), durable=durable)
 
 
-def check_own(directory: str | Path) -> None:
-    """Refuse a link in place of a directory that only the program writes: it may lead anywhere.
+def check_own(path: str | Path) -> None:
+    """Refuse a link in place of what only the program writes: it may lead anywhere.
 
     Raises:
         UnsafePathError: There is one; nothing was read or written there.
     """
-    if os.path.islink(directory):
+    if os.path.islink(path):
         raise UnsafePathError(
-            f"{str(directory)!r} is a link, which is not followed; nothing was changed",
-            hint="Put a directory in its place, or delete the link.",
+            f"{str(path)!r} is a link, which is not followed; nothing was changed",
+            hint="Put a real file or directory in its place, or delete the link.",
         )
 
 
@@ -382,7 +456,9 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415  # only who changes something pays
 
-    lock = FileLock(path, timeout=timeout_s, thread_local=False, poll_interval=_POLL_S)
+    lock = FileLock(
+        path, timeout=timeout_s, mode=OWNER_ONLY, thread_local=False, poll_interval=_POLL_S
+    )
     try:
         lock.acquire()
     except Timeout as error:

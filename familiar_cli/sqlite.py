@@ -5,15 +5,18 @@ It loads `sqlite3`, so modules that may never open a database import it late.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.files import OWNER_ONLY, check_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 _PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
 _VALUES: Final = 500  # in one statement; SQLite may be built to take 999
@@ -49,13 +52,32 @@ _HINTS: Final = {
 def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
     """Return a connection for any thread, on which only `transaction` begins a transaction.
 
+    The files that SQLite makes beside it get its permissions.
+
     Args:
-        path: The file, which is made if there is none, or `:memory:`.
+        path: The file, which is made if there is none, for its owner alone; or `:memory:`.
         busy_timeout_s: How long to wait for another process that writes.
     """
+    if path != ":memory:":
+        with suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
     return sqlite3.connect(
         path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
     )
+
+
+def connect_derived(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
+    """Return a connection to a database that can be made again; its directory is made.
+
+    Raises:
+        UnsafePathError: The file or its directory is a link, which is not followed.
+    """
+    file = Path(path)
+    for place in (file.parent, file):
+        check_own(place)
+    with suppress(OSError):  # SQLite says what is wrong
+        file.parent.mkdir(parents=True, exist_ok=True)
+    return connect(path, busy_timeout_s)
 
 
 @contextmanager

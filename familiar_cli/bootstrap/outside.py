@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
-from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
-from familiar_cli.files import open_patiently, write_whole
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+)
+from familiar_cli.files import Disk, open_patiently
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +55,7 @@ def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
 
 
 def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
-    """Make `content` a file outside the memory: all of it, or nothing.
+    """Make `content` a file outside the memory, for its owner alone: all of it, or nothing.
 
     Args:
         path: Where.
@@ -58,6 +64,7 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
 
     Raises:
         ConflictError: Something is there already; it stays as it is.
+        RefusedError: A link is there.
         FamiliarError: The system would not let it be written.
     """
     _write(path, content, force=force)
@@ -82,6 +89,11 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int
 
 
 def _write(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
+    if path.is_symlink():
+        raise RefusedError(
+            f"{str(path)!r} is a link, which is not written through; nothing was changed",
+            hint="Name the file itself, or delete the link.",
+        )
     if path.is_dir() or (path.exists() and not force):
         raise ConflictError(
             f"{str(path)!r} already exists; it was not changed",
@@ -90,7 +102,7 @@ def _write(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None
             else "Give a file inside it.",
         )
     try:
-        write_whole(path, content)
+        Disk().put(str(path.absolute()), content)
     except OSError as error:
         raise FamiliarError(
             f"{str(path)!r} cannot be written: {error.strerror or error}",

@@ -196,7 +196,7 @@ def _make_home(home: Path) -> list[Path]:
 
 def _make_directory(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FamiliarError(
             f"{str(path)!r} cannot be created: {error.strerror or error}; nothing was written",

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from familiar_cli.errors import ConfigError, NotFoundError, UsageError
-from familiar_cli.files import read_plain, write_whole
+from familiar_cli.files import close_to_others, read_plain, write_whole
 from familiar_cli.identity import check_familiar_id
 
 CHOSEN_FILE = ".chosen"
@@ -154,13 +154,23 @@ def list_familiars(home: Path) -> list[str]:
     try:
         if not home.exists():
             return []
-        return sorted(
+        found = sorted(
             entry.name
             for entry in home.iterdir()
             if not entry.name.startswith(".") and _is_familiar(entry)
         )
     except OSError as error:
         raise _unusable(home, "read", error) from error
+    _close_to_others(home, found)
+    return found
+
+
+def _close_to_others(home: Path, familiar_ids: list[str]) -> None:
+    """Let nobody else read a home that an earlier version, or a copy, left open."""
+    for name in familiar_ids:
+        close_to_others(home / name)
+    if familiar_ids:
+        close_to_others(home, (CHOSEN_FILE, ME_FILE))
 
 
 def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:

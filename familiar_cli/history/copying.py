@@ -17,10 +17,10 @@ def copy_to(history: HistoryStore, path: Path) -> HistoryStore:
     Raises:
         FamiliarError: The history cannot be read, or the copy cannot be written.
     """
-    import sqlite3  # noqa: PLC0415  # starting is quicker without it
+    from familiar_cli.sqlite import connect  # noqa: PLC0415  # starting is quicker without it
 
     with history.use(create=False) as connection:
         if connection is not None:
-            with closing(sqlite3.connect(path)) as copy:
+            with closing(connect(path, 0)) as copy:
                 connection.backup(copy)
     return HistoryStore(path)

@@ -6,15 +6,16 @@ Nothing of such a file is lost. A copy stays beside it, its tables stay in the n
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.clock import parse_iso, since_1970
 from familiar_cli.files import Disk, remove
 from familiar_cli.history.rows import COLUMNS, in_ms
+from familiar_cli.sqlite import connect
 
 if TYPE_CHECKING:
+    import sqlite3
     from pathlib import Path
 
 PLATFORM: Final = "legacy-discord"
@@ -57,8 +58,8 @@ def keep_copy(path: Path, version: int) -> None:
     temporary = path.with_name(f"{path.name}.copy")
     remove(temporary)
     with (
-        closing(sqlite3.connect(path)) as old,
-        closing(sqlite3.connect(temporary)) as copy,
+        closing(connect(path, 5.0)) as old,
+        closing(connect(temporary, 0)) as copy,
     ):
         old.backup(copy)
     aside = _free_name(path.with_name(f"{path.name}.before-v{version}"))

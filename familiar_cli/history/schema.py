@@ -96,7 +96,7 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         sqlite3.Error: Whatever SQLite says; see `translated`.
         OSError: The directory cannot be made, or the old file cannot be copied.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     connection = _opened(path, busy_timeout_s)
     try:
         messages.settle(connection)

@@ -6,10 +6,10 @@ import sqlite3
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import TEMP_PREFIX, locked, remove
+from familiar_cli.files import TEMP_PREFIX, check_own, locked, remove
 from familiar_cli.fts import TOKENIZER
 from familiar_cli.index import token_vectors
-from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, is_useless, transaction
+from familiar_cli.sqlite import Fault, connect_derived, fault_of, hint_for, is_useless, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,6 +187,7 @@ def clear(directory: Path) -> bool:
 
 def _usable(directory: Path, reason: str) -> sqlite3.Connection:
     """Return a connection to an index that serves; make one if there is none."""
+    check_own(directory)
     directory.mkdir(parents=True, exist_ok=True)
     found = _checked(directory / FILE)
     if isinstance(found, sqlite3.Connection):
@@ -234,7 +235,7 @@ def _why_old(found: dict[str, str]) -> str:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = connect(path, BUSY_S)
+    connection = connect_derived(path, BUSY_S)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import LockedError
-from familiar_cli.files import locked, remove
+from familiar_cli.files import OWNER_ONLY, check_own, locked, remove
 from familiar_cli.fts import words
 from familiar_cli.index import token_vectors
 from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_queries, token_version
@@ -228,6 +228,7 @@ class TurnVectors:
             IndexUnusableError: The files cannot be written.
         """
         try:
+            check_own(self.directory)
             self.directory.mkdir(parents=True, exist_ok=True)
             with locked(self.directory / "embedding.lock", 0):
                 self._drop(lambda path: path.stem != _stem(embedder))
@@ -425,7 +426,7 @@ def _hash(text: str) -> int:
 
 def _write(path: Path, place: int, content: bytes) -> None:
     """Write at `place`, over what a crash may have left there; a mapped file is never cut."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), OWNER_ONLY)
     with open(descriptor, "r+b") as file:  # noqa: PTH123
         file.seek(place)
         file.write(content)

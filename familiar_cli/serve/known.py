@@ -15,7 +15,7 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.files import remove
 from familiar_cli.history.by_source import turns_from
 from familiar_cli.serve.aligning import normal
-from familiar_cli.sqlite import connect, is_useless, transaction
+from familiar_cli.sqlite import connect_derived, is_useless, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ class KnownLines:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = connect(self._path, 5.0)
+            connection = connect_derived(self._path, 5.0)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in {0, _VERSION}:
                 connection.execute("DROP TABLE IF EXISTS lines")

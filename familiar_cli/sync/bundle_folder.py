@@ -26,7 +26,7 @@ from familiar_cli.errors import (
     RemoteRefusedError,
     RemoteUnreachableError,
 )
-from familiar_cli.files import TEMP_PREFIX, Disk, open_patiently, why
+from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, open_patiently, why
 from familiar_cli.sync import bundle, seen
 from familiar_cli.sync.sealing import SEALED
 
@@ -95,7 +95,7 @@ class BundleFolder:
         self._seen_path = seen_path
         self._sealing = sealing
         self._tell = tell
-        self._disk = disk or Disk()
+        self._disk = disk or SharedDisk()
         self._told: set[str] = set()
 
     @property

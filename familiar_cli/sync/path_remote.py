@@ -14,7 +14,7 @@ from familiar_cli.errors import (
     RemoteRefusedError,
     RemoteUnreachableError,
 )
-from familiar_cli.files import Disk, open_patiently, read_plain, why
+from familiar_cli.files import Disk, SharedDisk, open_patiently, read_plain, why
 from familiar_cli.memory.journal import reachable
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
 from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
@@ -45,7 +45,7 @@ class PathRemote:
         self.address = address.text
         self.shared_refs: tuple[str, ...] = (MAIN_REF,)
         self._exchange = exchange
-        self._disk = disk or Disk()
+        self._disk = disk or SharedDisk()
         self._path = _repository_at(address.path)
         self._objects = Objects(os.path.join(self._path, "objects"), self._disk, is_foreign=True)
 
@@ -154,9 +154,12 @@ class PathRemote:
             self._objects.write(map(journal.get, ids))
         else:
             count, records = self._exchange.packed(ids)
-            store = self._objects.packs()
-            store.add_pack_data(count, records)
-            self._disk.sync_dir(os.path.join(self._objects.directory, "pack"))
+            directory = os.path.join(self._objects.directory, "pack")
+            before = set(os.listdir(directory))
+            self._objects.packs().add_pack_data(count, records)
+            for name in set(os.listdir(directory)) - before:
+                self._disk.adopt(os.path.join(directory, name))
+            self._disk.sync_dir(directory)
         self._objects.close()
         missing = next((id_ for id_ in ids if not self._objects.has(id_)), None)
         if missing:
@@ -170,7 +173,7 @@ class PathRemote:
         path = os.path.join(self._path, *ref.split("/"))
         lock = f"{path}.lock"
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._disk.make_dirs(os.path.dirname(path))
             self._lock(lock, new)
         except FileExistsError:
             return "another process is changing it"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
-from familiar_cli.files import read_plain, stamp_of, write_whole
+from familiar_cli.files import close_one, read_plain, stamp_of, write_whole
 from familiar_cli.memory.journal import absent, trees
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.store import paths
@@ -48,6 +48,7 @@ class Edits:
     def __init__(self, tree: Tree, repository: Repository, head: str | None) -> None:
         self._repository = repository
         self._root = tree.real
+        self._is_inside = not tree.root.is_symlink()  # else it is a vault, with rules of its own
         self._scan = scan(tree, "", hidden=True) if tree.root.is_dir() else ([], [])
         self._table = os.path.join(repository.path, TABLE)
         state = repository.tree_of(head)
@@ -89,6 +90,9 @@ class Edits:
         known = self._known.get(rel_path)
         try:
             status = os.lstat(path)
+            if status.st_mode & 0o077 and self._is_inside:  # another program made it
+                close_one(path)
+                status = os.lstat(path)
             stamp = stamp_of(status, self._now_ns)
             seen = list(stamp[:3]) if stamp.settled else None
             if known and seen and known[1] == seen:

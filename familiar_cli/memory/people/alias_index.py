@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import remove
 from familiar_cli.memory.people.mentions import Head, head_of, key_of
-from familiar_cli.sqlite import Fault, connect, fault_of, is_useless, renew, rows_among, transaction
+from familiar_cli.sqlite import (
+    Fault,
+    connect,
+    connect_derived,
+    fault_of,
+    is_useless,
+    renew,
+    rows_among,
+    transaction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -162,10 +171,7 @@ class AliasIndex:
         return self._open(":memory:")
 
     def _open(self, path: str) -> sqlite3.Connection:
-        if path != ":memory:":
-            with suppress(OSError):  # SQLite says it better
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-        database = connect(path, _BUSY_S)
+        database = (connect if path == ":memory:" else connect_derived)(path, _BUSY_S)
         try:
             renew(database, VERSION, _TABLES)
         except BaseException:

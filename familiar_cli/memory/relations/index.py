@@ -32,7 +32,7 @@ from familiar_cli.memory.pages.relations import relations_in
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.people.same_person import same_as
 from familiar_cli.memory.relations.kinds import kinds_of
-from familiar_cli.sqlite import connect, renew, rows_among, transaction
+from familiar_cli.sqlite import connect, connect_derived, renew, rows_among, transaction
 from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
@@ -465,10 +465,7 @@ class RelationIndex:
         return self._database
 
     def _open(self, path: str) -> sqlite3.Connection:
-        if path != ":memory:":
-            with suppress(OSError):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-        database = connect(path, _BUSY_S)
+        database = (connect if path == ":memory:" else connect_derived)(path, _BUSY_S)
         try:
             renew(database, VERSION, _TABLES)
         except BaseException:
