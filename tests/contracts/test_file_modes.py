@@ -1,0 +1,172 @@
+"""What a familiar keeps is read by its owner alone, whatever the umask and whichever command ran."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.test_command_tree import LEAVES
+from tests.support import pages
+from tests.support.remotes import bare_by_hand
+from tests.support.world import home, run, spawn, spawn
+
+pytestmark = pytest.mark.posix
+
+# One line a command, in an order in which each finds something to do. `EX` is `examples/`.
+SESSION = """
+init ada --from-card EX/cards/pomona-vale.json
+init bo --template keeper
+use ada
+list
+me --name Zelda
+config set timezone UTC
+ask "I live in Oslo"
+again
+continue
+hear "lunch at one?" --as irc:anna
+chat
+context --last
+status
+doctor
+memory write topics/sea.md "# Sea\\n\\n- wide\\n"
+memory append notes.md "- a line"
+memory ls
+memory cat notes.md
+memory grep line
+memory glob *.md
+memory pin notes.md
+memory pins
+memory unpin notes.md
+memory links notes.md
+memory mv notes.md other.md
+memory log
+memory show HEAD
+memory diff
+memory blame other.md
+memory undo
+memory restore topics/sea.md --at HEAD
+memory rm topics/sea.md
+memory compact
+write-memory
+review list
+review show
+review apply
+review reject
+housekeep
+index build
+index status
+search sea
+remind add "Call Anna" --at friday
+remind ls
+remind done 1
+task add Mend
+task ls
+task done 1
+task drop 1
+scratch add x
+scratch show
+scratch edit
+scratch clear
+consolidate
+distill short
+distill mid
+distill long
+distill status
+remember "The sea"
+people ls
+people show irc:anna
+people alias irc:anna Annie
+people rename-alias irc:anna Annie Ann
+people merge irc:anna irc:bob
+people split irc:anna
+graph
+graph "irc:anna" --html OUT/graph.html
+card show EX/cards/yuzu.png
+card check EX/cards/pomona-vale.json
+card export --format json --out OUT/card.json
+import-lorebook EX/lorebooks/nine-bells.json
+export-lorebook --out OUT/book.json
+import-chat EX/chats/postcards.jsonl
+import-sillytavern EX/sillytavern/default-user
+import-memories EX/memories
+history ls
+history show
+history edit 1 hey
+history withdraw 2
+history restore 2
+history choose 1
+history search oslo
+history stats
+history export --channel cli --out OUT/turns.jsonl
+sync remote add hub HUB
+sync remote ls
+sync push
+sync pull
+sync status
+sync resolve
+sync forget x
+sync remote rm hub
+serve log --no-follow
+web --export OUT/page.html
+mcp
+daemon --once
+channel ls
+channel show cli
+channel set cli --name x
+channel branch cli 1 new
+channel withdraw cli
+channel restore cli
+config show
+config get name
+config unset timezone
+config path
+model ls
+model pull x
+model rm x
+model test
+index clear
+demo
+"""
+
+OF_ITS_OWN = {"mcp", "daemon --once"}  # they take standard input, or the main thread, for themselves
+
+
+def open_to_others(root: Path) -> list[str]:
+    """Return the files and directories that somebody else may use, with their modes."""
+    found = [root, *root.rglob("*")]
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_symlink()}
+    is_file = {path: path.is_file() for path in modes}
+    return [f"{p} {m:o}" for p, m in modes.items() if m & 0o077 and (is_file[p] or p == root)]
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_no_command_leaves_a_file_that_others_can_read(umask, serve, tmp_path) -> None:
+    serve("Noted.")
+    words = {
+        "EX/": f"{pages.ROOT / 'examples'}/",
+        "OUT/": f"{tmp_path}/",
+        "HUB": str(bare_by_hand(tmp_path / "hub.git")),
+    }
+    ran, left_open = set(), []
+    for line in SESSION.strip().splitlines():
+        for word, meant in words.items():
+            line = line.replace(word, meant)
+        argv = shlex.split(line)
+        ran.add(next(leaf for leaf in LEAVES if tuple(argv[: len(leaf)]) == leaf))
+        if line in OF_ITS_OWN:
+            spawn(*argv)
+        else:
+            run(*argv, stdin="")
+        left_open += [f"{line}: {found}" for found in open_to_others(home())]
+    assert left_open == []
+    assert ran == set(LEAVES)
