@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.instance import Instance
-    from familiar_cli.config.load import Written
+    from familiar_cli.config.load import SettingsFiles, Written
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.character import Character
@@ -121,10 +121,21 @@ class Familiar:
 
     @cached_property
     def _written(self) -> Written[CharacterConfig]:
-        from familiar_cli.config.load import load_written
         from familiar_cli.config.schema import CharacterConfig
 
-        return load_written(self.paths.config, CharacterConfig)
+        return self.settings_files.load(self.paths.config, CharacterConfig)
+
+    @cached_property
+    def settings_files(self) -> SettingsFiles:
+        """The settings files that were read so far."""
+        from familiar_cli.config.load import SettingsFiles
+
+        return SettingsFiles()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a settings file that it read has changed since; then it has to be opened anew."""
+        return "settings_files" in self.__dict__ and self.settings_files.have_changed
 
     @property
     def instance(self) -> Instance:
@@ -258,10 +269,9 @@ class Familiar:
 
     @cached_property
     def _at_home(self) -> Written[MeSettings]:
-        from familiar_cli.config.load import load_written
         from familiar_cli.config.schema import MeSettings
 
-        return load_written(self.paths.me, MeSettings)
+        return self.settings_files.load(self.paths.me, MeSettings)
 
     def me(self, channel_id: str = "") -> Me:
         """Return who speaks in a channel, unless somebody is named.
@@ -604,12 +614,14 @@ class Familiar:
             slot: The slot's name.
             on_wait: Told in one line before a busy server is asked again; from the first call on.
         """
+        from familiar_cli.config.environment import keys_file
         from familiar_cli.config.home import cache_dir
         from familiar_cli.llm.open import open_model
 
         settings = self.slot(slot)
         same = replace(settings, slot="")  # slots that mean one model share it, and its memory
         if same not in self._models:
+            self.settings_files.note(keys_file())
             model = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
             self._models[same] = self._without_login(model)
         return self._models[same]

@@ -210,7 +210,8 @@ class Disk:
                 self.mkdir(path)
 
     def adopt(self, path: str) -> None:
-        """Set the permissions of a new file or directory; it is its owner's alone already."""
+        """Set the permissions of a new file or directory, whoever made it."""
+        close_one(path)
 
     def settle(self, paths: Sequence[str]) -> None:
         """Make files durable that were not yet, many at once: then a disk takes them together."""

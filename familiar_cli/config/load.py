@@ -38,6 +38,39 @@ class Written(Generic[T]):
     tables: dict[str, Any]
 
 
+class SettingsFiles:
+    """Loads settings files, and remembers how each one looked just before it was read."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Path, tuple[int, ...]] = {}
+
+    def load(self, path: Path, root: type[T]) -> Written[T]:
+        """Return the settings of kind `root` in the file at `path`, as `load_written` does.
+
+        Raises:
+            ConfigError: As `load_config`.
+        """
+        self.note(path)
+        return load_written(path, root)
+
+    def note(self, path: Path) -> None:
+        """Remember how a file looks that is about to be read in another way."""
+        self._looks.setdefault(path, _look(path))
+
+    @property
+    def have_changed(self) -> bool:
+        """Whether a file that was read has been changed, made or removed since."""
+        return any(_look(path) != look for path, look in self._looks.items())
+
+
+def _look(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def load_config(path: Path) -> CharacterConfig:
     """Return the settings in the file at `path`; all defaults when there is no such file.
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from familiar_cli.mcp_server.opened import Opened
 from familiar_cli.mcp_server.server import MemoryServer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.server import Manner
 
 
@@ -23,11 +24,12 @@ class Endpoint:
 
     Args:
         paths: The familiar's files.
+        pool: Opens it.
         manner: How callers are treated.
     """
 
-    def __init__(self, paths: FamiliarPaths, manner: Manner) -> None:
-        self._server = MemoryServer(Opened(paths, manner.tell), replace(manner, lasts=False))
+    def __init__(self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: Manner) -> None:
+        self._server = MemoryServer(paths, pool, replace(manner, lasts=False))
         self._manager = StreamableHTTPSessionManager(
             self._server.protocol, json_response=True, stateless=True
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -42,7 +44,9 @@ from mcp.types import Tool as ListedTool
 
 from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError
+from familiar_cli.jobs import in_thread
 from familiar_cli.mcp_server import prompts, resources
 from familiar_cli.mcp_server.checking import checked
 from familiar_cli.mcp_server.pages import page
@@ -54,8 +58,9 @@ from familiar_cli.text import framed, harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.actions.familiar_pool import FamiliarPool
+    from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.mcp_server.opened import Opened
     from familiar_cli.mcp_server.pages import Page
     from familiar_cli.mcp_server.tool import Arguments, Tool
 
@@ -65,6 +70,7 @@ INSTRUCTIONS: Final = (
 )
 _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 _CLIENT_CHARS: Final = 40
+_EMBED_EVERY_S: Final = 10.0  # it takes about a second where a model is
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -93,20 +99,26 @@ class MemoryServer:
     """One familiar's memory, for any number of clients.
 
     Args:
-        opened: The familiar.
+        paths: The familiar's files.
+        pool: Opens it.
         manner: How callers are treated.
     """
 
-    def __init__(self, opened: Opened, manner: Manner) -> None:
-        self._opened = opened
+    def __init__(self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: Manner) -> None:
+        self._paths = paths
+        self._pool = pool
+        # Calls are worked off in their order; a thread each would change it.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="familiar-mcp")
+        self._embedding: asyncio.Task[None] | None = None
+        self._embedded_at_s = 0.0
         self._manner = manner
         self._session = uuid.uuid4().hex[:12]
         self._reads = ReadVersions()
-        self._watching = Watching(opened.paths)
+        self._watching = Watching(paths)
         self.protocol: Server[Any] = Server(
             "familiar",
             version=__version__,
-            title=f"Memory of {opened.paths.id}",
+            title=f"Memory of {paths.id}",
             instructions=INSTRUCTIONS,
             get_tool_input_schema=_input_schema,
             on_list_tools=self._list_tools,
@@ -125,7 +137,10 @@ class MemoryServer:
     async def aclose(self) -> None:
         """End what clients wait for, and let go of the familiar's files."""
         await self._watching.aclose()
-        await self._opened.aclose()
+        if self._embedding:
+            self._embedding.cancel()
+            await asyncio.wait({self._embedding})
+        await asyncio.to_thread(self._thread.shutdown)
 
     async def _list_tools(
         self, ctx: Context, params: PaginatedRequestParams | None
@@ -148,7 +163,7 @@ class MemoryServer:
                 f"{tool.name} failed: {type(error).__name__}", "`familiar doctor` looks for causes."
             )
         if tool.searches:
-            self._opened.keep_up()
+            self._embed_soon()
         text = TextContent(type="text", text=made.text)
         return CallToolResult(content=[text], structured_content=made.data)
 
@@ -169,7 +184,7 @@ class MemoryServer:
     ) -> ListResourceTemplatesResult:
         del ctx, params
         made = ResourceTemplate(
-            uri_template=resources.template(self._opened.paths.id),
+            uri_template=resources.template(self._paths.id),
             name="memory",
             description="A memory file.",
             mime_type=resources.MIME,
@@ -237,10 +252,31 @@ class MemoryServer:
             )
             return work(caller)
 
-        return await self._opened.ask(ask)
+        def run() -> T:
+            with self._pool.hold(self._paths.id) as familiar:
+                return ask(familiar)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    def _embed_soon(self) -> None:
+        """Give some of what waits for a vector one, beside the calls, and not all the time.
+
+        Whatever goes wrong, the next search tells of it.
+        """
+        if self._embedding is None or stopwatch_s() - self._embedded_at_s > _EMBED_EVERY_S:
+            self._embedded_at_s = stopwatch_s()
+            self._embedding = asyncio.create_task(self._embed_some())
+
+    async def _embed_some(self) -> None:
+        from familiar_cli.index.build import SOME
+
+        with suppress(FamiliarError):
+            async with self._pool.lease(self._paths.id) as familiar:
+                if embedder := familiar.embedder.embedder:
+                    await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
 
     def _uri(self, rel_path: str) -> str:
-        return resources.uri_of(self._opened.paths.id, rel_path)
+        return resources.uri_of(self._paths.id, rel_path)
 
     def _client(self, ctx: Context) -> str:
         """Return what the client calls itself, as it may stand in the journal."""

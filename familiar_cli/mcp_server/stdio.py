@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.server.stdio import stdio_server
 
-from familiar_cli.mcp_server.opened import Opened
+from familiar_cli.actions.familiar_pool import FamiliarPool
+from familiar_cli.familiar import Familiar
 from familiar_cli.mcp_server.server import MemoryServer
 from familiar_cli.passes.watching import stopped_by_signals, until_stopped
 
@@ -36,11 +37,13 @@ async def serve_stdio(paths: FamiliarPaths, manner: Manner) -> None:
     """
     stop = asyncio.Event()
     with stopped_by_signals(stop):
-        server = MemoryServer(Opened(paths, manner.tell), manner)
+        pool = FamiliarPool(paths.root.parent, lambda paths: Familiar(paths, manner.tell))
+        server = MemoryServer(paths, pool, manner)
         try:
             await until_stopped(_serve(server), stop)
         finally:
             await server.aclose()
+            await pool.aclose()
 
 
 async def _serve(server: MemoryServer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from familiar_cli.clock import now
+from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.serve import answering
 from familiar_cli.serve.asking import parse, unknown_model
@@ -24,14 +25,16 @@ from familiar_cli.serve.speakers import MESSAGE, channel_of, header, speaker_of
 from familiar_cli.serve.turns import Alone, ServedTurn, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.serve.asking import Asked
-    from familiar_cli.serve.familiars import Familiars, Served
+    from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import Rules
     from familiar_cli.web.site import Site
 
@@ -42,28 +45,29 @@ class Server:
     """What is open while the server runs.
 
     Args:
-        familiars: Who can be asked.
+        pool: The familiars that can be asked.
+        memories: The same for agents.
     """
 
-    def __init__(self, familiars: Familiars) -> None:
-        self.familiars = familiars
-        self.memories = Memories(familiars.home, familiars.tell)
+    def __init__(self, pool: FamiliarPool[Served], memories: Memories) -> None:
+        self.pool = pool
+        self.memories = memories
         self.alone = Alone()
         self.turns: set[ServedTurn] = set()
 
     async def models(self, request: Request) -> Response:
         """Return the list of models."""
         del request
-        return JSONResponse(answering.models(self.familiars.made_at()))
+        return JSONResponse(answering.models(_made_at(self.pool.home)))
 
     async def model(self, request: Request) -> Response:
         """Return one model."""
         name = request.path_params["model"]
-        found = answering.models(self.familiars.made_at())["data"]
+        found = answering.models(_made_at(self.pool.home))["data"]
         for model in found:
             if model["id"] == name:
                 return JSONResponse(model)
-        raise unknown_model(name, self.familiars.ids())
+        raise unknown_model(name, list_familiars(self.pool.home))
 
     async def health(self, request: Request) -> Response:
         """Say that the server runs, and nothing else."""
@@ -76,18 +80,19 @@ class Server:
         chore = is_chore(asked.lines, headers) or not asked.is_said
         if chore and not asked.memory_only and not asked.lines:
             raise ApiError(400, "The request has no message from a user", param="messages")
-        served = await self.familiars.take(asked.familiar_id)
+        lease = AsyncExitStack()
+        served = await lease.enter_async_context(self.pool.lease(asked.familiar_id))
         try:
             wanted = self._wanted(served, asked, headers, chore=chore)
-        except FamiliarError:
-            await self.familiars.give_back(served)
+        except BaseException:
+            await lease.aclose()
             raise
         turn = ServedTurn(served, wanted, self.alone)
         self.turns.add(turn)
 
         async def ended() -> None:
             self.turns.discard(turn)
-            await self.familiars.give_back(served)
+            await lease.aclose()
 
         return Replying(turn, wanted, served, ended, created_s=int(now().timestamp()))
 
@@ -96,7 +101,7 @@ class Server:
         asked, headers = await self._asked(request)
         if is_chore(asked.lines, headers) or not asked.is_said:
             return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
-        async with self._taken(asked) as served:
+        async with self.pool.lease(asked.familiar_id) as served:
             found = await recall(served, self._wanted(served, asked, headers))
         return JSONResponse(found)
 
@@ -105,21 +110,13 @@ class Server:
         asked, headers = await self._asked(request)
         if is_chore(asked.lines[:-1], headers) or not has_exchange(asked.lines):
             return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
-        async with self._taken(asked) as served:
+        async with self.pool.lease(asked.familiar_id) as served:
             kept = await keep(served, self._wanted(served, asked, headers), self.alone)
         return JSONResponse(kept)
 
     async def _asked(self, request: Request) -> tuple[Asked, dict[str, str]]:
         _check_json(request)
-        return parse(await request.body(), self.familiars.ids()), dict(request.headers)
-
-    @asynccontextmanager
-    async def _taken(self, asked: Asked) -> AsyncIterator[Served]:
-        served = await self.familiars.take(asked.familiar_id)
-        try:
-            yield served
-        finally:
-            await self.familiars.give_back(served)
+        return parse(await request.body(), list_familiars(self.pool.home)), dict(request.headers)
 
     def _wanted(
         self, served: Served, asked: Asked, headers: dict[str, str], *, chore: bool = False
@@ -139,19 +136,27 @@ class Server:
         """End what is under way, and keep what came of it."""
         await asyncio.gather(*(turn.cancel() for turn in tuple(self.turns)), return_exceptions=True)
         await self.memories.aclose()
-        await self.familiars.aclose()
+        await self.pool.aclose()
 
 
-def make_app(familiars: Familiars, rules: Rules, site: Site, *, api: bool = True) -> ASGIApp:
+def make_app(
+    pool: FamiliarPool[Served],
+    rules: Rules,
+    site: Site,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+    api: bool = True,
+) -> ASGIApp:
     """Return the application.
 
     Args:
-        familiars: Who can be asked.
+        pool: The familiars that can be asked.
         rules: Who may ask.
         site: The pages for a browser.
+        tell: Callback for messages to a person.
         api: It speaks to chat programs, too.
     """
-    server = Server(familiars)
+    server = Server(pool, Memories(site.pool, tell))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -159,7 +164,7 @@ def make_app(familiars: Familiars, rules: Rules, site: Site, *, api: bool = True
             yield
         finally:
             await server.aclose()
-            site.close()
+            await site.aclose()
 
     app = Starlette(
         routes=[
@@ -190,6 +195,18 @@ def make_app(familiars: Familiars, rules: Rules, site: Site, *, api: bool = True
         await (site if is_page else app)(scope, receive, send)
 
     return Guard(either, rules)
+
+
+def _made_at(home: Path) -> list[tuple[str, int]]:
+    """Return all ids, with when each familiar's settings were written, in seconds."""
+    found = []
+    for name in list_familiars(home):
+        try:
+            made_s = int((home / name / "character.toml").stat().st_mtime)
+        except OSError:
+            made_s = 0
+        found.append((name, made_s))
+    return found
 
 
 def _check_json(request: Request) -> None:

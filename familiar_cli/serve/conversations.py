@@ -18,6 +18,7 @@ from familiar_cli.history import standing
 from familiar_cli.history.store import GREETING
 from familiar_cli.serve.aligning import KeptLine, Line, align, normal
 from familiar_cli.serve.failing import ApiError
+from familiar_cli.serve.known import KnownLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
     from familiar_cli.serve.aligning import Placement
-    from familiar_cli.serve.known import KnownLines
 
+KNOWN_FILE: Final = "served.sqlite"
 _LOOKED_UP: Final = 8  # of the newest lines, to find the conversation that they are from
 _MOST_CHANNELS: Final = 24  # that are looked at
 _LEAST_TURNS: Final = 200  # of each
@@ -259,3 +260,26 @@ def _new_channel() -> str:
 
 def _branch_of(channel_id: str) -> str:
     return f"{channel_id}-{secrets.token_hex(3)}"
+
+
+class Served:
+    """A familiar that is open for chat programs, with its conversations.
+
+    Args:
+        familiar: The familiar.
+    """
+
+    def __init__(self, familiar: Familiar) -> None:
+        self.familiar = familiar
+        self._known = KnownLines(familiar.paths.root / KNOWN_FILE, familiar.history)
+        self.conversations = Conversations(familiar, self._known)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether its settings have changed since it was opened."""
+        return self.familiar.is_outdated
+
+    async def aclose(self) -> None:
+        """Let go of its files and its models."""
+        self._known.close()
+        await self.familiar.aclose()

@@ -10,10 +10,11 @@ from familiar_cli.serve.failing import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from starlette.types import Receive, Scope, Send
 
+    from familiar_cli.actions.familiar_pool import FamiliarPool
+    from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.http import Endpoint
 
 
@@ -21,12 +22,12 @@ class Memories:
     """An ASGI application; `familiar` among its path's parameters names one, else the default.
 
     Args:
-        home: Where the familiars live.
+        pool: The familiars.
         tell: Told in words what a person should know.
     """
 
-    def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
-        self._home = home
+    def __init__(self, pool: FamiliarPool[Familiar], tell: Callable[[str], None]) -> None:
+        self._pool = pool
         self._tell = tell
         self._open: dict[str, Endpoint] = {}
         self._opening = asyncio.Lock()
@@ -48,14 +49,16 @@ class Memories:
             await endpoint.aclose()
 
     async def _endpoint(self, name: str | None) -> Endpoint:
-        paths = find_familiar(self._home, name)
+        paths = find_familiar(self._pool.home, name)
         async with self._opening:
             if paths.id not in self._open:
                 await asyncio.to_thread(_load)
                 from familiar_cli.mcp_server.http import Endpoint  # noqa: PLC0415  # a second
                 from familiar_cli.mcp_server.server import Manner  # noqa: PLC0415
 
-                self._open[paths.id] = Endpoint(paths, Manner(client="http", tell=self._tell))
+                self._open[paths.id] = Endpoint(
+                    paths, self._pool, Manner(client="http", tell=self._tell)
+                )
             return self._open[paths.id]
 
 

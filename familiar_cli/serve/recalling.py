@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.trace import TracedContribution
     from familiar_cli.serve.aligning import Line
-    from familiar_cli.serve.familiars import Served
+    from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.turns import Alone, Wanted
 
 _MEMORY: Final = frozenset({"content", "pinned"})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.context.trace import Trace
-    from familiar_cli.serve.familiars import Served
+    from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.turns import ServedTurn, Wanted
 
 _STREAM: Final = (

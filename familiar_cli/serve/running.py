@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from familiar_cli.actions.familiar_pool import FamiliarPool, pages_pool
 from familiar_cli.config.serving import check_reach
 from familiar_cli.errors import ConfigError
+from familiar_cli.familiar import Familiar
 from familiar_cli.passes.watching import stopped_by_signals
 from familiar_cli.serve.application import make_app
 from familiar_cli.serve.background import Background
-from familiar_cli.serve.familiars import Familiars
+from familiar_cli.serve.conversations import Served
 from familiar_cli.serve.guard import Rules, host_names
 from familiar_cli.web.door import Door
 from familiar_cli.web.site import Site
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.types import ASGIApp
+
+    from familiar_cli.config.home import FamiliarPaths
 
 _ENDING_S: Final = 2  # for replies under way; then what came of them is kept
 _BACKLOG: Final = 256
@@ -104,12 +108,16 @@ async def serve_until(
     with _socket(listening) as bound:
         host, port = bound.getsockname()[:2]
         background = Background(home, tell) if listening.background else None
-        familiars = Familiars(home, tell, background.look_after if background else lambda _: None)
+
+        def open_served(paths: FamiliarPaths) -> Served:
+            if background:
+                background.look_after(paths.id)
+            return Served(Familiar(paths, tell))
+
         site = Site(
-            home,
+            pages_pool(home, tell),
             listening.door,
             familiar_id=listening.familiar_id,
-            tell=tell,
             programs=listening.api,
         )
         rules = Rules(
@@ -120,7 +128,7 @@ async def serve_until(
             has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host
-        app = make_app(familiars, rules, site, api=listening.api)
+        app = make_app(FamiliarPool(home, open_served), rules, site, tell=tell, api=listening.api)
         server = _Server(
             app, listening.head_s, lambda: on_ready(f"http://{shown}:{port}"), site.end
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.serve.asking import Asked
-    from familiar_cli.serve.familiars import Served
+    from familiar_cli.serve.conversations import Served
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import threading
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -13,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from familiar_cli.config.home import list_familiars
+from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.errors import (
     ConfigError,
     FamiliarError,
@@ -27,17 +28,17 @@ from familiar_cli.text import sha256_of
 from familiar_cli.web import drawing
 from familiar_cli.web.asking import Asked, Data, Moved, address, read_form
 from familiar_cli.web.door import TOKEN, Door
-from familiar_cli.web.lending import Lending
 from familiar_cli.web.live import changes
 from familiar_cli.web.pages import PAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from familiar_cli.actions.familiar_pool import FamiliarPool
+    from familiar_cli.familiar import Familiar
     from familiar_cli.web.asking import Answer, Page
 
 POLICY: Final = (
@@ -77,24 +78,22 @@ class Site:
     """The pages about the familiars of one home.
 
     Args:
-        home: Where they live.
+        pool: The familiars.
         door: Who may look.
         familiar_id: Whose pages those without a name are; None: those of the chosen one.
-        tell: Told in words what a person should know.
         programs: The addresses for programs (`/distill/…`, `/sessions/…`) need no cookie: whoever
             stands before this site lets nobody through who may not use them.
     """
 
     def __init__(
         self,
-        home: Path,
+        pool: FamiliarPool[Familiar],
         door: Door,
         *,
         familiar_id: str | None = None,
-        tell: Callable[[str], None] = lambda _: None,
         programs: bool = False,
     ) -> None:
-        self._lending = Lending(home, tell)
+        self.pool = pool
         self._door = door
         self._familiar_id = familiar_id
         self._programs = programs
@@ -134,9 +133,19 @@ class Site:
         """End what waits for changes, so that the server can stop."""
         self._is_ending.set()
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of the familiars."""
-        self._lending.close()
+        await self.pool.aclose()
+
+    @contextmanager
+    def _held(self, name: str | None, *, alone: bool) -> Iterator[Familiar]:
+        """Hold a familiar for one page, and let go of its journal afterwards."""
+        with self.pool.hold(name, alone=alone) as familiar:
+            try:
+                yield familiar
+            finally:
+                if "journal" in familiar.__dict__:
+                    familiar.journal.repository.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -175,10 +184,10 @@ class Site:
         base = f"/f/{request.path_params['familiar']}" if "familiar" in request.path_params else ""
         try:
             form = read_form(body) if _is_form(request) else {}
-            with self._lending.lent(name, alone=page.is_long) as familiar:
+            with self._held(name, alone=page.is_long) as familiar:
                 asked = Asked(
                     familiar,
-                    tuple(list_familiars(self._lending.home)),
+                    tuple(list_familiars(self.pool.home)),
                     base,
                     {k: str(v) for k, v in request.path_params.items()},
                     dict(request.query_params),
@@ -236,7 +245,7 @@ class Site:
             told = {"code": error.code, "message": str(error), "hint": error.hint}
             return JSONResponse({"error": told}, status)
         try:
-            ids = tuple(list_familiars(self._lending.home))
+            ids = tuple(list_familiars(self.pool.home))
         except FamiliarError:
             ids = ()
         shared = self._shared(base, ids, request)
@@ -262,8 +271,7 @@ class Site:
         """Say when something new was said or written, for as long as the browser listens."""
         name = request.path_params.get("familiar", self._familiar_id)
         try:
-            with self._lending.lent(name, alone=True) as familiar:
-                paths = familiar.paths
+            paths = find_familiar(self.pool.home, name)
         except FamiliarError as error:
             return self._failed(request, error)
         return StreamingResponse(changes(paths, self._is_ending), media_type="text/event-stream")

@@ -1,4 +1,4 @@
-"""What a familiar keeps is read by its owner alone, whatever the umask and whichever command ran."""
+"""What a familiar keeps is read by its owner alone, whatever the umask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.contracts.test_command_tree import LEAVES
 from tests.support import pages
 from tests.support.remotes import bare_by_hand
-from tests.support.world import home, run, spawn, spawn
+from tests.support.world import home, run, spawn
 
 pytestmark = pytest.mark.posix
 
@@ -132,7 +132,10 @@ index clear
 demo
 """
 
-OF_ITS_OWN = {"mcp", "daemon --once"}  # they take standard input, or the main thread, for themselves
+OF_ITS_OWN = {
+    "mcp",
+    "daemon --once",
+}  # they take standard input, or the main thread, for themselves
 
 
 def open_to_others(root: Path) -> list[str]:
@@ -159,9 +162,9 @@ def test_no_command_leaves_a_file_that_others_can_read(umask, serve, tmp_path) -
     }
     ran, left_open = set(), []
     for line in SESSION.strip().splitlines():
-        for word, meant in words.items():
-            line = line.replace(word, meant)
         argv = shlex.split(line)
+        for word, meant in words.items():
+            argv = [given.replace(word, meant) for given in argv]
         ran.add(next(leaf for leaf in LEAVES if tuple(argv[: len(leaf)]) == leaf))
         if line in OF_ITS_OWN:
             spawn(*argv)

@@ -12,8 +12,9 @@ from typing import Any
 
 from mcp import Client
 
+from familiar_cli.actions.familiar_pool import FamiliarPool
 from familiar_cli.config.home import find_familiar
-from familiar_cli.mcp_server.opened import Opened
+from familiar_cli.familiar import Familiar
 from familiar_cli.mcp_server.server import Manner, MemoryServer
 from tests.support.world import home
 
@@ -21,13 +22,14 @@ from tests.support.world import home
 @asynccontextmanager
 async def asking(familiar: str = "ada", **manner: Any) -> AsyncIterator[Client]:
     """Ask a familiar's memory while the block lasts; `manner` are fields of `Manner`."""
-    opened = Opened(find_familiar(home(), familiar), lambda _: None)
-    server = MemoryServer(opened, Manner(**manner))
+    pool = FamiliarPool(home(), Familiar)
+    server = MemoryServer(find_familiar(home(), familiar), pool, Manner(**manner))
     try:
         async with Client(server.protocol) as client:
             yield client
     finally:
         await server.aclose()
+        await pool.aclose()
 
 
 async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -161,6 +161,8 @@ class Objects:
         try:
             pack = self.packs().add_pack_data(count, unpacked)
             failed = False
+            for name in set(_names(directory)) - before:  # dulwich lets everybody read them
+                self._disk.adopt(os.path.join(directory, name))
             return pack
         finally:
             new = [os.path.join(directory, n) for n in _names(directory) if n not in before]

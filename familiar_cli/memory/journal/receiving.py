@@ -126,4 +126,6 @@ def _receive(
         write_pack_index(index, entries, digest)
         index.flush()
         os.fsync(index.fileno())
+    for made in (path, f"{name}.idx"):
+        Disk().adopt(made)
     Disk().replace(path, f"{name}.pack")

@@ -1,0 +1,100 @@
+"""One pool keeps familiars open for servers: what a person changes reaches the next request."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from familiar_cli.actions.familiar_pool import FamiliarPool
+from familiar_cli.errors import NotFoundError
+from familiar_cli.familiar import Familiar
+from tests.support.world import home, live, run
+
+
+class Watched(Familiar):
+    """A familiar that notes whether it was closed."""
+
+    is_closed = False
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await super().aclose()
+
+
+@pytest.fixture
+def pool():
+    live("ada")
+    return FamiliarPool(home(), Watched)
+
+
+async def test_a_familiar_is_opened_once(pool) -> None:
+    async with pool.lease("ada") as first, pool.lease(None) as second:
+        assert first is second
+    async with pool.lease("ada") as third:
+        assert third is first
+    assert not first.is_closed
+    await pool.aclose()
+    assert first.is_closed
+
+
+@pytest.mark.parametrize(
+    "argv", [("me", "--name", "Zelda"), ("config", "set", "name", "Zelda")], ids=" ".join
+)
+async def test_a_setting_that_was_read_opens_it_anew_and_the_last_user_closes_the_old_one(
+    pool, argv
+) -> None:
+    async with pool.lease("ada") as old:
+        assert old.me().name != "Zelda"
+        assert old.name != "Zelda"
+        assert run(*argv).exit_code == 0
+        async with pool.lease("ada") as new:
+            assert "Zelda" in (new.me().name, new.name)
+            assert new is not old
+            assert not old.is_closed
+    assert old.is_closed
+    assert not new.is_closed
+
+
+async def test_a_key_that_changed_reaches_the_next_model(pool, tmp_path, monkeypatch) -> None:
+    keys = tmp_path / "keys.toml"
+    monkeypatch.setenv("FAMILIAR_KEYS", str(keys))
+    async with pool.lease("ada") as old:
+        old.model()
+        keys.write_text('OPENROUTER_API_KEY = "x"\n')
+    async with pool.lease("ada") as new:
+        assert new is not old
+
+
+async def test_a_setting_that_nobody_read_changes_nothing(pool) -> None:
+    async with pool.lease("ada") as old:
+        pass
+    assert run("me", "--name", "Zelda").exit_code == 0
+    async with pool.lease("ada") as new:
+        assert new is old
+
+
+def test_threads_have_it_one_after_another(pool) -> None:
+    began, may_end, held = threading.Event(), threading.Event(), []
+
+    def work(name: str) -> None:
+        with pool.hold("ada"):
+            held.append(name)
+            began.set()
+            may_end.wait(10)
+            held.append(name)
+
+    first = threading.Thread(target=work, args=("first",))
+    first.start()
+    assert began.wait(10)
+    second = threading.Thread(target=work, args=("second",))
+    second.start()
+    may_end.set()
+    first.join()
+    second.join()
+    assert held == ["first", "first", "second", "second"]
+
+
+def test_who_is_not_there_is_not_found(pool) -> None:
+    with pytest.raises(NotFoundError), pool.hold("bob"):
+        pass
