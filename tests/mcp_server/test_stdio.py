@@ -88,7 +88,7 @@ class Loud(f.Familiar):
         os.write(1, b"stray bytes\\n")
         subprocess.run([sys.executable, "-c", "print('stray child', repr(input('?')) )"])
         return super().search(*args, **more)
-import familiar_cli.mcp_server.opened as o
+import familiar_cli.mcp_server.stdio as o
 o.Familiar = Loud
 """
     answers, err = said(started(code=noise), BEGIN + called(2, "memory_search", query="tea"))
