@@ -131,7 +131,10 @@ def _tokens(given: str | None, home: Path, set_to: str) -> tuple[str, ...]:
 
 
 def _run(out: Output, home: Path, listening: Listening) -> None:
+    import sys
+
     from familiar_cli.config.home import list_familiars
+    from familiar_cli.config.serving import is_loopback_host
     from familiar_cli.serve.running import serve as run_server
 
     def ready(url: str) -> None:
@@ -146,6 +149,14 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
         out.answer(data, lambda: None)
         names = ", ".join(familiars) or "none yet; `familiar init` makes one"
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
-        out.note(f"The page, once, in a browser: {url}{listening.door.link}")
+        if not is_loopback_host(listening.host):
+            out.note(
+                f"Other machines can reach {listening.host}. Whoever has a token can use the API "
+                "and the memory of every familiar here; the pages also need the link."
+            )
+        if sys.stderr.isatty():
+            out.note("The page, in one browser, within ten minutes: " + url + listening.door.link)
+        else:
+            out.note("For the page, run `familiar web`; a link is never written to a log.")
 
     run_async(run_server(home, listening, on_ready=ready, tell=out.warn))

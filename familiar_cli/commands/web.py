@@ -39,8 +39,8 @@ def web(
 ) -> None:
     """Show turns, prompts and memory in a browser, as they are now and as they were.
 
-    The link opens the page once, in one browser. The page listens on this machine only and shows
-    everything, private channels too. SIGINT (Ctrl-C) or SIGTERM stops it.
+    The link opens the page once, within ten minutes. The page listens on this machine only and
+    shows everything, private channels too. SIGINT (Ctrl-C) or SIGTERM stops it.
 
     \b
     familiar web
@@ -87,7 +87,7 @@ def _run(out: Output, home: Path, listening: Listening, *, opens: bool) -> None:
     def ready(url: str) -> None:
         link = url + listening.door.link
         out.answer({"url": link, "familiars": list_familiars(home), "home": str(home)}, link)
-        out.note("The link opens the page once, in one browser (Ctrl-C stops).")
+        out.note("The link opens the page once, in one browser, within ten minutes (Ctrl-C stops).")
         if opens:
             import webbrowser
 

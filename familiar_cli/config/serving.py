@@ -79,7 +79,8 @@ def check_reach(host: str, tokens: tuple[str, ...]) -> None:
     raise ConfigError(
         f"Without a token, the server listens on this machine only, and {host!r} can be reached "
         "from others; it was not started",
-        hint="Add `--token-file FILE`.",
+        hint="Make a token with `openssl rand -hex 24 > tokens.txt`, and add "
+        "`--token-file tokens.txt`.",
     )
 
 

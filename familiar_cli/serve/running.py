@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from familiar_cli.actions.familiar_pool import FamiliarPool, pages_pool
-from familiar_cli.config.serving import check_reach
+from familiar_cli.config.serving import check_reach, is_loopback_host
 from familiar_cli.errors import ConfigError
 from familiar_cli.familiar import Familiar
 from familiar_cli.passes.watching import stopped_by_signals
@@ -119,6 +119,7 @@ async def serve_until(
             listening.door,
             familiar_id=listening.familiar_id,
             programs=listening.api,
+            reachable_at="" if is_loopback_host(listening.host) else listening.host,
         )
         rules = Rules(
             host_names(listening.host, port, listening.hosts),

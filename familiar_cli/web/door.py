@@ -9,7 +9,12 @@ from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
+from familiar_cli.clock import stopwatch_s
+
 TOKEN: Final = "token"  # noqa: S105  # the name of a parameter
+LINK_S: Final = 600.0
+"""How long the link works."""
+
 _BYTES: Final = 32
 
 
@@ -23,13 +28,16 @@ class Door:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._link: str | None = secrets.token_urlsafe(_BYTES)
+        self._made_at_s = stopwatch_s()
         self._key = secrets.token_urlsafe(_BYTES)
         self.link = f"/?{TOKEN}={self._link}"
-        """The address, below that of the server, that opens the pages once."""
+        """The address, below that of the server, that opens the pages once, within `LINK_S`."""
 
     def take(self, token: str) -> bool:
-        """Tell whether `token` is the link's, and was not used before; from now on it is."""
+        """Tell whether `token` is the link's, not used before, and not too old; now it is used."""
         with self._lock:
+            if stopwatch_s() - self._made_at_s > LINK_S:
+                self._link = None
             if self._link is None or not _same(token, self._link):
                 return False
             self._link = None

@@ -70,6 +70,8 @@ _STATUS: Final = (  # the first that fits counts
 )
 _OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
+_PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
+_PREFETCH: Final = {"prefetch", "prerender", "preview"}  # a look ahead, not a visit
 _MOST_NOTES: Final = 100
 _NOTE: Final = "note"
 
@@ -83,6 +85,7 @@ class Site:
         familiar_id: Whose pages those without a name are; None: those of the chosen one.
         programs: The addresses for programs (`/distill/…`, `/sessions/…`) need no cookie: whoever
             stands before this site lets nobody through who may not use them.
+        reachable_at: The address where other machines can reach it; empty: they cannot.
     """
 
     def __init__(
@@ -92,7 +95,9 @@ class Site:
         *,
         familiar_id: str | None = None,
         programs: bool = False,
+        reachable_at: str = "",
     ) -> None:
+        self._reachable_at = reachable_at
         self.pool = pool
         self._door = door
         self._familiar_id = familiar_id
@@ -160,11 +165,14 @@ class Site:
         if path.startswith("/static/") or (self._programs and self.is_for_programs(path)):
             return None
         query = dict(_pairs(scope["query_string"]))
-        if path == "/" and TOKEN in query and self._door.take(query[TOKEN]):
+        is_visit = scope["method"] == "GET" and not _PREFETCH & {
+            headers.get(name, "").partition(";")[0].strip() for name in _PURPOSES
+        }
+        if path == "/" and TOKEN in query and is_visit and self._door.take(query[TOKEN]):
             cookie = {"set-cookie": self._door.cookie(host)}
             return RedirectResponse("/", status_code=303, headers=cookie)
         if not self._door.is_open(headers.get("cookie", ""), host):
-            return _page("locked", {"was_used": TOKEN in query}, 403)
+            return _page("locked", {"was_used": TOKEN in query and is_visit}, 403)
         foreign = headers.get("sec-fetch-site", "") not in _OWN_SITE
         if foreign and headers.get("sec-fetch-mode") != "navigate":
             return _page("locked", {"was_used": False}, 403)
@@ -219,7 +227,15 @@ class Site:
             return address(base, *parts, **query)
 
         here = request.url.path.removeprefix(base)
-        return {"to": to, "ids": ids, "here": here, "notes": notes, "current": "", "zone": None}
+        return {
+            "to": to,
+            "ids": ids,
+            "here": here,
+            "notes": notes,
+            "current": "",
+            "zone": None,
+            "reachable_at": self._reachable_at,
+        }
 
     def _with_note(self, moved: Moved) -> str:
         """Return the address to go to, with the number under which the next page finds a note."""

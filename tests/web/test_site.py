@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli import clock
 from familiar_cli.web.door import Door
 from familiar_cli.web.pages import PAGES
 from tests.support.browsing import looking
@@ -58,6 +59,39 @@ def test_the_link_opens_the_pages_once() -> None:
         assert again.status_code == 403
         assert "already used" in again.text
         assert "set-cookie" not in again.headers
+
+
+def test_a_look_ahead_does_not_use_the_link_up() -> None:
+    live("ada")
+    door = Door()
+    with serving(api=False, door=door) as server:
+        assert server.client.head(door.link).status_code == 403
+        ahead = server.client.get(door.link, headers={"Sec-Purpose": "prefetch;prerender"})
+        assert ahead.status_code == 403
+        assert server.client.get(door.link).status_code == 303
+
+
+def test_the_link_works_for_ten_minutes(monkeypatch) -> None:
+    door = Door()
+    token = door.link.partition("=")[2]
+    made_at_s = clock.stopwatch_s()
+    monkeypatch.setattr("familiar_cli.web.door.stopwatch_s", lambda: made_at_s + 601)
+    assert not door.take(token)
+    monkeypatch.undo()
+    assert not door.take(token)
+
+
+@pytest.mark.parametrize(
+    ("host", "told"), [("127.0.0.1", "on this machine only"), ("0.0.0.0", "listens on 0.0.0.0")]
+)
+def test_the_foot_of_a_page_tells_where_the_server_listens(host, told) -> None:
+    live("ada")
+    door, token = Door(), "a-token-that-nobody-guesses-0123456789"
+    with serving(host=host, door=door, tokens=(token,), hosts=("127.0.0.1",)) as server:
+        port = server.url.rpartition(":")[2]
+        base = f"http://127.0.0.1:{port}"
+        server.client.get(base + door.link, headers={"Host": f"127.0.0.1:{port}"})
+        assert told in server.client.get(base + "/").text
 
 
 @pytest.mark.parametrize("token", ["", "x", "é", "a" * 5000])
