@@ -29,15 +29,21 @@ class TakenBack:
 
 
 def undo(
-    familiar: Familiar, word: str | None = None, *, run: str | None = None, dry_run: bool = False
+    familiar: Familiar,
+    word: str | None = None,
+    *,
+    run: str | None = None,
+    dry_run: bool = False,
+    merges: bool = False,
 ) -> TakenBack:
     """Take back one change, or all changes of a run; see `journal.undo.undo`.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.
         NotFoundError: There is no such commit or run, or nothing to take back.
+        RefusedError: It merges what other machines wrote, and `merges` is not set.
     """
-    done = familiar.past.undo(word, run=run, dry_run=dry_run)
+    done = familiar.past.undo(word, run=run, dry_run=dry_run, merges=merges)
     notices: tuple[str, ...] = ()
     if done.changes and any(commit.source == MEMORY_WRITER for commit in done.commits):
         notices = (_NOT_READ_AGAIN,)

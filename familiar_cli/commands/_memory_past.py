@@ -163,19 +163,25 @@ def undo(
     run: Annotated[
         str | None, typer.Option(metavar="ID", help="Undo all changes of one run.")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Undo a merge without asking: what others wrote goes.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Undo a change with a new change; later changes elsewhere are kept.
 
-    Without COMMIT, undo the newest change in effect that the program made, so running it again
-    goes one step further back. To undo an undo, or an edit made by hand, give its id. Exits with 5
-    if later changes touch the same lines.
+    Without COMMIT, undo the newest change in effect that the program made here, so running it again
+    goes one step further back. To undo an undo, an edit made by hand, or what came from another
+    machine, give its id. Undoing a merge shows what it would remove, and asks. Exits with 5 if
+    later changes touch the same lines.
 
     \b
     familiar memory undo
     familiar memory undo 1a2b3c --dry-run
     familiar memory undo --run 20260131T235959-a1b2c3
     """
+    import sys
+
     from familiar_cli.actions.undo import undo
     from familiar_cli.errors import UsageError
     from familiar_cli.ui import journal_page as page
@@ -183,7 +189,13 @@ def undo(
     if commit and run:
         raise UsageError("COMMIT and --run cannot be combined", hint="Use only one.")
     out = output(ctx)
-    done = undo(familiar_of(ctx), commit, run=run, dry_run=dry_run)
+    familiar = familiar_of(ctx)
+    if (commit or run) and not (yes or dry_run or out.as_json) and sys.stdin.isatty():
+        would = undo(familiar, commit, run=run, dry_run=True).undone
+        if would.changes and any(one.merged for one in would.commits):
+            _print_diff(out, None, page.undone_text(would, dry_run=True))
+            yes = typer.confirm("Remove this here and, with the next sync, everywhere?", err=True)
+    done = undo(familiar, commit, run=run, dry_run=dry_run, merges=yes)
     undone = done.undone
     data = {**page.undone_data(undone, dry_run=dry_run), "notices": list(done.notices)}
     _print_diff(out, data, page.undone_text(undone, dry_run=dry_run))

@@ -7,3 +7,4 @@ from typing import Final
 MEMORY_WRITER: Final = "memory_writer"
 CONSOLIDATION: Final = "consolidation"
 HOUSEKEEPING: Final = "housekeeping"
+SYNC: Final = "sync"

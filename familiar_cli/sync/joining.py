@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
+from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import MISSING, Joined
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Applied
 
-SOURCE: Final = "sync"
+SOURCE: Final = SYNC
 """Who changed the memory, as the journal names a merge."""
 
 MOST_BYTES: Final = MAX_READ_BYTES // 8

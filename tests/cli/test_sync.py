@@ -178,13 +178,32 @@ def test_a_dry_run_tells_and_changes_nothing(first, second) -> None:
     assert first.files() == before
 
 
-def test_a_sync_is_undone_as_one_change(first, second) -> None:
+def test_a_sync_is_undone_as_one_change_by_its_id_and_with_a_yes(first, second) -> None:
     second.append("notes.md", "# Notes\n")
     second.run("sync")
+    first.append("own.md", "- own\n")
     before = first.files()
     first.run("sync")
-    first.run("memory", "undo")
+    refused = first.run("memory", "undo", "HEAD", exit_code=5)
+    assert "notes.md" in refused.stderr
+    assert "--yes" in refused.stderr
+    assert first.data("memory", "undo", "HEAD", "--dry-run")["deleted"] == ["notes.md"]
+    first.run("memory", "undo", "HEAD", "--yes")
     assert first.files() == before
+
+
+def test_undo_after_a_sync_takes_back_nothing_of_another_machine(first, second) -> None:
+    """Plain undo goes past what came from elsewhere to the newest change made here."""
+    second.run("memory", "append", "notes.md", "- theirs")
+    second.run("sync")
+    first.run("memory", "append", "own.md", "- own")
+    first.run("sync")
+    first.run("memory", "undo")
+    assert "own.md" not in first.files()
+    assert "notes.md" in first.files()
+    second.run("sync")
+    second.run("memory", "undo")
+    assert "notes.md" not in second.files()
 
 
 def test_the_same_line_changed_on_both_is_a_conflict_and_nothing_is_lost(first, second) -> None:

@@ -67,7 +67,7 @@ def test_what_is_settled_on_one_machine_is_settled_on_both(
 def test_a_merge_can_be_undone_and_then_stays_undone(apart: tuple[Home, Home]) -> None:
     one, other = apart
 
-    other.run("memory", "undo")
+    other.run("memory", "undo", "HEAD", "--yes")
     other.run("sync")
     one.run("sync")
 

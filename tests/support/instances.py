@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config.instance import ensure_instance, read_instance
 from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.sync.address import read_address
 from familiar_cli.sync.begin import begin_from
@@ -35,8 +36,7 @@ class Machine(World):
         self.store = MemoryStore(
             root / "memory", lock_path=root / ".lock", journal=self.journal, disk=disk
         )
-        self.past._store = self.store
-        self.past._repository = self.journal.repository
+        self.past = Past(self.store, self.journal, self.told.append)
 
     @property
     def instance(self):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.errors import AnotherFamiliarError, FamiliarError, RemoteUnreachableError
+from familiar_cli.errors import (
+    AnotherFamiliarError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    RemoteUnreachableError,
+)
 from tests.support.instances import Machine, adopt
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand, git
 
@@ -72,7 +78,11 @@ def test_a_merge_is_undone_as_one_change(laptop, desk, hub) -> None:
     laptop.sync(hub)
     assert laptop.files() == desk.files()
     assert laptop.sources()[0] == "sync"
-    laptop.past.undo()
+    with pytest.raises(NotFoundError):
+        laptop.past.undo()
+    with pytest.raises(RefusedError, match="other machines"):
+        laptop.past.undo("HEAD")
+    laptop.past.undo("HEAD", merges=True)
     assert laptop.files() == before
 
 

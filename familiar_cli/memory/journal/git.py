@@ -56,7 +56,7 @@ class GitJournal:
         disk: Disk | None = None,
         instance: Callable[[], str] = lambda: "",
     ) -> None:
-        self._instance = instance
+        self.instance = instance
         self.path = str(path)
         self._disk = disk or Disk()
         self._memory = Tree(root)
@@ -74,7 +74,7 @@ class GitJournal:
         """Return what a commit notes of who makes it, where that is not who began the familiar."""
         from familiar_cli.memory.journal.commits import INSTANCE
 
-        instance = self._instance()
+        instance = self.instance()
         return {INSTANCE: instance} if instance else {}
 
     def pending(self) -> bool:

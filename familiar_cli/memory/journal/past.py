@@ -67,6 +67,7 @@ class Past:
     ) -> None:
         self._store = store
         self._repository = journal.repository
+        self._instance = journal.instance
         self._tell = tell
         self._hasty = hasty
 
@@ -165,13 +166,27 @@ class Past:
             return base
 
     def undo(
-        self, word: str | None = None, *, run: str | None = None, dry_run: bool = False
+        self,
+        word: str | None = None,
+        *,
+        run: str | None = None,
+        dry_run: bool = False,
+        merges: bool = False,
     ) -> Undone:
         """Take a change, or all changes of a run, back by a new one; see `undo.undo`."""
         from familiar_cli.memory.journal.undo import undo
 
         with self._history() as history:
-            return undo(self._store, self._repository, history, word, run=run, dry_run=dry_run)
+            return undo(
+                self._store,
+                self._repository,
+                history,
+                word,
+                run=run,
+                dry_run=dry_run,
+                instance=self._instance(),
+                merges=merges,
+            )
 
     def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
         """Make a file hold what it held at a commit; see `undo.restore`."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.errors import ConflictError, NotFoundError
+from familiar_cli.errors import ConflictError, NotFoundError, RefusedError
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.layout import DERIVED
-from familiar_cli.memory.merge.lines import merge_lines
+from familiar_cli.memory.merge.content import merge_content
+from familiar_cli.memory.merge.lines import Clash, merge_lines
+from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store.paths import is_private
 from familiar_cli.memory.store.types import MISSING, Change
 from familiar_cli.text import sha256_of, typed
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.merge.lines import Clash
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Applied
 
 _MOST_CLASHES = 5
 _MOST_LINES = 20
+_MOST_FILES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def undo(
     *,
     run: str | None = None,
     dry_run: bool = False,
+    instance: str = "",
+    merges: bool = False,
 ) -> Undone:
     """Take changes back by a new one; what was changed later elsewhere stays.
 
@@ -75,20 +79,25 @@ def undo(
         store: The memory.
         repository: Its journal.
         history: Its commits.
-        word: Which commit; else the newest in effect that the program made.
+        word: Which commit; else the newest in effect that the program made here.
         run: All commits of that run instead.
         dry_run: Check everything, change nothing.
+        instance: The instance here, as commits name it.
+        merges: Take back what came from other machines, too, where `word` or `run` names it.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.
         NotFoundError: There is no such commit or run, or nothing to take back.
+        RefusedError: It merges what other machines wrote, and `merges` is not set.
     """
     if word or run:
         commits = _of_run(history, run) if run else (history.find(word or ""),)
         undone = _undone(history.commits())
         changes = reversal(store, repository, [c for c in commits if c.id not in undone])
+        if changes and not (merges or dry_run):
+            _check_no_merge(commits, changes)
     else:
-        commits, changes = _newest(store, repository, history)
+        commits, changes = _newest(store, repository, history, instance)
     what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
     trailers = {UNDOES: " ".join(commit.id for commit in commits)}
     result = _carry_out(store, changes, f"undo {what}", trailers, dry_run=dry_run)
@@ -115,19 +124,35 @@ def restore(
     return Undone((commit,), (change,), result)
 
 
-def _newest(
-    store: MemoryStore, repository: Repository, history: History
-) -> tuple[tuple[Commit, ...], list[Change]]:
-    """Return the newest change that the program made and that is in effect, and its reversal.
+def _check_no_merge(commits: Iterable[Commit], changes: Sequence[Change]) -> None:
+    """Refuse to take back what other machines wrote, unless somebody has seen what that is."""
+    for commit in commits:
+        if commit.merged:
+            id_ = commit.id[:SHORT]
+            files = [change.rel_path for change in changes]
+            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+            raise RefusedError(
+                f"{id_} merges what other machines wrote; undoing it would remove that from"
+                f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
+                " machines; nothing was changed",
+                hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
+            )
 
-    What people changed by hand, and the first commit, with which everything began, are taken back
-    only when they are named.
+
+def _newest(
+    store: MemoryStore, repository: Repository, history: History, instance: str
+) -> tuple[tuple[Commit, ...], list[Change]]:
+    """Return the newest change that the program made here and that is in effect, and its reversal.
+
+    What people changed by hand, what came from other machines, and the first commit, with which
+    everything began, are taken back only when they are named.
     """
     undone = _undone(history.commits())
     for commit in history.commits():
         if commit.parent is None:
             break
-        if commit.by_hand or commit.undoes or commit.id in undone:
+        is_from_elsewhere = commit.merged or commit.source == SYNC or commit.instance != instance
+        if commit.by_hand or is_from_elsewhere or commit.undoes or commit.id in undone:
             continue
         if changes := reversal(store, repository, [commit]):
             return (commit,), changes
@@ -177,7 +202,7 @@ def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commi
             if rel_path not in found:
                 found[rel_path] = left[rel_path] = _now(store, rel_path)
             before, after = (repository.objects.read(i) if i else None for i in (was, became))
-            left[rel_path], clash = _reversed(before, after, left[rel_path])
+            left[rel_path], clash = _reversed(rel_path, before, after, left[rel_path])
             clashes += [(rel_path, one, commit) for one in clash]
     if clashes:
         raise _conflict(clashes, commits)
@@ -211,7 +236,7 @@ def _conflict(
 
 
 def _reversed(
-    before: bytes | None, after: bytes | None, now: bytes | None
+    rel_path: str, before: bytes | None, after: bytes | None, now: bytes | None
 ) -> tuple[bytes | None, tuple[Clash, ...]]:
     """Return a file's content without the step from `before` to `after`, and what is in the way."""
     if now == after:
@@ -220,14 +245,16 @@ def _reversed(
         return now, ()
     if now is None or any(is_binary(side or b"") for side in (before, after, now)):
         return now, (_whole(now, after, before),)
-    merged = merge_lines(after or b"", now, before or b"")
-    gone = before is None and not merged.content
-    return (None if gone else merged.content), merged.clashes
+    sides = after or b"", now, before or b""
+    merged = merge_content(rel_path, *sides)
+    content = merged.content
+    clashes: tuple[Clash, ...] = ()
+    if after is None or merged.clashes or merged.kept:  # lines say where, or can be told apart
+        content, clashes = merge_lines(*sides)
+    return (None if before is None and not content else content), clashes
 
 
 def _whole(now: bytes | None, after: bytes | None, before: bytes | None) -> Clash:
-    from familiar_cli.memory.merge.lines import Clash
-
     def lines(content: bytes | None) -> tuple[bytes, ...]:
         if content is None:
             return (b"(no file)",)

@@ -24,8 +24,7 @@ class Clash:
     theirs: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class MergedLines(NamedTuple):
     """The merged text, which holds our side where there are clashes."""
 
     content: bytes
@@ -41,7 +40,7 @@ class _Hunk(NamedTuple):
     lines: tuple[bytes, ...]
 
 
-def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> Merged:
+def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
     """Return `ours` with what changed from `base` to `theirs`.
 
     Edits clash when they change the same line, or put different lines at the same place. Neighbours
@@ -65,7 +64,7 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> Merged:
         at = end
     out += base_lines[at:]
     ends = their_ends if our_ends == base_ends else our_ends
-    return Merged(b"\n".join(out) + (b"\n" if ends and out else b""), tuple(clashes))
+    return MergedLines(b"\n".join(out) + (b"\n" if ends and out else b""), tuple(clashes))
 
 
 def _lines(content: bytes) -> tuple[list[bytes], bool]:

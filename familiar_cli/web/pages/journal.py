@@ -33,7 +33,7 @@ def undo(asked: Asked) -> Moved:
     """Take a change back by a new one."""
     from familiar_cli.actions.undo import undo as take_back
 
-    done = take_back(asked.familiar, asked.path["commit"])
+    done = take_back(asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes")))
     what = done.undone.commit.message
     told = f"Undone: {what}" if done.undone.changes else f"No longer in effect: {what}"
     return Moved(asked.to("journal"), (told, *done.notices))
