@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import ENGLISH
-from familiar_cli.text import fold, framed, is_visible, slugify
+from familiar_cli.text import fold, framed, is_hidden, is_visible, one_line, slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
 
 _PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}")
+_EMOJI_STYLES = re.compile("[\ufe0e\ufe0f]")
+MAX_ID_CHARS = 200
+"""Most characters of the id of an account, a channel or a message."""
+_ID_HINT = "Use visible characters only, and plain spaces inside."
 _LOOKS_TOLD_APART = re.compile(r"\(\w+ [^()]+\)$")
 _JOINERS = re.compile("[\u200c\u200d]")
 _WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
@@ -205,20 +210,82 @@ def handle_of(slug: str) -> str:
     return framed(f"{platform} {unquote(user_id)}" if dash else slug)
 
 
-def parse_author(text: str, *, display_name: str | None = None) -> Author:
+def parse_author(
+    text: str, *, display_name: str | None = None, field: str = "The account"
+) -> Author:
     """Return the author that `PLATFORM:ID` names.
 
+    Args:
+        text: The account.
+        display_name: What others see; cleaned, never refused.
+        field: What an error calls the account, e.g. the name of a header.
+
     Raises:
-        UsageError: There is no colon, the platform is not a plain word, or the id is empty.
+        UsageError: There is no colon, the platform is not a plain word, or the id is unusable.
     """
     platform, colon, user_id = text.partition(":")
-    platform = platform.strip().lower()
-    if not colon or not user_id.strip() or not _PLATFORM.fullmatch(platform):
+    platform, user_id = platform.strip(" ").lower(), user_id.strip(" ")
+    problem = "" if colon and _PLATFORM.fullmatch(platform) else "is not a valid account"
+    problem = problem or _id_problem(user_id)
+    if problem:
         raise UsageError(
-            f"{text!r} is not a valid account",
-            hint="Use PLATFORM:ID, e.g. `discord:1234`.",
+            f"{field} {_quoted(text)} {problem}", hint="Use PLATFORM:ID, e.g. `discord:1234`."
         )
-    return Author(platform, user_id.strip(), display_name=display_name)
+    return Author(platform, user_id, display_name=clean_name(display_name))
+
+
+def check_id(value: str, field: str) -> str:
+    """Return `value` when it can identify a channel or a message.
+
+    Anything that a reader cannot see is refused, so that no two ids look the same: control and
+    format characters (zero-width spaces, joiners, marks that reverse text), spaces other than the
+    plain one, half characters, a template placeholder that nobody filled in, and the
+    percent-encoded form of any of these. Only the marks that choose how an emoji is drawn may stay.
+
+    Args:
+        value: The id.
+        field: What an error calls it.
+
+    Raises:
+        UsageError: It is empty, longer than `MAX_ID_CHARS`, or holds what cannot be seen.
+    """
+    if problem := _id_problem(value, _EMOJI_STYLES.sub("", value)):
+        raise UsageError(f"{field} {_quoted(value)} {problem}", hint=_ID_HINT)
+    return value
+
+
+def clean_name(name: str | None) -> str | None:
+    """Return a display name without what cannot be shown; None when nothing is left of it."""
+    if not name or _PLACEHOLDER.search(name):
+        return None
+    shown = one_line(name, MAX_ID_CHARS)
+    return shown if is_visible(shown) else None
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether a text is wholly a template variable that nobody filled in."""
+    return value.startswith("{{") and value.endswith("}}")
+
+
+def _id_problem(value: str, shown: str | None = None) -> str:
+    """Return why a text cannot be an id; empty: it can. Hidden is looked for in `shown`."""
+    shown = value if shown is None else shown
+    if not value.strip():
+        return "is empty"
+    if len(value) > MAX_ID_CHARS:
+        return f"is longer than {MAX_ID_CHARS} characters"
+    if value != value.strip():
+        return "begins or ends with a space"
+    if _PLACEHOLDER.search(value):
+        return "is a placeholder that was not filled in"
+    for text in (shown, unquote(shown)):
+        if hidden := next(filter(is_hidden, text), None):
+            return f"contains the invisible character U+{ord(hidden):04X}"
+    return "" if is_visible(value) else "contains no visible character"
+
+
+def _quoted(value: str) -> str:
+    return one_line(ascii(value) if any(map(is_hidden, value)) else repr(value), 80)
 
 
 def check_familiar_id(name: str) -> str:

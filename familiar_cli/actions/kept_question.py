@@ -58,7 +58,7 @@ def _meant(familiar: Familiar, said: Said) -> Turn | None:
                 f"There is no turn {said.reply_to}", hint="Run `familiar history show`."
             )
         return turn
-    turn = of_id(familiar.history, said.channel_id, said.message_id)
+    turn = of_id(familiar.history, said.channel_id, said.message_id, said.author)
     if turn is not None and turn.content != said.text:
         raise ConflictError(
             f"Message {said.message_id!r} of channel {said.channel_id!r} is kept in other words, "

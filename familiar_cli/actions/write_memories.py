@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
 _ID_CHARS: Final = 16
+_SHARED: Final = "shared"  # stands for the session of a plan that several added to
 _TRIES: Final = 20  # others may write the same file at the same time
 _READ_CHARS: Final = 16 * 1024 * 1024
 _RECENT: Final = timedelta(days=1)  # who has not read a file may not know of edits since then
@@ -364,7 +365,7 @@ def propose(
     held: bool = False,
     instead: ReviewPlan | None = None,
 ) -> str:
-    """Make a plan of changes, and return its id. The same changes are the same plan.
+    """Make a plan of changes, and return its id. The same changes of a session are one plan.
 
     Args:
         familiar: Whose memory.
@@ -375,6 +376,7 @@ def propose(
         instead: The plan that waits already and becomes this one.
     """
     told = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
+    told = f"{writer.source}\0{writer.session}\0{told}"
     plan = ReviewPlan(
         id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(told)[:_ID_CHARS]}",
         run=writer.session,
@@ -387,7 +389,8 @@ def propose(
         rests_on=f"a request to {what}",
     )
     if instead:
-        plan = replace(instead, why=plan.why, files=plan.files, rests_on=plan.rests_on)
+        run = writer.session if instead.run == writer.session else _SHARED
+        plan = replace(instead, run=run, why=plan.why, files=plan.files, rests_on=plan.rests_on)
     if instead or plan.id not in pending_ids(familiar.memory):
         trailers = {RUN_ID: writer.session}
         message = f"propose to {what}: {files[0].rel_path}"
@@ -463,10 +466,11 @@ def _waiting(
 ) -> ReviewPlan | None:
     """Return the plan of the same client that changes this file alone, as it is now.
 
-    What the client proposes next goes into it: of two plans for one file the second would be in
-    conflict once the first is applied.
+    What it proposes next goes into it: of two plans for one file the second would be in conflict
+    once the first is applied. Only to a day, where nothing is replaced, another session may add.
     """
-    for plan in plans_of(store, writer):
+    is_day = rel_path.startswith(f"{DAILY_DIR}/")
+    for plan in plans_of(store, writer) if is_day else _own_plans(store, writer):
         is_its = len(plan.files) == 1
         if is_its and plan.files[0].rel_path == rel_path and not plan.files[0].deletes:
             return plan if plan.files[0].before == before else None

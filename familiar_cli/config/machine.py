@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from familiar_cli.identity import NEUTRAL, Author, parse_author
+from familiar_cli.identity import NEUTRAL, Author, clean_name, parse_author
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -24,7 +24,7 @@ def who_speaks(given: str | None = None, name: str | None = None, me: Author = N
     Raises:
         UsageError: `given` names nobody.
     """
-    shown = (name or "").strip() or None
+    shown = clean_name(name)
     if given is not None:
         return parse_author(given, display_name=shown)
     return replace(me, display_name=shown or me.display_name)

@@ -113,16 +113,14 @@ def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:
 
 
 def check_said(said: Said) -> None:
-    """Make sure that there are words and a channel.
+    """Make sure that there are words.
 
     Raises:
         UsageError: There are none, or no text could hold them.
     """
     if not said.text.strip():
         raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
-    if not said.channel_id.strip():
-        raise UsageError("The channel name is empty", hint="Omit `--channel` to use 'cli'.")
-    if _HALF_CHARACTER.search(said.text) or _HALF_CHARACTER.search(said.channel_id):
+    if _HALF_CHARACTER.search(said.text):
         raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.fts import bounded_query
-from familiar_cli.identity import NO_LABELS, Labels
+from familiar_cli.identity import NO_LABELS, Labels, check_id, parse_author
 from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
@@ -144,6 +144,20 @@ class Said:
     reply_to: int | None = None
     instead_of: Turn | None = None
     remake: Literal["", "again", "continue"] = ""
+
+    def __post_init__(self) -> None:
+        """Check who speaks and where, unless a kept turn says so.
+
+        Raises:
+            UsageError: An id is unusable; see `identity.check_id`.
+        """
+        if self.reply_to is not None:
+            return
+        check_id(self.channel_id, "The channel id")
+        if self.message_id:
+            check_id(self.message_id, "The message id")
+        if self.author:
+            parse_author(f"{self.author.platform}:{self.author.user_id}")
 
 
 @dataclass(frozen=True, slots=True)

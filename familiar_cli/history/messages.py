@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import ConflictError
 from familiar_cli.history import one_to_one
 from familiar_cli.history.rows import INSERT, SELECTED, pack, to_row, to_turn
+from familiar_cli.identity import NEUTRAL
 
 if TYPE_CHECKING:
     import sqlite3
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author
 
 HEARD: Final = "hear"
 """The source of a turn that was kept without a reply, perhaps later than it was said."""
@@ -40,7 +42,7 @@ _TRIGGER: Final = """CREATE TRIGGER IF NOT EXISTS {table}_are_never_{done} BEFOR
     ON {table} BEGIN SELECT RAISE(ABORT, 'what a turn is to others is never {done}'); END"""
 _OF_ID: Final = (
     f"SELECT {SELECTED} FROM turns JOIN message_ids ON message_ids.turn_id = turns.id "  # noqa: S608
-    "WHERE message_ids.channel_id = ? AND message_id = ?"
+    "WHERE message_ids.channel_id = ? AND message_id IN (?, ?)"
 )
 
 
@@ -92,12 +94,14 @@ def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> 
     Raises:
         ConflictError: The channel has another turn with that message id.
     """
-    known = find(connection, turn.channel_id, message_id)
+    known = find(connection, turn.channel_id, message_id, turn.author)
     if known:
         raise ConflictError(
             f"Message {message_id!r} of channel {turn.channel_id!r} is already kept as turn "
             f"{known.id}; nothing was added"
         )
+    if find(connection, turn.channel_id, message_id):
+        message_id = _qualified(message_id, turn.author)
     turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
     note_id(connection, turn.channel_id, message_id, turn.id)
     if turn.reply_to is not None:
@@ -113,18 +117,42 @@ def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, tu
         connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
 
 
-def find(connection: sqlite3.Connection, channel_id: str, message_id: str) -> Turn | None:
-    """Return the turn of a channel with a message id; None: there is none."""
+def find(
+    connection: sqlite3.Connection, channel_id: str, message_id: str, author: Author | None = None
+) -> Turn | None:
+    """Return the turn of a channel with a message id; None: there is none.
+
+    Args:
+        connection: To the history.
+        channel_id: The channel.
+        message_id: The id.
+        author: Only a turn from this author's platform counts; None, or one of the command line,
+            which numbers no messages: from any.
+    """
     if not message_id:
         return None
-    row = connection.execute(_OF_ID, (pack(channel_id), pack(message_id))).fetchone()
-    return to_turn(row) if row else None
+    if author and author.platform == NEUTRAL.platform:
+        author = None
+    values = (pack(channel_id), pack(message_id), pack(_qualified(message_id, author)))
+    for turn in map(to_turn, connection.execute(_OF_ID, values)):
+        if author is None or turn.author is None or turn.author.platform == author.platform:
+            return turn
+    return None
 
 
-def of_id(history: HistoryStore, channel_id: str, message_id: str) -> Turn | None:
-    """Return the turn of a channel with a message id; None: there is none."""
+def _qualified(message_id: str, author: Author | None) -> str:
+    """Return how an id is stored whose plain form is taken by another platform's message."""
+    return f"{author.platform}:{message_id}" if author else message_id
+
+
+def of_id(
+    history: HistoryStore, channel_id: str, message_id: str, author: Author | None = None
+) -> Turn | None:
+    """Return the turn of a channel with a message id, as `find` does."""
+    if not message_id:
+        return None
     with history.use(create=False) as connection:
-        return find(connection, channel_id, message_id) if connection else None
+        return find(connection, channel_id, message_id, author) if connection else None
 
 
 def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
@@ -134,7 +162,7 @@ def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
-        known = find(connection, turn.channel_id, message_id)
+        known = find(connection, turn.channel_id, message_id, turn.author)
         if known:
             return Heard(known, is_new=False)
         return Heard(insert(connection, turn, message_id), is_new=True)

@@ -1,22 +1,32 @@
-"""The server over HTTP: each request for itself, so nothing is lost when a connection is."""
+"""The server over HTTP: each request for itself, so nothing is lost when a connection is.
+
+What a client wrote is noted under its session, so that it takes back its own changes only. The id
+of a session is made here and held by the client alone, so it outlives this process.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from familiar_cli.mcp_server.server import MemoryServer
+from familiar_cli.mcp_server.server import SESSION, MemoryServer
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.server import Manner
+
+_HEADER: Final = b"mcp-session-id"
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"via"})
+_SESSION_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class Endpoint:
@@ -37,10 +47,21 @@ class Endpoint:
         self._is_ending = asyncio.Event()
         self._holding = asyncio.create_task(self._hold())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, *, connection: str = ""
+    ) -> None:
+        """Answer one request; `connection` tells its connection from all others, if known."""
         await self._is_open.wait()
-        await self._manager.handle_request(scope, receive, send)
+        session, is_new = _session_of(scope, connection)
+        scope["state"] = {**scope.get("state", {}), SESSION: session}
+
+        async def send_with_session(message: Message) -> None:
+            if is_new and message["type"] == "http.response.start":
+                headers = [*message.get("headers", ()), (_HEADER, session.encode())]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._manager.handle_request(scope, receive, send_with_session)
 
     async def aclose(self) -> None:
         """End what is under way, and let go of the familiar's files."""
@@ -52,3 +73,17 @@ class Endpoint:
         async with self._manager.run():
             self._is_open.set()
             await self._is_ending.wait()
+
+
+def _session_of(scope: Scope, connection: str) -> tuple[str, bool]:
+    """Return the session that a request belongs to, and whether its client does not know it yet.
+
+    A client of a protocol without sessions is known by its connection; behind a proxy, where others
+    may use the same one, each of its requests is a session.
+    """
+    headers = dict(scope["headers"])
+    named = headers.get(_HEADER, b"").decode("latin-1")
+    if _SESSION_ID.fullmatch(named):
+        return named, False
+    is_own = connection and not _FORWARDED & headers.keys()
+    return connection if is_own else secrets.token_hex(16), True

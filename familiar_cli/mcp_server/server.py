@@ -71,6 +71,8 @@ INSTRUCTIONS: Final = (
 _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 _CLIENT_CHARS: Final = 40
 _EMBED_EVERY_S: Final = 10.0  # it takes about a second where a model is
+SESSION: Final = "familiar.session"
+"""The key in a request's state of its client's session; without it, the server has one client."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -238,7 +240,8 @@ class MemoryServer:
 
     async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
         """Return what `work` makes of whoever asks."""
-        client = self._client(ctx)
+        client, state = self._client(ctx), getattr(ctx.request, "scope", {}).get("state", {})
+        session = state.get(SESSION, self._session)
 
         def ask(familiar: Familiar) -> T:
             manner = self._manner
@@ -246,7 +249,7 @@ class MemoryServer:
                 familiar,
                 manner.channel_id,
                 client,
-                self._session,
+                session,
                 allow_write=manner.allow_write,
                 reads=self._reads,
             )

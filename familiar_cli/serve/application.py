@@ -15,19 +15,25 @@ from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.serve import answering
 from familiar_cli.serve.asking import parse, unknown_model
-from familiar_cli.serve.client_jobs import is_chore
+from familiar_cli.serve.client_jobs import is_client_job
 from familiar_cli.serve.failing import ApiError, from_error
 from familiar_cli.serve.guard import Guard
 from familiar_cli.serve.memories import Memories
 from familiar_cli.serve.recalling import has_exchange, keep, recall
 from familiar_cli.serve.replying import Replying
-from familiar_cli.serve.speakers import MESSAGE, channel_of, header, speaker_of
+from familiar_cli.serve.speakers import (
+    resolve_channel,
+    resolve_message_id,
+    resolve_speaker,
+    wants_keeping,
+)
 from familiar_cli.serve.turns import Alone, ServedTurn, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -77,7 +83,7 @@ class Server:
     async def chat(self, request: Request) -> Replying:
         """Reply to a conversation."""
         asked, headers = await self._asked(request)
-        chore = is_chore(asked.lines, headers) or not asked.is_said
+        chore = is_client_job(asked.lines, headers) or not asked.is_said
         if chore and not asked.memory_only and not asked.lines:
             raise ApiError(400, "The request has no message from a user", param="messages")
         lease = AsyncExitStack()
@@ -99,31 +105,40 @@ class Server:
     async def context(self, request: Request) -> Response:
         """Return what memory has to say to a conversation; nothing is asked or kept."""
         asked, headers = await self._asked(request)
-        if is_chore(asked.lines, headers) or not asked.is_said:
-            return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
+        is_job = is_client_job(asked.lines, headers) or not asked.is_said
         async with self.pool.lease(asked.familiar_id) as served:
-            found = await recall(served, self._wanted(served, asked, headers))
+            wanted = self._wanted(served, asked, headers)
+            if is_job:
+                return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
+            found = await recall(served, wanted)
         return JSONResponse(found)
 
     async def keep(self, request: Request) -> Response:
         """Keep the newest exchange of a conversation that another model took part in."""
         asked, headers = await self._asked(request)
-        if is_chore(asked.lines[:-1], headers) or not has_exchange(asked.lines):
-            return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
+        is_job = is_client_job(asked.lines[:-1], headers) or not has_exchange(asked.lines)
         async with self.pool.lease(asked.familiar_id) as served:
-            kept = await keep(served, self._wanted(served, asked, headers), self.alone)
+            wanted = self._wanted(served, asked, headers)
+            if is_job or not wanted.is_kept:
+                return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
+            kept = await keep(served, wanted, self.alone)
         return JSONResponse(kept)
 
-    async def _asked(self, request: Request) -> tuple[Asked, dict[str, str]]:
+    async def _asked(self, request: Request) -> tuple[Asked, Headers]:
         _check_json(request)
-        return parse(await request.body(), list_familiars(self.pool.home)), dict(request.headers)
+        return parse(await request.body(), list_familiars(self.pool.home)), request.headers
 
     def _wanted(
-        self, served: Served, asked: Asked, headers: dict[str, str], *, chore: bool = False
+        self, served: Served, asked: Asked, headers: Headers, *, chore: bool = False
     ) -> Wanted:
-        author = speaker_of(served.familiar, headers, asked)
-        channel_id, message_id = channel_of(headers), header(headers, MESSAGE)
-        return Wanted(asked, author, channel_id, is_chore=chore, message_id=message_id)
+        return Wanted(
+            asked,
+            resolve_speaker(served.familiar, headers, asked),
+            resolve_channel(headers),
+            is_chore=chore,
+            message_id=resolve_message_id(headers),
+            is_kept=wants_keeping(headers),
+        )
 
     async def embeddings(self, request: Request) -> Response:
         """Return vectors of texts, made by the model on this machine."""

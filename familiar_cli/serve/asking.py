@@ -40,7 +40,7 @@ class Asked:
             instructions, calls of tools and their results.
         stream: The reply is wanted piece by piece.
         with_usage: With the token counts at its end.
-        person: Whom the program names as the speaker; empty: nobody.
+        person: Whom the program names as the speaker; None: nobody.
     """
 
     model: str
@@ -51,7 +51,7 @@ class Asked:
     lines: tuple[Line, ...]
     stream: bool
     with_usage: bool
-    person: str = ""
+    person: str | None = None
 
     @property
     def said(self) -> str:
@@ -96,7 +96,6 @@ def parse(raw: bytes, familiars: Collection[str]) -> Asked:
         raise unknown_model(model, familiars)
     _check(body)
     options = body.get("stream_options")
-    person = body.get("user")
     return Asked(
         model=model,
         familiar_id=familiar_id,
@@ -106,7 +105,7 @@ def parse(raw: bytes, familiars: Collection[str]) -> Asked:
         lines=_lines(body.get("messages")),
         stream=body.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        person=person.strip() if isinstance(person, str) else "",
+        person=body.get("user"),
     )
 
 
@@ -136,6 +135,8 @@ def _check(body: Mapping[str, Any]) -> None:
     """Make sure that what matters to us is of the right kind."""
     if body.get("n", 1) not in (1, None):
         raise ApiError(400, "Only one reply at a time can be asked for: 'n' must be 1", param="n")
+    if not isinstance(body.get("user"), str | None):
+        raise ApiError(400, "'user' must be a text", param="user")
     for name in ("max_tokens", "max_completion_tokens"):
         value = body.get(name)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):

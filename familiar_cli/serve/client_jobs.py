@@ -1,8 +1,10 @@
-"""Requests that are chores of a chat program and no part of a conversation.
+"""Requests that are jobs of a chat program and no part of a conversation.
 
 Programs ask the same model for titles, tags, follow-up questions and summaries of a chat. Such a
-request is answered and kept nowhere, or each title would become a memory. The list is made of what
-these programs send; a program can also say so itself, in a header.
+request is answered and kept nowhere, or each title would become a memory. A program that names its
+message or its conversation says so in a header; of others, the fixed texts that they send are
+known. A text counts only with what a person would not write beside it: the tags around a
+transcript, or the rules for the form of the answer.
 """
 
 from __future__ import annotations
@@ -10,35 +12,39 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.serve.speakers import CHANNEL, MESSAGE
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from starlette.datastructures import Headers
 
     from familiar_cli.serve.aligning import Line
 
-TYPE_HEADER: Final = "x-familiar-type"
-"""What SillyTavern calls the kind of a generation; `quiet` is a chore."""
+TYPE: Final = "X-Familiar-Type"
+"""What SillyTavern calls the kind of a generation."""
 
-KEEP_HEADER: Final = "x-familiar-keep"
-"""`no`: whatever is said, it is not kept."""
-
-_QUIET: Final = frozenset({"quiet", "impersonate"})
-_NO: Final = frozenset({"no", "false", "0", "off"})
-_TASKS: Final = re.compile(
+_JOB_TYPES: Final = frozenset({"quiet", "impersonate"})
+_JOB: Final = re.compile(
     r"""\s*(?:
-      \#\#\#\ Task:                                             # Open WebUI
-    | (?:Please\ )?(?:provide|generate|write|create)\ an?\ (?:very\ )?(?:concise|short|brief)\b
-        [^\n]{0,60}\btitle\b                                    # LibreChat and others
-    | \[?\s*(?:Pause\ (?:the|your)\ roleplay|System\ note:\ Pause\ the\ roleplay)   # SillyTavern
-    | Ignore\ previous\ instructions\.\ Summarize
+      \#\#\#\ Task:[ \t]*\r?\n                                             # Open WebUI
+        (?=.*(?:<chat_history>|\bchat\ history\b))
+        (?:Generate|Suggest|Analyze|Determine|Summarize|Create|You\ are\ an\ autocompletion)\b
+    | (?:Please\ )?(?:provide|generate|write|create)\ an?\ (?:very\ |extremely\ )?  # LibreChat
+        (?:concise|short|brief)[^\n.:!?]{0,40}\btitle\b[^\n.:!?]{0,20}
+        \b(?:this|the)\ (?:conversation|chat|dialogue)\b
+        (?=.*(?:\bonly\b|\bword|\bpunctuation\b|\bcase\b|:\s*\n))
+    | \[\s*(?:System\ note:\s*)?Pause\ (?:the|your)\ roleplay[.,]?\ (?:and\ )?   # SillyTavern
+        (?:Ignore|Summarize|Provide|Describe|Answer|Write|Generate)\b(?=.*\]\s*$)
+    | (?:Pause\ your\ roleplay|Ignore\ previous\ instructions)\.\s+
+        Summarize\ the\ most\ important\ facts\ and\ events\b
     )""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 
 
-def is_chore(lines: tuple[Line, ...], headers: Mapping[str, str]) -> bool:
-    """Return whether a request is a chore; `headers` have their names in lower case."""
-    if headers.get(TYPE_HEADER, "").strip().lower() in _QUIET:
+def is_client_job(lines: tuple[Line, ...], headers: Headers) -> bool:
+    """Return whether a request is a job of the program that sent it."""
+    if headers.get(TYPE, "").strip().lower() in _JOB_TYPES:
         return True
-    if headers.get(KEEP_HEADER, "").strip().lower() in _NO:
-        return True
-    return bool(lines) and _TASKS.match(lines[-1].text) is not None
+    if CHANNEL in headers or MESSAGE in headers:
+        return False
+    return bool(lines) and _JOB.match(lines[-1].text) is not None

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.actions.edit_turn import edit_turn
 from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.clock import now, to_ms
+from familiar_cli.context.types import Spoken
 from familiar_cli.history import standing
+from familiar_cli.history.messages import of_id, whole_reply
 from familiar_cli.history.store import GREETING
-from familiar_cli.serve.aligning import KeptLine, Line, align, normal
+from familiar_cli.serve.aligning import KeptLine, Line, Placement, align, normal
 from familiar_cli.serve.failing import ApiError
 from familiar_cli.serve.known import KnownLines
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
-    from familiar_cli.serve.aligning import Placement
 
 KNOWN_FILE: Final = "served.sqlite"
 _LOOKED_UP: Final = 8  # of the newest lines, to find the conversation that they are from
@@ -67,25 +68,69 @@ class Conversations:
         self._familiar = familiar
         self._known = known
 
-    def find(self, lines: Sequence[Line], author: Author, channel_id: str = "") -> Found:
+    def find(
+        self,
+        lines: Sequence[Line],
+        author: Author,
+        channel_id: str = "",
+        message_id: str = "",
+    ) -> Found:
         """Return where the last of `lines` belongs.
+
+        A message with an id is the kept one with that id, else a new one, whatever its words. One
+        without an id is the kept one with the same words and the same author that nothing follows
+        but its reply.
 
         Args:
             lines: What the program sent; the last is what somebody says now.
             author: Who says it.
             channel_id: The conversation that the program names; empty: it names none.
+            message_id: What its platform calls the message; empty: nothing.
 
         Raises:
             ApiError: The conversation is another person's, or the whole prompt came as one message.
         """
         if channel_id:
             self._check_own(channel_id, author)
-            return self._in_named(lines, author, channel_id)
-        best = self._best(lines, self._candidates(lines, author))
-        if best is None:
+            channels = self._family(channel_id, author)
+        else:
+            channels = self._candidates(lines, author)
+        if known := self._with_id(lines[-1], author, channels, message_id):
+            return known
+        best = self._best(lines, channels) if len(lines) > 1 or not channel_id else None
+        if best is not None:
+            if self._is_allowed(best[1], author, message_id):
+                return self._settled(*best)
+            if channel_id or len(lines) > 1:
+                return Found(best[0])
+        if not channel_id:
             self._check_not_merged(lines)
             return Found(_new_channel(), unknown=tuple(lines[:-1]))
-        return self._settled(*best)
+        if len(lines) > 1:
+            kept = self._kept(channel_id, 1)
+            return Found(channel_id, unknown=() if kept else tuple(lines[:-1]))
+        placement = self._at_end(lines[-1], self._kept(channel_id, 2))
+        is_repeated = placement and self._is_allowed(placement, author, message_id)
+        return Found(channel_id, placement if is_repeated else None)
+
+    def off_record(self, found: Found, said: Said, past: Sequence[Line]) -> Said:
+        """Return what is to be said where nothing is written down, neither it nor its past.
+
+        Args:
+            found: Where it belongs.
+            said: What is said.
+            past: What the program sent before it.
+        """
+        placement = found.placement
+        unknown = placement.unknown if placement else found.unknown
+        channel_id = found.channel_id
+        if found.parent is not None:  # the branch is not there, and its parent went another way
+            channel_id, unknown = _new_channel(), tuple(past)
+        before = tuple(
+            Spoken(line.role, line.text, said.author if line.role == "user" else None)
+            for line in unknown
+        )
+        return replace(said, channel_id=channel_id, off_record=True, remembered=before)
 
     def prepare(self, found: Found, said: Said) -> Said:
         """Write down what the program knows and the history does not; return what is to be said.
@@ -117,7 +162,12 @@ class Conversations:
         question = history.turn(said.reply_to) if said.reply_to is not None else None
         if question is None:
             question = history.append(
-                said.channel_id, "user", said.text, author=said.author, source=SOURCE
+                said.channel_id,
+                "user",
+                said.text,
+                author=said.author,
+                source=SOURCE,
+                message_id=said.message_id,
             )
         old = said.instead_of
         if old is None:
@@ -142,16 +192,45 @@ class Conversations:
         reply = placement.reply and self._familiar.history.turn(placement.reply)
         return replace(said, reply_to=placement.question, instead_of=reply or None)
 
-    def _in_named(self, lines: Sequence[Line], author: Author, channel_id: str) -> Found:
+    def _family(self, channel_id: str, author: Author) -> list[str]:
         family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
-        family = [name for name in family if self._is_own(name, author)]
-        if len(lines) > 1:
-            best = self._best(lines, family)
-            if best is not None:
-                return self._settled(*best)
-            kept = self._kept(channel_id, 1)
-            return Found(channel_id, unknown=() if kept else tuple(lines[:-1]))
-        return Found(channel_id, self._at_end(lines[-1], self._kept(channel_id, 2)))
+        return [name for name in family if self._is_own(name, author)]
+
+    def _with_id(
+        self, said: Line, author: Author, channels: Sequence[str], message_id: str
+    ) -> Found | None:
+        """Return where the message with an id is kept; None: nowhere.
+
+        Without a placement it has other words by now, or was followed by more than its reply.
+        """
+        if not message_id:
+            return None
+        history = self._familiar.history
+        for channel_id in channels:
+            turn = of_id(history, channel_id, message_id, author)
+            if turn is None:
+                continue
+            reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, 1)[-1:]
+            if normal(turn.content) != normal(said.text):
+                return Found(channel_id)
+            if reply is None:
+                return Found(channel_id, Placement("answer", 0, is_whole=False, question=turn.id))
+            if not last or last[0].turn_id != reply.id:
+                return Found(channel_id)
+            again = Placement("again", 0, is_whole=False, question=turn.id, reply=reply.id)
+            return Found(channel_id, again)
+        return None
+
+    def _is_allowed(self, placement: Placement, author: Author, message_id: str) -> bool:
+        """Return whether a message may be the kept one that a placement takes it for, if any."""
+        if placement.step not in {"again", "answer"} or placement.question is None:
+            return True
+        question = self._familiar.history.turn(placement.question)
+        if message_id or question is None or question.author is None:
+            return not message_id
+        me = self._familiar.me()
+        are_both_me = me.is_me(author) and me.is_me(question.author)
+        return are_both_me or question.author.slug == author.slug
 
     def _at_end(self, said: Line, kept: list[KeptLine]) -> Placement | None:
         """Return where a message stands that came alone: the program leaves the past to us."""

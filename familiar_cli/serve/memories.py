@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.home import find_familiar
 from familiar_cli.serve.failing import ApiError
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.http import Endpoint
+
+
+CONNECTION: Final = "familiar.connection"
+"""The key in a request's state of what tells its connection from all others."""
 
 
 class Memories:
@@ -40,7 +44,8 @@ class Memories:
             ApiError: The package that it needs is not installed.
         """
         endpoint = await self._endpoint(scope["path_params"].get("familiar"))
-        await endpoint(scope, receive, send)
+        connection = scope.get("state", {}).get(CONNECTION, "")
+        await endpoint(scope, receive, send, connection=connection)
 
     async def aclose(self) -> None:
         """Close all of them."""

@@ -34,7 +34,7 @@ async def recall(served: Served, wanted: Wanted) -> dict[str, Any]:
 
     def channel_of() -> str:
         find = served.conversations.find
-        return find(lines, wanted.author, wanted.channel_id).channel_id
+        return find(lines, wanted.author, wanted.channel_id, wanted.message_id).channel_id
 
     channel_id = await in_thread(channel_of)
     said = Said(wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE)
@@ -51,10 +51,12 @@ async def recall(served: Served, wanted: Wanted) -> dict[str, Any]:
 async def keep(served: Served, wanted: Wanted, alone: Alone) -> dict[str, Any]:
     """Keep the newest exchange; what is kept already is not added again."""
     *lines, reply = wanted.asked.lines
-    said = Said(lines[-1].text, wanted.author, greeting=0, source=SOURCE)
+    message_id = wanted.message_id
+    said = Said(lines[-1].text, wanted.author, greeting=0, source=SOURCE, message_id=message_id)
 
     def write() -> dict[str, Any]:
-        found = served.conversations.find(lines, wanted.author, wanted.channel_id)
+        find = served.conversations.find
+        found = find(lines, wanted.author, wanted.channel_id, message_id)
         question, answer = served.conversations.keep(found, said, reply.text)
         return {"kept": True, "turn": question.id, "reply_turn": answer.id}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from familiar_cli.serve.application import make_app
 from familiar_cli.serve.background import Background
 from familiar_cli.serve.conversations import Served
 from familiar_cli.serve.guard import Rules, host_names
+from familiar_cli.serve.memories import CONNECTION
 from familiar_cli.web.door import Door
 from familiar_cli.web.site import Site
 
@@ -203,6 +205,7 @@ class _PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn's own signature
         """Begin to wait for a head."""
+        self.app_state = {**self.app_state, CONNECTION: secrets.token_hex(16)}
         super().connection_made(transport)
         self._impatience = self.loop.call_later(self.head_s, self._give_up)
 

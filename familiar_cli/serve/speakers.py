@@ -1,59 +1,133 @@
-"""Who speaks in a request, and in which conversation, as far as the chat program says."""
+"""Who sends a request, in which conversation and as which message: headers and `user`, checked.
+
+A field that is there and cannot be used is an error that names it. It never counts as missing,
+since what is missing has a default: the one whose home it is.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
-from familiar_cli.identity import Author, parse_author
+from familiar_cli.errors import UsageError
+from familiar_cli.identity import check_id, clean_name, is_placeholder, parse_author
+from familiar_cli.serve.failing import ApiError, from_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
+
+    from starlette.datastructures import Headers
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.identity import Author
     from familiar_cli.serve.asking import Asked
 
-CHANNEL: Final = "x-familiar-channel"
-USER: Final = "x-familiar-user"
-USER_NAME: Final = "x-familiar-user-name"
-MESSAGE: Final = "x-familiar-message"
-_OPEN_WEBUI: Final = "open_webui"
+CHANNEL: Final = "X-Familiar-Channel"
+USER: Final = "X-Familiar-User"
+USER_NAME: Final = "X-Familiar-User-Name"
+MESSAGE: Final = "X-Familiar-Message"
+KEEP: Final = "X-Familiar-Keep"
+_OPEN_WEBUI_USER: Final = "X-OpenWebUI-User-Id"
+_OPEN_WEBUI_NAME: Final = "X-OpenWebUI-User-Name"
 _CHATS: Final = {  # header -> what its channels begin with
-    "x-openwebui-chat-id": "open-webui",
-    "x-librechat-conversation-id": "librechat",
+    "X-OpenWebUI-Chat-Id": "open-webui",
+    "X-LibreChat-Conversation-Id": "librechat",
 }
-_MOST_CHARS: Final = 200
+_SWITCH: Final = {
+    **dict.fromkeys(("no", "false", "0", "off"), False),
+    **dict.fromkeys(("yes", "true", "1", "on"), True),
+}
 
 
-def header(headers: Mapping[str, str], name: str) -> str:
-    """Return what a header says; a placeholder that a program did not fill in says nothing."""
-    value = unquote(headers.get(name, "")).strip()
-    return "" if value.startswith("{{") or not value.isprintable() else value[:_MOST_CHARS]
+def resolve_speaker(familiar: Familiar, headers: Headers, asked: Asked) -> Author:
+    """Return who speaks: whom the request names, else the one whose home it is.
+
+    Raises:
+        ApiError: A field that names the speaker cannot be used.
+    """
+    name = clean_name(_header(headers, USER_NAME) or _header(headers, _OPEN_WEBUI_NAME))
+    for field, platform, value in (
+        (USER, "", _header(headers, USER)),
+        (_OPEN_WEBUI_USER, "open_webui:", _header(headers, _OPEN_WEBUI_USER)),
+        ("user", "serve:", asked.person),
+    ):
+        if value is not None:
+            with _naming(field):
+                return parse_author(platform + value, display_name=name, field=field)
+    return speaker(familiar, resolve_channel(headers), name=name)
 
 
-def channel_of(headers: Mapping[str, str]) -> str:
-    """Return the channel that a request names; empty: none."""
-    named = header(headers, CHANNEL)
-    if named:
-        return named
-    for name, program in _CHATS.items():
-        if chat := header(headers, name):
-            return f"{program}-{chat}"
+def resolve_channel(headers: Headers) -> str:
+    """Return the channel that a request names; empty: none.
+
+    A program that leaves its own chat header unfilled (a temporary chat) names none.
+
+    Raises:
+        ApiError: A header that names the channel cannot be used.
+    """
+    if named := _header(headers, CHANNEL):
+        with _naming(CHANNEL):
+            return check_id(named, CHANNEL)
+    for field, program in _CHATS.items():
+        chat = _header(headers, field)
+        if chat and not is_placeholder(chat):
+            with _naming(field):
+                return check_id(f"{program}-{chat}", field)
     return ""
 
 
-def speaker_of(familiar: Familiar, headers: Mapping[str, str], asked: Asked) -> Author:
-    """Return who speaks: whom the program names, else the one whose home it is.
+def resolve_message_id(headers: Headers) -> str:
+    """Return what the platform calls the message; empty: nothing.
 
     Raises:
-        UsageError: The header names nobody.
+        ApiError: The header cannot be used.
     """
-    name = header(headers, USER_NAME) or header(headers, "x-openwebui-user-name") or None
-    if account := header(headers, USER):
-        return parse_author(account, display_name=name)
-    if user_id := header(headers, "x-openwebui-user-id"):
-        return Author(_OPEN_WEBUI, user_id, display_name=name)
-    if asked.person and asked.person.isprintable():
-        return Author("serve", asked.person[:_MOST_CHARS], display_name=name)
-    return speaker(familiar, channel_of(headers), name=name)
+    named = _header(headers, MESSAGE)
+    if not named:
+        return ""
+    with _naming(MESSAGE):
+        return check_id(named, MESSAGE)
+
+
+def wants_keeping(headers: Headers) -> bool:
+    """Return whether a request is to be kept, which it is unless it says otherwise.
+
+    Raises:
+        ApiError: The header says neither yes nor no.
+    """
+    said = (_header(headers, KEEP) or "yes").lower()
+    if said not in _SWITCH:
+        raise ApiError(400, f"{KEEP} must be 'yes' or 'no'", param=KEEP)
+    return _SWITCH[said]
+
+
+def _header(headers: Headers, name: str) -> str | None:
+    """Return a header with its percent-encoding undone; None: it was not sent.
+
+    Programs write UTF-8, percent-encoded or not, and old ones Latin-1.
+    """
+    values = headers.getlist(name)
+    if len(values) > 1:
+        raise ApiError(400, f"{name} was sent {len(values)} times; send it once", param=name)
+    if not values:
+        return None
+    raw = unquote_to_bytes(values[0].encode("latin-1"))
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if "%" in values[0]:
+            raise ApiError(400, f"{name} is not UTF-8", param=name) from error
+        return values[0]
+
+
+@contextmanager
+def _naming(field: str) -> Iterator[None]:
+    """Let an error of an id name the field of the request that holds it."""
+    try:
+        yield
+    except UsageError as error:
+        refused = from_error(error)
+        refused.param = field
+        raise refused from error

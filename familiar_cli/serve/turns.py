@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,7 @@ class Wanted:
         channel_id: The conversation that the program names; empty: none.
         is_chore: It is answered and kept nowhere.
         message_id: What the platform calls the message; empty: nothing.
+        is_kept: What is said and the reply are kept.
     """
 
     asked: Asked
@@ -69,6 +70,7 @@ class Wanted:
     channel_id: str = ""
     is_chore: bool = False
     message_id: str = ""
+    is_kept: bool = True
 
 
 class Alone:
@@ -149,15 +151,12 @@ class ServedTurn:
     def _placed(self) -> Said:
         """Find the conversation and prepare it; in a thread, since it uses the history."""
         wanted, conversations = self._wanted, self._served.conversations
-        found = conversations.find(wanted.asked.lines, wanted.author, wanted.channel_id)
-        said = Said(
-            wanted.asked.said,
-            wanted.author,
-            greeting=0,
-            source=SOURCE,
-            message_id=wanted.message_id,
-        )
-        return conversations.prepare(found, said)
+        lines = wanted.asked.lines
+        found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
+        said = Said(wanted.asked.said, wanted.author, greeting=0, source=SOURCE)
+        if not wanted.is_kept:
+            return conversations.off_record(found, said, lines[:-1])
+        return conversations.prepare(found, replace(said, message_id=wanted.message_id))
 
     def _asking(self) -> Asking:
         asked = self._wanted.asked

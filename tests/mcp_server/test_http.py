@@ -11,7 +11,7 @@ from mcp import Client
 
 from tests.support.clients import called
 from tests.support.serving import serving
-from tests.support.world import live, run
+from tests.support.world import data, live, run
 
 HEADERS = {"accept": "application/json, text/event-stream"}
 BO = {"people/bo": "# Bo\n\n- Bo likes green tea.\n"}
@@ -80,6 +80,26 @@ def test_there_is_no_session_to_listen_to_or_to_end(method):
     live(**BO)
     with serving() as server:
         assert server.client.request(method, "/mcp", headers=HEADERS).status_code == 405
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_each_client_takes_back_its_own_plans_only(mode):
+    live(**BO)
+    path, text = "people/bo.md", "# Bo\n\n- Bo likes {}.\n"
+    with serving() as server:
+        url = f"{server.url}/mcp"
+        async with Client(url, mode=mode) as one, Client(url, mode=mode) as two:
+            mine = await called(one, "memory_update", path=path, content=text.format("rum"))
+            same = await called(one, "memory_update", path=path, content=text.format("gin"))
+            other = await called(two, "memory_update", path=path, content=text.format("ale"))
+            nothing_yet = await two.call_tool("memory_undo", {"all": True})
+            undone = await two.call_tool("memory_undo", {})
+    plans = {plan["id"] for plan in data("review", "list")["plans"]}
+    assert mine["results"][0]["plan"] == same["results"][0]["plan"]
+    assert other["results"][0]["plan"] not in plans
+    assert plans == {mine["results"][0]["plan"]}
+    assert not nothing_yet.is_error
+    assert undone.is_error
 
 
 async def test_sixteen_clients_at_once_lose_nothing():

@@ -196,16 +196,15 @@ def test_chat_ids_of_open_webui_name_the_conversation_and_the_person(api) -> Non
     assert person["slug"] == "open_webui-7"
 
 
-def test_a_placeholder_that_was_not_filled_in_names_nothing(api) -> None:
+def test_a_chat_header_that_a_program_did_not_fill_in_names_nothing(api) -> None:
     server, _ = api
-    headers = {"X-Familiar-Channel": "{{LIBRECHAT_BODY_CONVERSATIONID}}"}
+    headers = {"X-LibreChat-Conversation-Id": "{{LIBRECHAT_BODY_CONVERSATIONID}}"}
     reply = server.post(messages=[user("Hello")], headers=headers)
     assert reply.headers["x-familiar-channel"].startswith("serve-")
 
 
 @pytest.mark.parametrize(
-    ("text", "headers"),
-    [(TITLE, {}), ("Summarise.", {"X-Familiar-Type": "quiet"}), ("Hi", {"X-Familiar-Keep": "no"})],
+    ("text", "headers"), [(TITLE, {}), ("Summarise.", {"X-Familiar-Type": "quiet"})]
 )
 @pytest.mark.parametrize("model", ["ada", "ada+memory"])
 def test_a_title_job_never_becomes_a_memory(api, model, text, headers) -> None:

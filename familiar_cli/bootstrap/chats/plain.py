@@ -149,6 +149,8 @@ class _Reader:
             try:
                 return parse_author(given, display_name=name or None)
             except UsageError:
+                if ":" in given:  # an account that is unusable is nobody else's
+                    return Author(PLATFORM, given, display_name=name or None)
                 name = name or given
         if isinstance(given, dict):
             return _author(given)

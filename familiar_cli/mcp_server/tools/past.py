@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError
+from familiar_cli.identity import check_id
 from familiar_cli.mcp_server.sight import speaker_of, turn_item
 from familiar_cli.mcp_server.tool import COUNT, TEXT, Answer, Item, Tool
 from familiar_cli.text import framed
@@ -69,11 +70,13 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     """Return the channel that was asked for; None: all that the caller may hear of.
 
     Raises:
+        UsageError: It cannot be a channel's id.
         NotFoundError: It is unknown, or private and of others: which of the two is not said.
     """
     channel = arguments.get("channel")
     if channel is None:
         return None
+    check_id(channel, "The argument 'channel'")
     known = {found.channel_id for found in caller.familiar.history.channels()}
     if channel not in known or channel in caller.hidden_channels:
         raise NotFoundError(
