@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
@@ -16,7 +16,7 @@ from familiar_cli.sync.devices import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths
@@ -47,6 +47,7 @@ class SyncReport:
         done: What became of each remote that could be synced with.
         failed: Why others could not, by name.
         conflicts: Every conflict that waits for a person, also older ones.
+        absent: Why files of other machines are not here, by path; also older ones.
         dry_run: Nothing was changed.
     """
 
@@ -54,6 +55,7 @@ class SyncReport:
     done: tuple[Synced, ...]
     failed: dict[str, tuple[Address, FamiliarError]]
     conflicts: tuple[Conflict, ...]
+    absent: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -68,16 +70,17 @@ class SyncReport:
             "written": sorted({path for one in outcomes for path in one.written}),
             "deleted": sorted({path for one in outcomes for path in one.deleted}),
             "conflicts": [conflict_json(one) for one in self.conflicts],
-            "refused": [
-                {"path": path, "reason": why}
-                for path, why in sorted(
-                    {p: why for one in outcomes for p, why in one.refused.items()}.items()
-                )
-            ],
+            "refused": _refused_json(self.refused),
             "notes": self.notes,
             "remotes": [*map(_remote_json, self.done), *self._failed_json()],
             "dry_run": self.dry_run,
         }
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why files of other machines are not here, by path."""
+        new = {path: why for one in self.done for path, why in one.outcome.refused.items()}
+        return dict(sorted({**self.absent, **new}.items()))
 
     @property
     def notes(self) -> list[str]:
@@ -94,10 +97,10 @@ class SyncReport:
         problems = []
         if self.conflicts:
             count = len({one.path for one in self.conflicts})
-            problems.append(f"{count} file{'s' * (count != 1)} in conflict: {_few(self.conflicts)}")
-        refused = {path for one in self.done for path in one.outcome.refused}
-        if refused:
-            problems.append(f"skipped: {', '.join(sorted(refused))}")
+            named = _few(one.path for one in self.conflicts)
+            problems.append(f"{count} file{'s' * (count != 1)} in conflict: {named}")
+        if self.refused:
+            problems.append(f"skipped: {_few(self.refused)}")
         if not problems:
             return None
         return PartialError(
@@ -139,8 +142,12 @@ def _remote_json(one: Synced) -> dict[str, Any]:
     }
 
 
-def _few(conflicts: tuple[Conflict, ...]) -> str:
-    names = sorted({one.path for one in conflicts})
+def _refused_json(refused: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "reason": why} for path, why in sorted(refused.items())]
+
+
+def _few(paths: Iterable[str]) -> str:
+    names = sorted(set(paths))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004
 
 
@@ -190,6 +197,7 @@ class SyncStatus:
         remotes: Its remotes.
         instances: Every instance that was heard of.
         conflicts: The conflicts that wait for a person.
+        refused: Why files of other machines are not here, by path.
         problem: Why the last sync failed; empty: it did not.
         problem_at: When that was.
         embodiments: The programs that keep a copy of the familiar.
@@ -200,6 +208,7 @@ class SyncStatus:
     remotes: tuple[RemoteStatus, ...] = ()
     instances: tuple[InstanceStatus, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     problem_at: str | None = None
     embodiments: tuple[Device, ...] = ()
@@ -212,6 +221,7 @@ class SyncStatus:
             "remotes": self.remotes,
             "instances": self.instances,
             "conflicts": [conflict_json(one) for one in self.conflicts],
+            "refused": _refused_json(self.refused),
             "problem": self.problem,
             "problem_at": self.problem_at,
             "embodiments": self.embodiments,
@@ -268,6 +278,7 @@ def _sync_all(
     how: How,
     engine: Engine,
 ) -> SyncReport:
+    from familiar_cli.memory.journal import absent
     from familiar_cli.passes.failures import as_failure
 
     done: list[Synced] = []
@@ -288,7 +299,8 @@ def _sync_all(
     finally:
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
-    return SyncReport(familiar.instance.id, tuple(done), failed, conflicts, how.dry_run)
+    missing = absent.refused(familiar.journal.repository)
+    return SyncReport(familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run)
 
 
 def engine_of(
@@ -338,6 +350,7 @@ def status(familiar: Familiar) -> SyncStatus:
     Raises:
         ConfigError: A file of it cannot be read.
     """
+    from familiar_cli.memory.journal import absent
     from familiar_cli.sync.journal_past import JournalPast
     from familiar_cli.sync.remote_refs import SeenRefs
 
@@ -362,6 +375,7 @@ def status(familiar: Familiar) -> SyncStatus:
             ),
             _instances(past, head, instance, seen, remotes.forgotten()),
             tuple(conflicts_in(familiar.memory)),
+            absent.refused(repository),
             failure.message if failure else "",
             failure.at if failure else None,
             tuple(Devices(familiar.paths.embodiments).all().values()),
@@ -517,15 +531,14 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
 
 
 def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
-    from familiar_cli.sync.ancestry import Walk
-    from familiar_cli.sync.engine import count_all
+    from familiar_cli.sync.ancestry import Walk, all_before
     from familiar_cli.sync.transport import MEMORY_REFS
 
     known = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
     if head is None:
         return 0
     if not known:
-        return count_all(past, head)
+        return sum(1 for _ in all_before(past.parents, [head]))
     return len(Walk(past.parents, [[head], known]).only(0))
 
 
@@ -548,7 +561,8 @@ def _instances(
     for instance, ids in sorted(heads.items(), key=lambda row: (row[0] != own.id, row[0])):
         behind = 0
         if instance != own.id and head:
-            behind = len(Walk(past.parents, [sorted(ids), [head]]).only(0))
+            new = Walk(past.parents, [sorted(ids), [head]]).only(0)
+            behind = sum(1 for id_ in new if not past.only_merges(id_))
         last = max((clock.iso(past.commit(id_).time) for id_ in ids), default="")
         is_own = instance == own.id
         found.append(InstanceStatus(instance, is_own, last, behind, instance in forgotten))

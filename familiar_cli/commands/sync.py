@@ -82,6 +82,8 @@ def status(ctx: typer.Context) -> None:
     familiar sync status --json
     """
     from familiar_cli.actions import sync as action
+    from familiar_cli.errors import PartialError
+    from familiar_cli.text import counted
     from familiar_cli.ui.sync_page import status_page
     from familiar_cli.ui.terminal import print_page
 
@@ -89,7 +91,18 @@ def status(ctx: typer.Context) -> None:
         found = action.status(familiar)
         zone = familiar.zone
     out = output(ctx)
-    out.answer(found.to_json(), lambda: print_page(status_page(found, zone)))
+
+    def show() -> None:
+        print_page(status_page(found, zone))
+
+    if found.refused:
+        error = PartialError(
+            f"{counted(len(found.refused), 'file')} of other machines cannot be here",
+            hint="Rename or shorten such files on the machine that has them.",
+        )
+        out.partial(found.to_json(), [error], show)
+    else:
+        out.answer(found.to_json(), show)
     if not found.remotes:
         out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
 

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     Parents = Callable[[str], Sequence[str]]
 
@@ -87,6 +87,17 @@ class Walk:
     def apart(self) -> list[str]:
         """Return the commits that some groups came from, and not all."""
         return [commit for commit, colour in self.colours.items() if colour != self.all]
+
+
+def all_before(parents: Parents, commits: Iterable[str]) -> Iterator[str]:
+    """Yield commits and all that they came from, each once, nearest first."""
+    waiting = list(dict.fromkeys(commits))
+    seen = set(waiting)
+    for commit in waiting:
+        yield commit
+        new = [parent for parent in parents(commit) if parent not in seen]
+        seen.update(new)
+        waiting += new
 
 
 def newest(parents: Parents, commits: Iterable[str]) -> list[str]:

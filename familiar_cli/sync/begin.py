@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.config.instance import begin_instance, is_instance_id
 from familiar_cli.errors import NotFoundError, RefusedError, UnsafePathError
 from familiar_cli.files import Disk
-from familiar_cli.memory.journal.absent import note
+from familiar_cli.memory.journal.absent import CANNOT_BE_HERE, note
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
-from familiar_cli.memory.layout import ALIASES_JSON
+from familiar_cli.memory.layout import ALIASES_JSON, is_synced
+from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.lock import held
-from familiar_cli.memory.store.types import Joined
-from familiar_cli.sync.ancestry import newest
-from familiar_cli.sync.joining import MOST_BYTES, SOURCE
+from familiar_cli.memory.store.types import AbsentVersion, Joined
+from familiar_cli.sync.ancestry import all_before, newest
+from familiar_cli.sync.joining import MOST_BYTES
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
 from familiar_cli.sync.remote_refs import SeenRefs
@@ -106,7 +107,7 @@ def begin_from(
     head = min(newest(past.parents, heads.values()))
     _put(store, repository, past, head)
     message = f"begin on {instance.id}"
-    with store.transaction(SOURCE, message, trailers={BEGAN: began}, joined=Joined(head, ())):
+    with store.transaction(SYNC, message, trailers={BEGAN: began}, joined=Joined(head, ())):
         pass
     with translated(repository.path):
         SeenRefs(repository, name).note(
@@ -133,7 +134,11 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
             if names.took(path) and len(content) <= most:
                 _write(os.path.join(root, *path.split("/")), content)
                 written.add(path)
-        absent = {path: id_ for path, id_ in whole.items() if path not in written}
+        absent = {
+            path: AbsentVersion(id_, "", CANNOT_BE_HERE)
+            for path, id_ in whole.items()
+            if path not in written and is_synced(path)
+        }
         note(repository, absent)
         repository.set_head(head)
 
@@ -176,14 +181,15 @@ def _began(past: JournalPast, heads: Mapping[str, str]) -> str:
 
     Whoever began later says so in its first commit; the commits of the first say nothing of it.
     """
-    for name, head in sorted(heads.items()):
-        at: str | None = head
-        while at:
-            commit = past.commit(at)
-            began = commit.trailers.get(BEGAN, "")
-            if is_instance_id(began):
-                return began
-            if commit.instance != name and at == head:
-                return name
-            at = commit.parent
-    return min(heads)
+    if len(heads) == 1:
+        (only,) = heads
+        name = past.commit(heads[only]).trailers.get(BEGAN, "")
+        return name if is_instance_id(name) else only
+    others: set[str] = set()
+    for id_ in all_before(past.parents, heads.values()):
+        commit = past.commit(id_)
+        began = commit.trailers.get(BEGAN, "")
+        if is_instance_id(began):
+            return began
+        others.add(commit.instance)
+    return min(heads.keys() - others, default=min(heads))

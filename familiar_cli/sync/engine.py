@@ -22,7 +22,7 @@ from familiar_cli.errors import (
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.lock import held
-from familiar_cli.sync.ancestry import Walk
+from familiar_cli.sync.ancestry import Walk, all_before
 from familiar_cli.sync.joining import Outcome, join
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
@@ -421,7 +421,9 @@ class _Run:
         known = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (
-            len(Walk(past.parents, [[head], known]).only(0)) if known else count_all(past, head)
+            len(Walk(past.parents, [[head], known]).only(0))
+            if known
+            else sum(1 for _ in all_before(past.parents, [head]))
         )
         if self._how.dry_run:
             return pushed, turns_out
@@ -483,16 +485,6 @@ class _Run:
             self._send(late)
         with translated(self._repository.path):
             self._seen.note(refs)
-
-
-def count_all(past: JournalPast, head: str) -> int:
-    """Return how many commits a history holds."""
-    seen, waiting = {head}, [head]
-    while waiting:
-        new = [parent for parent in past.parents(waiting.pop()) if parent not in seen]
-        seen.update(new)
-        waiting += new
-    return len(seen)
 
 
 def _shown(ref: str) -> str:

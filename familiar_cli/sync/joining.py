@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
+from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.transactions import Transaction
-from familiar_cli.memory.store.types import MISSING, Joined
-from familiar_cli.sync.ancestry import comes_before
+from familiar_cli.memory.store.types import MISSING, AbsentVersion, Joined
+from familiar_cli.sync.ancestry import comes_before, newest
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.text import sha256_of
 
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.merge.files import MergedTree, Note
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import Applied
-
-SOURCE: Final = SYNC
-"""Who changed the memory, as the journal names a merge."""
 
 MOST_BYTES: Final = MAX_READ_BYTES // 8
 """The largest file that is taken over; larger ones stay on the machine that has them."""
@@ -81,15 +78,12 @@ def join(
         FamiliarError: The journal is damaged, or the disk refused; nothing was changed.
     """
     error: FamiliarError | None = None
-    own = repository.head()
-    past = JournalPast(repository, began)
-    if own is None or all(comes_before(past.parents, h, own) for h in set(heads.values())):
-        return Outcome()
     for tried in range(_TRIES):
         if tried:
             store.catch_up()
         try:
-            return _join_once(store, repository, heads, began=began, dry_run=dry_run)
+            is_last = tried == _TRIES - 1
+            return _join_once(store, repository, heads, began, dry_run=dry_run, is_last=is_last)
         except ConflictError as meanwhile:
             error = meanwhile
     assert error is not None
@@ -100,9 +94,10 @@ def _join_once(
     store: MemoryStore,
     repository: Repository,
     heads: Mapping[str, str],
-    *,
     began: str,
+    *,
     dry_run: bool,
+    is_last: bool,
 ) -> Outcome:
     own = repository.head()
     if own is None:
@@ -110,70 +105,131 @@ def _join_once(
     past = JournalPast(repository, began)
     new = [h for h in dict.fromkeys(heads.values()) if not comes_before(past.parents, h, own)]
     if not new:
-        return Outcome()
+        return _put_late(store, repository, past, own, dry_run=dry_run)
     from familiar_cli.sync.merge import merge_heads  # most syncs merge nothing
 
     merged = merge_heads([own, *new], past)
     here = past.tree(own)
-    changes = merged.changes_from(here)
-    if not changes:
-        return Outcome()
-    taking = _Taking(store, past, merged, here)
-    taking.sort_out(changes)
-    joined = Joined(own, tuple(_newest(past, new)), taking.absent)
-    if not taking.steps and not _adds(repository, own, taking.absent):
+    taking = _Taking(store, past, merged.blobs, here, listed(repository))
+    taking.sort_out(merged.changes_from(here), is_settled=is_last)
+    commits = tuple(newest(past.parents, new))
+    is_forward = taking.can_forward and _continues(past, own, commits, merged)
+    if not is_forward and not taking.changes_tree:
         return Outcome(refused=taking.refused)
-    message = _message(past, joined.commits)
-    with store.transaction(SOURCE, message, dry_run=dry_run, joined=joined) as tx:
+    joined = Joined(
+        own, commits, taking.absent, tuple(taking.gone), taking.new_blobs(), is_forward=is_forward
+    )
+    message = _message(past, commits)
+    with store.transaction(SYNC, message, dry_run=dry_run, joined=joined) as tx:
         taking.stage(tx)
-    return _outcome(tx.result, joined, merged, taking)
-
-
-def _outcome(done: Applied, joined: Joined, merged: MergedTree, taking: _Taking) -> Outcome:
+    done = tx.result
     return Outcome(
-        joined.commits,
-        done.written,
-        done.deleted,
-        merged.conflicts,
-        merged.notes,
-        taking.refused,
+        commits, done.written, done.deleted, merged.conflicts, merged.notes, taking.refused
     )
 
 
+def _continues(past: JournalPast, own: str, commits: Sequence[str], merged: MergedTree) -> bool:
+    """Tell whether there is one new commit, it follows `own`, and it holds nothing but memory."""
+    if len(commits) > 1 or not comes_before(past.parents, own, commits[0]):
+        return False
+    return past.tree(commits[0]) == merged.files and past.holds_only_files(commits[0])
+
+
+def _put_late(
+    store: MemoryStore, repository: Repository, past: JournalPast, own: str, *, dry_run: bool
+) -> Outcome:
+    """Write those files that could not be here before, and can now."""
+    known = listed(repository)
+    if not known:
+        return Outcome()
+    taking = _Taking(store, past, {}, past.tree(own), known)
+    taking.sort_out({})
+    if not taking.steps:
+        return Outcome()
+    message = "write what could not be here before"
+    with store.transaction(SYNC, message, dry_run=dry_run) as tx:
+        taking.stage(tx)
+    return Outcome(written=tx.result.written)
+
+
 class _Taking:
-    """Which changes of a merge can be made here."""
+    """Which changes of a merge can be made here.
+
+    Attributes:
+        steps: What can be made on disk.
+        absent: New versions that cannot be here.
+        gone: Files that were not here, and are deleted.
+        refused: Why a file could not be taken over, by path.
+    """
 
     def __init__(
         self,
         store: MemoryStore,
         past: JournalPast,
-        merged: MergedTree,
+        blobs: Mapping[str, bytes],
         here: Mapping[str, str],
+        known: Mapping[str, AbsentVersion],
     ) -> None:
         self._store = store
         self._past = past
-        self._merged = merged
+        self._blobs = blobs
         self._here = here
+        self._known = {path: one for path, one in known.items() if here.get(path) == one.id}
+        self._changes: Mapping[str, str | None] = {}
         self.steps: list[tuple[str, bytes | None, str]] = []
-        self.absent: dict[str, str] = {}
+        self.absent: dict[str, AbsentVersion] = {}
+        self.gone: list[str] = []
         self.refused: dict[str, str] = {}
 
-    def sort_out(self, changes: Mapping[str, str | None]) -> None:
-        """Tell what can be made from what cannot; one file that is refused stops no other."""
+    @property
+    def can_forward(self) -> bool:
+        """Whether every deletion can be made."""
+        return all(
+            self._changes[path] is not None for path in self.refused if path in self._changes
+        )
+
+    @property
+    def changes_tree(self) -> bool:
+        """Whether the journal will hold anything else than now."""
+        return bool(self.absent or self.gone) or any(
+            path in self._changes for path, *_ in self.steps
+        )
+
+    def new_blobs(self) -> dict[str, bytes]:
+        """Return the contents that the merge made and that cannot be here, by id."""
+        ids = {one.id for one in self.absent.values()}
+        return {id_: content for id_, content in self._blobs.items() if id_ in ids}
+
+    def sort_out(self, changes: Mapping[str, str | None], *, is_settled: bool = False) -> None:
+        """Tell what can be made from what cannot; one file that is refused stops no other.
+
+        Files that could not be here before are tried again.
+        """
+        self._changes = changes
         self.refused.update(self._past.refused)
-        trial = Transaction(SOURCE, "")
-        steps = []
-        for path, id_ in sorted(changes.items(), key=lambda change: change[1] is not None):
+        late = {path: one.id for path, one in self._known.items() if path not in changes}
+        trial, steps = Transaction(SYNC, ""), []
+        every = {**changes, **late}
+        for path, id_ in sorted(every.items(), key=lambda change: change[1] is not None):
+            if id_ is None and path in self._known and not self._known[path].here:
+                self.gone.append(path)
+                continue
             try:
                 content = None if id_ is None else self._content(path, id_)
                 steps.append((path, content, self._expected(path)))
                 self._stage_one(trial, *steps[-1])
             except RefusedError as error:
                 self.refused[path] = str(error)
-        self.refused.update((p, str(e)) for p, e in self._store.refused(trial).items())
+        problems = self._store.refused(trial, is_settled=is_settled)
+        self.refused.update((path, str(error)) for path, error in problems.items())
         self.steps = [step for step in steps if step[0] not in self.refused]
-        gone = self.refused.keys() & changes.keys() - self._here.keys()
-        self.absent = {path: id_ for path in sorted(gone) if (id_ := changes[path])}
+        self.absent = {
+            path: AbsentVersion(id_, self._id_here(path), self.refused[path])
+            for path in sorted(self.refused.keys() & changes.keys())
+            if (id_ := changes[path])
+        }
+        for path in late.keys() & self.refused.keys():
+            del self.refused[path]
 
     def stage(self, tx: Transaction) -> None:
         """Stage what can be made."""
@@ -186,30 +242,21 @@ class _Taking:
         else:
             tx.write(path, content, expect=expect, any_size=True)
 
+    def _id_here(self, path: str) -> str:
+        """Return the id of what a file holds on disk; empty: there is none."""
+        return self._known[path].here if path in self._known else self._here.get(path, "")
+
     def _expected(self, path: str) -> str:
-        known = self._here.get(path)
-        return MISSING if known is None else sha256_of(self._past.read(known))
+        known = self._id_here(path)
+        return sha256_of(self._past.read(known)) if known else MISSING
 
     def _content(self, path: str, id_: str) -> bytes:
-        content = self._merged.blobs.get(id_)
+        content = self._blobs.get(id_)
         content = self._past.read(id_) if content is None else content
         most = max(self._store.limits.max_file_bytes, MOST_BYTES)
         if len(content) > most:
             raise RefusedError(f"{path!r} has {len(content):,} bytes, over the limit of {most:,}")
         return content
-
-
-def _adds(repository: Repository, own: str, absent: Mapping[str, str]) -> bool:
-    from familiar_cli.memory.journal import trees
-
-    tree = repository.tree_of(own)
-    return any(trees.file_id(repository.tree, tree, path) != id_ for path, id_ in absent.items())
-
-
-def _newest(past: JournalPast, commits: Sequence[str]) -> list[str]:
-    from familiar_cli.sync.ancestry import newest
-
-    return newest(past.parents, commits)
 
 
 def _message(past: JournalPast, commits: Sequence[str]) -> str:

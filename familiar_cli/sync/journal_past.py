@@ -13,6 +13,8 @@ from familiar_cli.memory.journal.edits import recordable
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.journal.reachable import raw_entries
 from familiar_cli.memory.layout import is_synced
+from familiar_cli.memory.sources import SYNC
+from familiar_cli.memory.store.paths import MAX_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -25,7 +27,6 @@ _DIR: Final = b"40000"
 _FILES: Final = {b"100644", b"100755", b"100664"}
 _LINK: Final = b"120000"
 _NO_NAMES: Final = {"", ".", ".."}
-_DEEPEST: Final = 100
 _SMALL_BYTES: Final = 16 * 1024
 _MOST_SMALL: Final = 4096
 _WITH_LOCAL: Final = (b"people", b"sessions")  # where files are that stay on one machine
@@ -64,6 +65,14 @@ class JournalPast:
         """Return all its files, also those that stay on the machine that made them."""
         return dict(self._files(self.commit(commit).tree, "", 0))
 
+    def holds_only_files(self, commit: str) -> bool:
+        """Tell whether nothing of a version was left out."""
+        if not self.refused:
+            return True
+        apart = JournalPast(self._repository, self._began)
+        apart.tree(commit)
+        return not apart.refused
+
     def tree_id(self, commit: str) -> str:
         """Return what two versions share exactly when all their synced files are the same."""
         content = self._repository.objects.read(self.commit(commit).tree)
@@ -87,6 +96,10 @@ class JournalPast:
         one: Commit = self.commit(commit)
         return HUMAN if one.by_hand else one.source
 
+    def only_merges(self, commit: str) -> bool:
+        """Tell whether a version is a merge that this program made: it says nothing of its own."""
+        return bool(self.commit(commit).merged) and self.source(commit) == SYNC
+
     def changed(self, commit: str) -> Collection[str]:
         """Return the paths that it changed."""
         one: Commit = self.commit(commit)
@@ -109,7 +122,7 @@ class JournalPast:
 
     def _files(self, tree: str, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
         for name, id_, is_dir in self._files_of(tree, prefix):
-            if is_dir and depth < _DEEPEST:
+            if is_dir and depth < MAX_LEVELS:
                 yield from self._files(id_, f"{prefix}{name}/", depth + 1)
             elif is_dir:
                 self.refused[f"{prefix}{name}"] = "it lies too deep"

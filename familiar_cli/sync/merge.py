@@ -12,15 +12,14 @@ that only merges others says nothing of its own: in its place count those that i
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from familiar_cli.memory.merge.files import Hand, MergedTree, Side, Tree, merge_trees
+from familiar_cli.memory.sources import SYNC
 from familiar_cli.sync.ancestry import Walk, common, newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
-
-_MERGER: Final = "sync"  # the source of a merge that this program made
 
 
 class Past(Protocol):
@@ -116,7 +115,7 @@ class _Merging:
         A person who merges with git may have settled something by hand.
         """
         above = self.parents(commit)
-        if len(above) > 1 and self._past.source(commit) == _MERGER:
+        if len(above) > 1 and self._past.source(commit) == SYNC:
             return True
         return [self._past.tree_id(one) for one in above] == [self._past.tree_id(commit)]
 
@@ -169,7 +168,7 @@ class _Merging:
             own = (
                 commit
                 for commit in walk.only(at)
-                if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != _MERGER
+                if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != SYNC
             )
             for commit in sorted(own, key=self._place):
                 hand = Hand(self._past.instance(commit), self._past.source(commit))

@@ -9,6 +9,7 @@ from familiar_cli import clock
 from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.sources import SYNC
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remote_refs import local_ref, set_local_ref
 from familiar_cli.sync.transport import TURNS_REFS
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.repository import Repository
 
-_SOURCE: Final = "sync"
 _TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
 _TAKEN: Final = "refs/familiar/turns/"
 """Before an instance, in the journal: the commit whose turns are all in the history."""
@@ -114,7 +114,7 @@ def turns_commit(
     commit = commits.encode(
         tree,
         head,
-        _SOURCE,
+        SYNC,
         f"turns of {own}",
         at=clock.now().astimezone(),
         trailers=[(commits.INSTANCE, own)],

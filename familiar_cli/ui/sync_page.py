@@ -22,9 +22,12 @@ def report_text(report: SyncReport) -> str:
     """Return what a sync did, a line for each remote and each conflict."""
     lines = [_remote_line(one, dry_run=report.dry_run) for one in report.done]
     lines += [f"conflict: {one.path} (the other version: {one.copy})" for one in report.conflicts]
-    refused = {path: why for one in report.done for path, why in one.outcome.refused.items()}
-    lines += [f"skipped: {one_line(path)}: {why}" for path, why in sorted(refused.items())]
+    lines += _refused_lines(report.refused)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _refused_lines(refused: Mapping[str, str]) -> list[str]:
+    return [f"skipped: {one_line(path)}: {one_line(why)}" for path, why in refused.items()]
 
 
 def _remote_line(one: Synced, *, dry_run: bool) -> str:
@@ -58,7 +61,9 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
             plain(one.name, "cyan"),
             plain(one.address),
             plain(f"synced {_when(one.synced_at, zone)}" if one.synced_at else "never synced"),
-            plain(f"{counted(one.ahead, 'commit')} to push" if one.ahead else "", "yellow"),
+            plain(f"{counted(one.ahead, 'commit')} to push", "yellow")
+            if one.ahead
+            else plain("up to date" if one.synced_at else ""),
         ]
         for one in found.remotes
     )
@@ -80,6 +85,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
     )
     problem = f"The last sync failed: {found.problem}" if found.problem else ""
     conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
+    conflicts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
     return Group(
         remotes, instances, embodiments, *conflicts, *([plain(problem, "red")] if problem else [])
     )

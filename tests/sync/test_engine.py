@@ -71,19 +71,45 @@ def test_nothing_new_changes_nothing_and_makes_no_commit(laptop, desk, hub) -> N
     assert [machine.journal.repository.head() for machine in (laptop, desk)] == heads
 
 
-def test_a_merge_is_undone_as_one_change(laptop, desk, hub) -> None:
+def test_a_merge_is_undone_by_its_id_as_one_change_and_by_no_plain_undo(laptop, desk, hub) -> None:
     desk.commit("more", "memory_writer", notes="# Notes\n", topics__tea=None)
     desk.sync(hub)
+    laptop.commit("ours", "memory_writer", other="# Other\n")
     before = laptop.files()
     laptop.sync(hub)
-    assert laptop.files() == desk.files()
     assert laptop.sources()[0] == "sync"
-    with pytest.raises(NotFoundError):
-        laptop.past.undo()
     with pytest.raises(RefusedError, match="other machines"):
         laptop.past.undo("HEAD")
     laptop.past.undo("HEAD", merges=True)
     assert laptop.files() == before
+    laptop.past.undo()
+    assert "other.md" not in laptop.files()
+
+
+def test_where_one_side_has_nothing_new_heads_are_forwarded_without_a_merge(
+    laptop, desk, hub
+) -> None:
+    for at, (machine, other) in enumerate(((desk, laptop), (laptop, desk)) * 2):
+        machine.commit(f"by {machine.name}", "memory_writer", **{machine.name: f"{at}\n"})
+        machine.sync(hub)
+        done = other.sync(hub)
+        assert done.outcome.written == (f"{machine.name}.md",)
+        assert other.journal.repository.head() == machine.journal.repository.head()
+        assert not [c for c in other.past.log() if c.commit.merged]
+    assert laptop.files() == desk.files()
+
+
+def test_plain_undo_takes_back_nothing_that_another_machine_did(laptop, desk, hub) -> None:
+    desk.commit("theirs", "memory_writer", notes="# Notes\n")
+    desk.sync(hub)
+    laptop.sync(hub)
+    with pytest.raises(NotFoundError):
+        laptop.past.undo()
+    with pytest.raises(RefusedError, match="other machines"):
+        laptop.past.undo("HEAD")
+    desk.past.undo()
+    assert "notes.md" in laptop.files()
+    assert "notes.md" not in desk.files()
 
 
 @needs_git
@@ -253,18 +279,18 @@ def test_a_clone_shows_the_memory_on_main(laptop, desk, hub, tmp_path) -> None:
 
 
 def test_a_broken_off_push_is_carried_on(laptop, hub, monkeypatch) -> None:
-    from familiar_cli.files import Disk
+    from familiar_cli.files import SharedDisk
 
     calls = []
 
-    class Failing(Disk):
+    class Failing(SharedDisk):
         def replace(self, old: str, new: str) -> None:
             if "hub.git" in new and "refs" in new and not calls:
                 calls.append(new)
                 raise OSError(28, "No space left on device")
             super().replace(old, new)
 
-    monkeypatch.setattr("familiar_cli.sync.path_remote.Disk", Failing)
+    monkeypatch.setattr("familiar_cli.sync.path_remote.SharedDisk", Failing)
     with pytest.raises(FamiliarError, match="No space left"):
         laptop.sync(hub)
     done = laptop.sync(hub)

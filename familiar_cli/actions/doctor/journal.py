@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import ok, warn
+from familiar_cli.actions.doctor.types import fail, ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def journal(patient: Patient) -> Iterator[Result]:
     """Look at the journal without changing it."""
     from familiar_cli.memory.journal import pending
+    from familiar_cli.memory.journal.absent import refused
     from familiar_cli.memory.journal.finish import check
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.repository import Repository
@@ -38,6 +39,11 @@ def journal(patient: Patient) -> Iterator[Result]:
         else:
             yield from _agrees(patient, repository)
         yield from _size(repository)
+        for path, reason in refused(repository).items():
+            yield fail(
+                f"{path!r} of another machine is not here: {reason}",
+                "Rename or shorten it on the machine that has it.",
+            )
 
 
 def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:

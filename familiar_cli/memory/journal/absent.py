@@ -1,7 +1,7 @@
-"""Files that the journal has and this machine cannot hold, such as two names that are one here.
+"""Files of which the journal has a version that this machine cannot hold, such as a reserved name.
 
-They came from other instances. Without a list of them they would count as deleted here, and sync
-would delete them there.
+They came from other machines. Without a list of them they would count as deleted, or as changed
+back, by hand here, and sync would carry that to every other machine.
 """
 
 from __future__ import annotations
@@ -12,38 +12,62 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import trees
+from familiar_cli.memory.layout import is_synced
+from familiar_cli.memory.store.types import AbsentVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from familiar_cli.memory.journal.repository import Repository
 
 NAME: Final = "familiar-absent"
 
-
-def listed(repository: Repository) -> dict[str, str]:
-    """Return the paths of such files, and the ids of their contents; none when that is unknown."""
-    try:
-        found = json.loads(read_plain(os.path.join(repository.path, NAME)))
-        return {str(path): str(id_) for path, id_ in found.items()}
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return {}
+CANNOT_BE_HERE: Final = "its name or size is not possible on this machine"
+"""The reason where none was noted."""
 
 
-def note(repository: Repository, absent: Mapping[str, str]) -> None:
-    """Add files to the list, durably, before a commit has them. May raise OSError.
+def listed(repository: Repository) -> dict[str, AbsentVersion]:
+    """Return the list, by path; empty when it is unknown.
 
     An entry whose content is not what the journal has now stands for nothing.
     """
+    try:
+        found = json.loads(read_plain(os.path.join(repository.path, NAME)))
+        return {str(path): _entry(row) for path, row in found.items()}
+    except (OSError, ValueError, AttributeError, KeyError, RecursionError):
+        return {}
+
+
+def refused(repository: Repository) -> dict[str, str]:
+    """Return why files of other machines are not here, or not in their newest version, by path."""
+    known = listed(repository)
+    tree = repository.tree_of(repository.head()) if known and repository.exists else None
+    return {
+        path: one.reason
+        for path, one in sorted(known.items())
+        if is_synced(path) and trees.file_id(repository.tree, tree, path) == one.id
+    }
+
+
+def note(
+    repository: Repository, new: Mapping[str, AbsentVersion], gone: Collection[str] = ()
+) -> None:
+    """Add files to the list, durably, before a commit has them; drop others. May raise OSError."""
     before = listed(repository)
-    after = {**before, **absent}
+    after = {path: one for path, one in {**before, **new}.items() if path not in gone}
     if after != before:
-        text = json.dumps(after, indent=1, sort_keys=True)
+        rows = {path: {"id": o.id, "here": o.here, "why": o.reason} for path, o in after.items()}
+        text = json.dumps(rows, indent=1, sort_keys=True)
         repository.disk.put(os.path.join(repository.path, NAME), f"{text}\n".encode())
 
 
-def is_absent(repository: Repository, commit: str, rel_path: str) -> bool:
-    """Tell whether a commit has a file that this machine cannot hold."""
-    absent = listed(repository)
-    id_ = trees.file_id(repository.tree, repository.tree_of(commit), rel_path)
-    return id_ is not None and absent.get(rel_path) == id_
+def forget(repository: Repository, paths: Collection[str]) -> None:
+    """Drop files from the list that are here now. May raise OSError."""
+    if not listed(repository).keys().isdisjoint(paths):
+        note(repository, {}, paths)
+
+
+def _entry(row: object) -> AbsentVersion:
+    if isinstance(row, dict):
+        return AbsentVersion(str(row["id"]), str(row["here"]), str(row["why"]))
+    return AbsentVersion(str(row), "", CANNOT_BE_HERE)

@@ -60,15 +60,20 @@ class UnseenCommits:
         for rel_path, content in contents:
             ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
             new_bytes[rel_path] = len(content or b"")
-        absent = joined.absent if joined else {}
-        tree, new = trees.rewrite(self._read, self.tree, {**ids, **absent})
+        elsewhere: dict[str, str | None] = {}
+        if joined:
+            elsewhere = {path: one.id for path, one in joined.absent.items()}
+            elsewhere |= dict.fromkeys(joined.gone)
+            for content in joined.blobs.values():
+                self._add(git_object("blob", content))
+        tree, new = trees.rewrite(self._read, self.tree, {**ids, **elsewhere})
         if joined is None and (not ids or tree == self.tree):
             return False
         for made in new:
             self._new_trees[self._add(made).id] = made.content
         rows = [
             *((trailers or {}).items()),
-            *(self._of_files(ids, old_bytes or {}, new_bytes) if not absent else ()),
+            *(self._of_files(ids, old_bytes or {}, new_bytes) if not elsewhere else ()),
             ("Bytes-After", str(sum(new_bytes.values()))),
         ]
         self.head = self._add(

@@ -16,6 +16,7 @@ from familiar_cli import clock
 from familiar_cli.files import close_one, read_plain, stamp_of, write_whole
 from familiar_cli.memory.journal import absent, trees
 from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.layout import is_synced
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.walk import scan
@@ -43,6 +44,7 @@ class Edits:
     Attributes:
         unreadable: What could not be compared, or is too large to be, and keeps its last known
             state.
+        arrived: Files that were listed as absent, and are not.
     """
 
     def __init__(self, tree: Tree, repository: Repository, head: str | None) -> None:
@@ -56,6 +58,7 @@ class Edits:
         self._now_ns = clock.wall_ns()
         self._absent = absent.listed(repository)
         self.unreadable: list[str] = []
+        self.arrived: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
         """Compare. What comes out is taken as committed when `keep` is called afterwards."""
@@ -63,14 +66,18 @@ class Edits:
         for rel_path, path in self._scan[0]:
             if not all(map(recordable, rel_path.split("/"))):
                 continue
+            if rel_path.count("/") > paths.MAX_LEVELS:
+                self.unreadable.append(rel_path)
+                continue
             there.add(rel_path)
             content = self._look_at(rel_path, path)
             if content is not None:
                 yield rel_path, content
+        self.arrived = [p for p, one in self._absent.items() if p in there and not one.here]
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
             is_there = any(map(paths.is_private, rel_path.split("/")))  # kept by an older version
-            if self._known[rel_path][0] == self._absent.get(rel_path):
+            if self._stands_for(rel_path, self._known[rel_path][0], None):
                 continue
             if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
                 del self._known[rel_path]
@@ -108,8 +115,23 @@ class Edits:
             return None
         id_ = object_id("blob", content)
         self._same_table = False
+        if self._stands_for(rel_path, known[0] if known else None, id_):
+            if known:
+                self._known[rel_path] = (known[0], seen)
+            return None
         self._known[rel_path] = (id_, seen)
         return None if known and known[0] == id_ else content
+
+    def _stands_for(self, rel_path: str, known: str | None, id_: str | None) -> bool:
+        """Tell whether what is on disk is no edit, though the journal has something else.
+
+        What stays on each machine is written by the program alone, and the journal may have
+        another machine's version of it.
+        """
+        if known == id_:
+            return False
+        one = self._absent.get(rel_path)
+        return (one is not None and one.stands_for(known, id_)) or not is_synced(rel_path)
 
     def _out_of_sight(self) -> tuple[str, ...]:
         """Return prefixes of paths whose files may be there although they were not seen."""

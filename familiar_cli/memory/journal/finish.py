@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal import pending, trees
-from familiar_cli.memory.journal.absent import is_absent
+from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
 from familiar_cli.memory.store import paths
@@ -22,7 +22,7 @@ from familiar_cli.memory.store.files import signature
 from familiar_cli.memory.store.types import Applied, Change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from familiar_cli.memory.journal.pending import Pending
     from familiar_cli.memory.journal.repository import Repository
@@ -97,6 +97,7 @@ class _Recovery:
         self._root = memory.real
         self._mark = mark
         self._old, self._new = (repository.tree_of(c) for c in (mark.base, mark.commit))
+        self._absent = listed(repository)
         self._contents: dict[str, bytes] = {}
         self.rel_paths: list[str] = []
         self.changes: list[Change] = []
@@ -111,20 +112,27 @@ class _Recovery:
             self.rel_paths.append(rel_path)
             now = self._on_disk(rel_path)
             before, after = (self._read(id_) if id_ else None for id_ in (was, becomes))
-            if now == after or (
-                now is None and is_absent(self._repository, self._mark.commit, rel_path)
-            ):
+            if now == after or self._stands_for(rel_path, becomes, now):
                 continue
+            if not is_synced(rel_path) and self._mark.is_forward:
+                continue  # another machine's own file
             _check_name(rel_path, is_new=before is None)
-            if now == before:
-                self.changes.append(Change(rel_path, before, after))
-            elif isinstance(now, _Other) or not is_synced(rel_path):
+            if isinstance(now, _Other):
                 self._leave(rel_path)
+            elif now == before or self._stands_for(rel_path, was, now) or not is_synced(rel_path):
+                self.changes.append(Change(rel_path, now, after))
             else:
                 edited[rel_path] = now
         self.is_edited = self.is_edited or bool(edited)
         if edited:
             self._merge(edited)
+
+    def _stands_for(self, rel_path: str, id_: str | None, now: bytes | _Other | None) -> bool:
+        """Tell whether a file is what this machine holds in place of a version in the journal."""
+        one = self._absent.get(rel_path)
+        if one is None or isinstance(now, _Other):
+            return False
+        return one.stands_for(id_, None if now is None else object_id("blob", now))
 
     def _merge(self, edited: Mapping[str, bytes | None]) -> None:
         from familiar_cli.memory.merge.files import HUMAN, Hand, Side, merge_trees
@@ -213,8 +221,22 @@ def _notice(rel_path: str, now: bytes | None, merged: MergedTree) -> str:
 
 def check(repository: Repository, mark: Pending) -> None:
     """Raise `FamiliarError` when no change of ours can have left `mark`."""
-    if repository.commit(mark.commit).parent != mark.base:
+    if mark.is_forward:
+        is_change = any(id_ == mark.base for id_ in _all_before(repository, mark.commit))
+    else:
+        is_change = repository.commit(mark.commit).parent == mark.base
+    if not is_change:
         raise pending.senseless(f"names no change of commit {mark.base}")
+
+
+def _all_before(repository: Repository, commit: str) -> Iterator[str]:
+    seen, waiting = {commit}, [commit]
+    for id_ in waiting:
+        one = repository.commit(id_)
+        new = [p for p in (one.parent, *one.merged) if p and p not in seen]
+        seen.update(new)
+        waiting += new
+        yield id_
 
 
 def on_disk(root: str, rel_path: str) -> bytes | _Other | None:

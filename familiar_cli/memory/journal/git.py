@@ -142,7 +142,10 @@ class GitJournal:
                     hint="Try again.",
                 )
             if joined:
-                absent.note(repository, joined.absent)
+                absent.note(repository, joined.absent, joined.gone)
+            if joined and joined.is_forward:
+                self._decide(marks.Pending(base, joined.commits[0], is_forward=True))
+                return
             draft = UnseenCommits(repository, base)
             try:
                 if not draft.commit(
@@ -163,10 +166,13 @@ class GitJournal:
 
     def applied(self, changes: Sequence[Change]) -> None:
         """Every change is on disk. A mark that cannot be taken away does no harm."""
-        del changes
+        from familiar_cli.memory.journal import absent
+
         self.repository.objects.keep()
+        written = [c.rel_path for c in changes if c.after is not None]
         with suppress(OSError):
             marks.clear(self.path, self._disk)
+            absent.forget(self.repository, written)
 
     def abandoned(self, changes: Sequence[Change]) -> None:
         """Take the commit back, unless a file could not be put back: then it is still decided.
@@ -233,21 +239,27 @@ class GitJournal:
 
     def _note_touched(self, changes: Sequence[Change]) -> None:
         """Commit what people changed in the files that a transaction is about to change."""
-        from familiar_cli.memory.journal import trees
+        from familiar_cli.memory.journal import absent, trees
         from familiar_cli.memory.journal.objects import object_id
+        from familiar_cli.memory.layout import is_synced
 
         repository = self.repository
-        state = repository.tree_of(repository.head())
-        self._commit_edits(
-            (change.rel_path, change.before)
-            for change in changes
-            if trees.file_id(repository.tree, state, change.rel_path)
-            != (None if change.before is None else object_id("blob", change.before))
-        )
+        state, known = repository.tree_of(repository.head()), absent.listed(repository)
+
+        def is_edited(change: Change) -> bool:
+            now = None if change.before is None else object_id("blob", change.before)
+            was = trees.file_id(repository.tree, state, change.rel_path)
+            if was == now or not is_synced(change.rel_path):
+                return False
+            return not (one := known.get(change.rel_path)) or not one.stands_for(was, now)
+
+        self._commit_edits((c.rel_path, c.before) for c in changes if is_edited(c))
 
     def _note_edits(self, *, loud: bool = False) -> None:
         """Look at all files, and commit what people changed."""
+        from familiar_cli.memory.journal import absent
         from familiar_cli.memory.journal.edits import Edits, note_time
+        from familiar_cli.memory.store.paths import shorten
 
         begun_s = clock.stopwatch_s()
         repository = self.repository
@@ -255,9 +267,13 @@ class GitJournal:
         edits = Edits(self._memory, repository, head)
         self._commit_edits(edits, "" if head else FOUND)
         edits.keep(repository.tree_of(repository.head()))
+        absent.forget(repository, edits.arrived)
         note_time(repository, clock.stopwatch_s() - begun_s)
         for path in edits.unreadable if loud else ():
-            self._tell(f"{path!r} cannot be read; the journal keeps its last known state")
+            self._tell(
+                f"{shorten(path)!r} cannot be read, or lies too deep; the journal keeps its last"
+                " known state"
+            )
 
     def _commit_edits(
         self, contents: Iterable[tuple[str, bytes | None]], message: str = ""

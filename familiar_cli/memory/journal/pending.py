@@ -25,10 +25,12 @@ class Pending:
     Args:
         base: The commit before it; None when it is the first.
         commit: The commit to be carried out.
+        is_forward: The commit came from elsewhere, perhaps with others between it and `base`.
     """
 
     base: str | None
     commit: str
+    is_forward: bool = False
 
 
 def read(directory: str) -> Pending | None:
@@ -39,12 +41,12 @@ def read(directory: str) -> Pending | None:
 
     try:
         found = json.loads(read_plain(os.path.join(directory, NAME)))
-        mark = Pending(found["base"], found["commit"])
+        mark = Pending(found["base"], found["commit"], bool(found.get("is_forward")))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise unreadable(repr(NAME), error) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise senseless("makes no sense") from error
     if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
         raise senseless("names no commits")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _ENTRY: Final = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _DIR: Final = b"40000"
 _SUBMODULE: Final = b"160000"
-_DEEPEST: Final = 100  # directories within each other; no path of ours comes near it
 
 
 class Source(Protocol):
@@ -110,26 +109,24 @@ def _tree_of(source: Source, commit: str, known: dict[str, str]) -> str | None:
     return known[commit]
 
 
-def _new_in(
-    source: Source, old: list[str], tree: str, seen: set[str], depth: int = 0
-) -> Iterator[str]:
+def _new_in(source: Source, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
     """Yield a tree and what is in it, but not what the trees `old` have at the same place."""
-    if tree in old or tree in seen:
-        return
-    if depth > _DEEPEST:
-        raise RemoteDamagedError("Directories lie too deep within each other in a commit")
-    seen.add(tree)
-    yield tree
-    before = [_of_kind(source, t, "tree") for t in old]
-    for entry in _new_entries(_of_kind(source, tree, "tree"), before):
-        if entry.mode == _SUBMODULE:
+    waiting = [(old, tree)]
+    while waiting:
+        old, tree = waiting.pop()
+        if tree in old or tree in seen:
             continue
-        if entry.mode == _DIR:
-            was = [id_ for b in before if (id_ := _dir_in(b, entry.name))]
-            yield from _new_in(source, was, entry.id, seen, depth + 1)
-        elif entry.id not in seen:
-            seen.add(entry.id)
-            yield entry.id
+        seen.add(tree)
+        yield tree
+        before = [_of_kind(source, t, "tree") for t in old]
+        below = []
+        for entry in _new_entries(_of_kind(source, tree, "tree"), before):
+            if entry.mode == _DIR:
+                below.append(([i for b in before if (i := _dir_in(b, entry.name))], entry.id))
+            elif entry.mode != _SUBMODULE and entry.id not in seen:
+                seen.add(entry.id)
+                yield entry.id
+        waiting += reversed(below)
 
 
 def _new_entries(tree: bytes, before: list[bytes]) -> list[RawEntry]:

@@ -95,7 +95,7 @@ def undo(
         undone = _undone(history.commits())
         changes = reversal(store, repository, [c for c in commits if c.id not in undone])
         if changes and not (merges or dry_run):
-            _check_no_merge(commits, changes)
+            _check_made_here(commits, changes, instance)
     else:
         commits, changes = _newest(store, repository, history, instance)
     what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
@@ -124,15 +124,15 @@ def restore(
     return Undone((commit,), (change,), result)
 
 
-def _check_no_merge(commits: Iterable[Commit], changes: Sequence[Change]) -> None:
+def _check_made_here(commits: Iterable[Commit], changes: Sequence[Change], instance: str) -> None:
     """Refuse to take back what other machines wrote, unless somebody has seen what that is."""
     for commit in commits:
-        if commit.merged:
+        if commit.merged or commit.instance != instance:
             id_ = commit.id[:SHORT]
             files = [change.rel_path for change in changes]
             more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
             raise RefusedError(
-                f"{id_} merges what other machines wrote; undoing it would remove that from"
+                f"{id_} holds what other machines wrote; undoing it would remove that from"
                 f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
                 " machines; nothing was changed",
                 hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
@@ -197,7 +197,7 @@ def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commi
         for rel_path, was, became in sorted(trees.changed(repository.tree, old, commit.tree)):
             if rel_path in DERIVED or any(map(is_private, rel_path.split("/"))):
                 continue
-            if rel_path in absent and absent[rel_path] in {was, became}:
+            if rel_path in absent and absent[rel_path].id in {was, became}:
                 continue
             if rel_path not in found:
                 found[rel_path] = left[rel_path] = _now(store, rel_path)

@@ -15,6 +15,7 @@ from familiar_cli.text import fold
 
 MAX_NAME_BYTES = 255  # of one name, on ext4, APFS and NTFS
 MAX_PATH_BYTES = 1024
+MAX_LEVELS = 200  # of directories within each other; less than Python and git can walk
 _SHOWN_CHARS = 80
 NAMES_ARE_UTF8 = sys.getfilesystemencoding() == "utf-8"
 """Whether Python names files as they are. With an old locale it decodes other names wrongly."""
@@ -51,6 +52,8 @@ def parse(rel_path: str, *, wildcards: bool = False) -> str:
     clean = "/".join(parts)
     if len(clean.encode()) > MAX_PATH_BYTES:
         raise _refused(rel_path, f"is longer than {MAX_PATH_BYTES} bytes")
+    if len(parts) > MAX_LEVELS:
+        raise _refused(rel_path, f"lies in more than {MAX_LEVELS} directories within each other")
     return clean
 
 
@@ -189,10 +192,11 @@ def _not_portable(name: str) -> str | None:
 
 def _refused(rel_path: str, problem: str) -> UnsafePathError:
     return UnsafePathError(
-        f"{_short(rel_path)!r} {problem}; nothing was changed",
+        f"{shorten(rel_path)!r} {problem}; nothing was changed",
         hint="Use a path below the memory directory, e.g. `people/alice.md`.",
     )
 
 
-def _short(rel_path: str) -> str:
+def shorten(rel_path: str) -> str:
+    """Return a path fit for a message, cut where it is endless."""
     return rel_path if len(rel_path) <= _SHOWN_CHARS else rel_path[:_SHOWN_CHARS] + "…"

@@ -34,20 +34,28 @@ class WritePlan:
     leftovers: tuple[str, ...]
 
 
-def refused(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> dict[str, RefusedError]:
+def refused(
+    tree: Tree, limits: Limits, steps: Iterable[StagedStep], *, is_settled: bool = False
+) -> dict[str, RefusedError]:
     """Return why a rule forbids steps, by path; what it forbids is left out, the rest followed.
 
+    Args:
+        tree: The memory.
+        limits: Its limits.
+        steps: What is to be done.
+        is_settled: A file that is not what a step expects stays so; it is refused, too.
+
     Raises:
-        ConflictError: A file is not what a step expects.
+        ConflictError: A file is not what a step expects, yet.
     """
     staged = StagedTree(tree, limits)
     found: dict[str, RefusedError] = {}
     for step in steps:
         try:
             staged.apply_step(step)
-        except ConflictError:
-            raise
         except RefusedError as error:
+            if isinstance(error, ConflictError) and not is_settled:
+                raise
             found[step.rel_path] = error
     return found
 

@@ -275,15 +275,19 @@ class MemoryStore:
             if changed and self.on_change:
                 self.on_change(changed)
 
-    def refused(self, tx: Transaction) -> dict[str, RefusedError]:
+    def refused(self, tx: Transaction, *, is_settled: bool = False) -> dict[str, RefusedError]:
         """Return why a rule forbids staged steps, by path; each is looked at by itself.
 
+        Args:
+            tx: The steps.
+            is_settled: A file that is not what `expect` says stays so; it is refused, too.
+
         Raises:
-            ConflictError: A file is not what `expect` says.
+            ConflictError: A file is not what `expect` says, yet.
         """
         from familiar_cli.memory.store.plan import refused
 
-        return refused(self._tree, self.limits, tx.steps)
+        return refused(self._tree, self.limits, tx.steps, is_settled=is_settled)
 
     def catch_up(self, *, look: bool = True) -> None:
         """Commit what people changed by hand to the journal, as `human`.

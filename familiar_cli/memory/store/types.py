@@ -124,19 +124,43 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentVersion:
+    """A file's version in the journal that this machine cannot hold.
+
+    Args:
+        id: The id of its content.
+        here: The id of the content that the file has here instead; empty: there is no file.
+        reason: Why.
+    """
+
+    id: str
+    here: str
+    reason: str
+
+    def stands_for(self, journal_id: str | None, id_here: str | None) -> bool:
+        """Tell whether a file with `id_here` on disk is no edit of what the journal has."""
+        return self.id == journal_id and self.here == (id_here or "")
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """What came from other instances, and a transaction makes a part of this one.
 
     Args:
         base: The journal's newest commit for which the changes were worked out.
         commits: The commits that are merged with it.
-        absent: Files that cannot be here, and the ids of their contents: the journal has them all
-            the same, or they would count as deleted.
+        absent: Versions of files that cannot be here: the journal has them all the same.
+        gone: Files that were not here, and that the journal has no longer either.
+        blobs: The contents in `absent` that the journal lacks, by id.
+        is_forward: The one commit follows `base` and takes its place, without a merge.
     """
 
     base: str
     commits: tuple[str, ...]
-    absent: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, AbsentVersion] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    is_forward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
