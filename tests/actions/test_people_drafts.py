@@ -51,6 +51,29 @@ def test_a_merge_keeps_all_that_either_file_says(two):
     assert "- Anna\n- Bob\n" in text
 
 
+def test_a_merge_keeps_what_it_does_not_know(two):
+    """Front matter, what stands above the H1, a second H1, code, what is private up there."""
+    odd = (
+        "---\npinned: true\ncolour: red\n---\n\nRead this first.\n\n"
+        "### In private: DM <!-- private dm -->\n\n- secret up there\n\n"
+        "# Bob\n\nSells honey.\n\n## Facts\n\n```\ncode\n\ncode 2\n```\n\n```\nmore\n```\n\n"
+        "# Another title\n\n- below another title\n"
+    )
+    two.store.write_file(BOBS, odd)
+    ours = two.read(ANNAS)
+    two.store.write_file(ANNAS, f"---\ncolour: blue\n---\n\nAbove Anna.\n\n{ours}")
+    merge(two)
+    text = two.read(ANNAS)
+    both = text + two.read(BOBS)
+    lost = [line for line in odd.splitlines() if line not in both]
+    assert lost == ["### In private: DM <!-- private dm -->"]  # as an H2 now
+    assert "code\n\ncode 2\n```\n```\nmore\n```\n" in text
+    assert text.startswith("---\npinned: true\ncolour: blue\n---\n")
+    assert text.index("Read this first.") < text.index("Above Anna.") < text.index("# Anna")
+    assert "secret up there" not in visible_in(text, None)
+    assert "below another title" in visible_in(text, None)
+
+
 def test_what_is_private_stays_private_wherever_it_is_moved(two):
     private = "### In private: DM <!-- private dm -->\n"
     two.store.append_file(BOBS, f"\n## Places\n\n- Oslo\n\n{private}\n- secret of Bob\n")

@@ -11,8 +11,11 @@ from familiar_cli import markdown
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.languages.headings import heading_in
-from familiar_cli.markdown import split_lines, title_of
+from familiar_cli.markdown import body_start, split_lines, title_of
 from familiar_cli.memory.layout import people_path
+from familiar_cli.memory.merge.blocks import take_apart
+from familiar_cli.memory.merge.front import merge_front
+from familiar_cli.memory.merge.sections import Findings
 from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
 from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
 from familiar_cli.memory.pages.relations import tidied
@@ -170,7 +173,7 @@ def split(
             ours = _without(ours, name)
     moved = 0
     for heading, said in _parts(ours, phrases):
-        lines = [line for line in said if _rests_on(line, other, said_by, numbering)]
+        lines = [line for line in said if heading and _rests_on(line, other, said_by, numbering)]
         if lines:
             own = sections.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
             moved += len(lines)
@@ -219,9 +222,10 @@ def make(
 
 def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     """Return our file with all that only theirs says, and how many lines that is."""
-    after = ours
+    after = _with_head(ours, theirs)
     moved = 0
-    known = normal_lines(ours)
+    known = normal_lines(ours) - {""}
+    rest: list[str] = []
     summary = sections.summary_of(theirs)
     if summary and normal(summary) not in normal(sections.summary_of(ours)):
         both = [part for part in (sections.summary_of(ours), summary) if part]
@@ -232,22 +236,60 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     for heading, said in _parts(theirs, phrases):
         if heading_in(heading.lstrip("# ")) == "aliases":
             continue
-        fresh = [line.rstrip() for line in said if not normal(line) or normal(line) not in known]
-        if fresh:
+        fresh = [
+            line.text.rstrip()
+            for line in markdown.scan("".join(said))
+            if line.in_code or line.is_fence or normal(line.text) not in known
+        ]
+        if heading and fresh:
             after = sections.with_bullets(after, heading, fresh)
-            moved += len(fresh)
-    return after, moved
+        elif not heading:
+            rest.append("".join(said).strip("\r\n") + "\n")
+        moved += len(fresh if heading else said)
+    return "\n".join([after, *rest]), moved
+
+
+def _with_head(ours: str, theirs: str) -> str:
+    """Return our file with the front matter of theirs, and with what stands above its H1.
+
+    Of a key that both have in two ways, theirs stands in a comment.
+    """
+    pages = take_apart(ours), take_apart(theirs)
+    findings = Findings()
+    front = merge_front("", pages[0].front, pages[1].front, "ours", findings)
+    above = ""
+    lead, *titled = markdown.sections(theirs, sections.DEEPEST)
+    if any(section.level == 1 for section in titled):
+        start = body_start(theirs)
+        private = {line.start for line, owners in owned(theirs) if owners}
+        lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
+        above = "".join(lines).strip("\ufeff \t\r\n")
+    if findings.clashes:
+        lost = [line for line in pages[1].front.splitlines() if line not in front.splitlines()]
+        shown = "\n".join(lost).replace("--", "- -")
+        above = f"<!-- front matter of the other file:\n{shown}\n-->\n\n{above}".strip()
+    body = ours[len(pages[0].bom) + len(pages[0].front) :]
+    if above:
+        body = f"\n{above}\n\n{body.lstrip()}"
+    return f"{pages[0].bom}{front}{body}"
 
 
 def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
     """Yield the H2 headings, each with the lines below it that are not blank.
 
-    What is private for another reason than that heading comes below one that says so.
+    What is private for another reason than that heading comes below one that says so. Whatever
+    begins with a second H1 comes whole, below no heading.
     """
     channels = {line.start: owners for line, owners in owned(text)}
-    for section in markdown.sections(text, sections.DEEPEST):
+    every = list(markdown.sections(text, sections.DEEPEST))
+    title = next((section for section in every if section.level == 1), every[0])
+    for section in every:
         heading = section.lines[0].text.strip() if section.level == sections.DEEPEST else ""
-        said = [line for line in section.below if heading and line.text.strip()]
+        said = [line for line in section.below if line.in_code or line.text.strip()]
+        if section is title:  # its text is the summary
+            continue
+        if not heading:
+            said = [line for line in section.lines if section.level or channels[line.start]]
         for owners, lines in groupby(said, key=lambda line: channels[line.start]):
             is_told = owners <= {private_channel(heading)}
             name = " and ".join(sorted(owners))
