@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
+from familiar_cli.history import standing
 from familiar_cli.history.branches import leave
 from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
 from familiar_cli.history.messages import find, note_id
@@ -81,10 +82,14 @@ class Appender:
         self._origin = origin
         self._tail: int | None = None
 
-    def add(self, batch: Sequence[Incoming]) -> list[LineMatch]:
+    def add(self, batch: Sequence[Incoming], *, is_late: bool = False) -> list[LineMatch]:
         """Write down what is new in `batch`: all of it, or nothing. Return a verdict for each line.
 
         A line is not new if a message with its id is there by now, from this chat or elsewhere.
+
+        Args:
+            batch: The lines.
+            is_late: They stand at their time between other turns, not at the end.
 
         Raises:
             RefusedError: The channel goes on after the first of the lines was said.
@@ -94,11 +99,38 @@ class Appender:
         with self._history.change() as connection:
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             chat_id = self._begin(connection)
-            self._check_end(connection, chat_id, batch[0])
+            if not is_late:
+                self._check_end(connection, chat_id, batch[0])
             verdicts = _by_id(connection, batch)
             fresh = [line for line, known in zip(batch, verdicts, strict=True) if not known]
-            self._tail = _insert(connection, chat_id, fresh) if fresh else self._tail
+            last = _insert(connection, chat_id, fresh) if fresh else None
+            self._tail = self._tail if is_late or last is None else last
             return verdicts
+
+    def correct(self, old: Turn, line: Incoming) -> None:
+        """Let a line stand in the place of the turn that it rewords; an older wording comes back.
+
+        Raises:
+            FamiliarError: As `standing.supersede`.
+        """
+        others = standing.standings(self._history, (old.id,))[old.id].alternatives
+        for other, state in standing.standings(self._history, others).items():
+            turn = None if state.withdrawn else self._history.turn(other)
+            if turn and turn.content == line.turn.content and turn.author == line.turn.author:
+                standing.choose(self._history, other)
+                return
+        with self._history.change() as connection:
+            self._begin(connection)
+        made = standing.supersede(self._history, old, replace(line.turn, source=SOURCE))
+        self.describe([(made.id, line)])
+
+    def describe(self, turns: Sequence[tuple[int, Incoming]]) -> None:
+        """Keep what the source says of turns that are there already."""
+        with self._history.change() as connection:
+            chat_id = self._begin(connection)
+            connection.executemany(
+                _EXTRAS, [_extras(turn_id, chat_id, line) for turn_id, line in turns]
+            )
 
     def note_head(self) -> None:
         """Keep what the source says of the chat as a whole, though it has no new line."""
@@ -134,7 +166,7 @@ class Appender:
 def _last(connection: sqlite3.Connection, channel_id: str) -> tuple[int, int, int | None] | None:
     """Return id, time and chat of the newest turn of a channel."""
     sql = (
-        "SELECT id, at_ms, chat_id FROM turns LEFT JOIN turn_extras ON id = turn_id "
+        "SELECT id, at_ms, chat_id FROM shown LEFT JOIN turn_extras ON id = turn_id "
         "WHERE channel_id = ? ORDER BY id DESC LIMIT 1"
     )
     found = connection.execute(sql, (pack(channel_id),)).fetchone()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import TITLES, Message, Reading, Skip
 from familiar_cli.errors import BadInputError
+from familiar_cli.history import standing
 from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
+from familiar_cli.history.messages import HEARD
 from familiar_cli.history.placing import Arrival, Place, branching, placed
+from familiar_cli.history.reconciliation import Reconciliation, ShownChat
 from familiar_cli.history.types import Turn
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ _REASONS: Final = {
     LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
     "imported ones are kept",
 }
+_SHARED: Final = "it differs from the chat that this one left; the turns that both share stay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class ImportedChat:
         damaged: How many of them are no messages.
         changed: How many of them are there in other words.
         inserted: How many of them came in between turns that are there.
+        corrected: How many turns have another wording now, as their lines do.
+        withdrawn: How many turns the chat does not show any more.
         estimated_times: How many added turns have a time that is a guess.
         hidden: How many added turns no model is shown.
         aside: How many messages of other branches are kept beside the turns.
@@ -91,6 +97,8 @@ class ImportedChat:
     branch_of: str = ""
     is_new: bool = False
     is_copy: bool = False
+    corrected: int = 0
+    withdrawn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,7 @@ class ChatImportOptions:
         dry_run: Write nothing.
         names: What all chats are called that are brought in together.
         aside: A chat that grew, though its channel went on here, goes on in a branch.
+        is_current: The chats are as they are at this moment; a file may be older than what is kept.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -125,6 +134,7 @@ class ChatImportOptions:
     dry_run: bool = False
     names: frozenset[str] = frozenset()
     aside: bool = False
+    is_current: bool = False
 
 
 class Bringing:
@@ -155,6 +165,8 @@ class Bringing:
         self._channel = wish.channel
         self._place = Place(wish.channel)
         self._verdicts = bytearray()
+        self._changes: Reconciliation | None = None
+        self._bare: list[tuple[int, Incoming]] = []
         self._waiting: list[Message] = []
         self._waiting_chars = 0
         self._counts: Counter[str] = Counter()
@@ -175,9 +187,9 @@ class Bringing:
         find = branching if aside else placed
         self._place = find(self._history, self._arrival())
         self._channel = self._place.channel_id
-        self._verdicts = survey(self._history, self._place, self._lines())
         origin = Origin(self._key(), self._chat.format, self._chat.name, self._chat.head())
         appender = Appender(self._history, self._place, origin)
+        self._survey(origin)
         number = -1
         for found in self._found():
             if isinstance(found, Skip):
@@ -188,7 +200,8 @@ class Bringing:
             if len(self._first) < _FIRST_SHOWN:
                 self._first.append(found)
             verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
-            self._take(found, LineMatch(verdict))
+            if not (self._changes and self._follow(appender, number, found)):
+                self._take(found, LineMatch(verdict))
             if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
                 self._write(appender)
             if number % _BATCH == 0:
@@ -213,6 +226,8 @@ class Bringing:
             damaged=self._counts["damaged"],
             changed=self._counts[LineMatch.edited.name],
             inserted=self._counts[LineMatch.inserted.name],
+            corrected=self._counts["corrected"],
+            withdrawn=self._counts["withdrawn"],
             estimated_times=self._counts["estimated"],
             hidden=self._counts["hidden"],
             aside=self._chat.aside,
@@ -227,6 +242,43 @@ class Bringing:
             first=tuple(self._first),
             notes=self._chat.notes,
         )
+
+    def _survey(self, origin: Origin) -> None:
+        """Find out which lines are there; of a whole chat also what it does not show any more."""
+        place = self._place
+        if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
+            self._verdicts = survey(self._history, place, self._lines())
+            return
+        changed = None if self._wish.is_current else self._source.changed
+        shown = ShownChat(origin.key, self._lines(), changed)
+        self._changes = Reconciliation(self._history, place, shown)
+        self._verdicts = self._changes.verdicts
+        is_damaged = any(isinstance(found, Skip) for found in self._found())
+        if not is_damaged:
+            standing.withdraw(self._history, self._changes.withdrawn)
+            self._counts["withdrawn"] += len(self._changes.withdrawn)
+
+    def _follow(self, appender: Appender, number: int, message: Message) -> bool:
+        """Write down a line that is not at the end; tell whether it was one."""
+        assert self._changes
+        line, old = _incoming(message, self._channel), self._changes.turns.get(number)
+        verdict = self._verdicts[number]
+        if verdict == LineMatch.edited and old:
+            appender.correct(old, line)
+            self._counts["corrected"] += 1
+            return True
+        if verdict == LineMatch.inserted:
+            latest = self._changes.latest.get(number)
+            if latest:
+                late = replace(line.turn, at=latest, source=HEARD)
+                appender.add([replace(line, turn=late)], is_late=True)
+                self.imported += 1
+            else:
+                self._skip(Skip(message.line, _SHARED, damaged=False))
+            return True
+        if old and number in self._changes.bare:
+            self._bare.append((old.id, line))
+        return False
 
     def _role(self, message: Message) -> SpeakerRole:
         if message.role != "user":
@@ -290,6 +342,9 @@ class Bringing:
             self._skipped.append(skip)
 
     def _write(self, appender: Appender) -> None:
+        if self._bare:  # first, so that the channel is known to end with a line of the chat
+            appender.describe(self._bare)
+            self._bare = []
         verdicts = [LineMatch.new] * len(self._waiting)
         if self._waiting:
             verdicts = appender.add([_incoming(m, self._channel) for m in self._waiting])

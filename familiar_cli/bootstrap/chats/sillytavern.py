@@ -86,6 +86,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
         head=lambda: head[1] if head else "",
         messages=reader.messages,
         parent=_parent(head[2]) if head else "",
+        is_whole=True,
     )
 
 

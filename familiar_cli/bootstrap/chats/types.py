@@ -179,6 +179,7 @@ class Chat:
         kind: What the file was taken for, in words; empty: what its format says.
         notes: What a person should know of how it was read.
         roles: What each speaker is, where a person could doubt it.
+        is_whole: The source always holds the whole chat as it stands, so what it lacks was deleted.
     """
 
     format: str
@@ -194,3 +195,4 @@ class Chat:
     kind: str = ""
     notes: tuple[str, ...] = ()
     roles: Mapping[str, SpeakerRole] = field(default_factory=dict)
+    is_whole: bool = False

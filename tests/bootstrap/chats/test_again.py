@@ -1,4 +1,4 @@
-"""The same chat again: nothing is added twice, and what has changed is told, not rewritten."""
+"""The same chat again: nothing is added twice, and edits and deletions are followed by marks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,22 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.chats import bringing
 from familiar_cli.errors import ConflictError, LockedError, RefusedError
-from familiar_cli.history import HistoryStore
+from familiar_cli.history import HistoryStore, standing
 from familiar_cli.history.imports import Appender
+from familiar_cli.history.selection import TurnFilter, newest
+from familiar_cli.identity import Author
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
+
+WHO = Author("sillytavern", "Robin", display_name="Robin")
 
 
 def again(store, tmp_path, *lines):
     return only(bring(store, save(tmp_path / "c.jsonl", HEAD, *lines)))
 
 
-def reasons(chat):
-    return [(skip.line, skip.reason.split(";")[0]) for skip in chat.skipped]
+def shown(store):
+    """Return the words as they are shown."""
+    return [kept.turn.content for kept in newest(store, TurnFilter("c"), 50)]
 
 
 def test_the_same_again_adds_nothing(store, tmp_path) -> None:
@@ -50,39 +56,39 @@ def test_equal_lines_are_as_many_as_the_source_has(store, tmp_path) -> None:
     assert (chat.imported, chat.already_there, len(said(store, "c"))) == (1, 4, 5)
 
 
-def test_an_edited_line_is_told_and_not_rewritten(store, tmp_path) -> None:
+def test_an_edited_line_takes_the_place_of_the_turn(store, tmp_path) -> None:
     lines = talk(4)
     again(store, tmp_path, *lines)
     lines[1] = lines[1] | {"mes": "something else"}
-    chat = again(store, tmp_path, *lines)
-
-    assert (chat.imported, chat.already_there) == (0, 3)
-    assert reasons(chat) == [(3, "it has changed since it was imported")]
-    assert said(store, "c")[1] == "line 1"
-    assert chat.damaged == 0
-
-
-def test_an_edited_last_line_is_not_added_as_a_new_one(store, tmp_path) -> None:
-    lines = talk(4)
-    again(store, tmp_path, *lines)
-    lines[3] = lines[3] | {"mes": "something else"}
     chat = again(store, tmp_path, *lines, *talk(2, first=4))
-    assert (chat.imported, said(store, "c")[3:]) == (2, ["line 3", "line 4", "line 5"])
+    assert (chat.imported, chat.corrected, chat.changed) == (2, 1, 0)
+    assert said(store, "c") == ["line 0", "something else", *(f"line {n}" for n in range(2, 6))]
+    assert (again(store, tmp_path, *lines, *talk(2, first=4)).corrected, store.count()) == (0, 7)
 
 
-def test_another_swipe_of_the_last_line_is_an_edit(store, tmp_path) -> None:
+def test_what_a_person_edited_or_withdrew_here_stays_as_they_left_it(store, tmp_path) -> None:
+    again(store, tmp_path, *talk(4))
+    turn = store.turn(2)
+    standing.supersede(store, turn, replace(turn, content="mine", source="edit"))
+    standing.withdraw(store, [3])
+    chat = again(store, tmp_path, *talk(4))
+    assert (chat.imported, chat.corrected) == (0, 0)
+    assert said(store, "c") == ["line 0", "mine", "line 3"]
+
+
+def test_another_swipe_of_the_last_line_takes_its_place_and_goes_back(store, tmp_path) -> None:
     again(store, tmp_path, robin("a"), yuzu("B"))
-    swiped = yuzu("C", "2025-11-14T22:07:00Z", swipes=["B", "C"], swipe_id=1)
-    chat = again(store, tmp_path, robin("a"), swiped)
-    assert (chat.imported, said(store, "c")) == (0, ["a", "B"])
-    assert reasons(chat) == [(3, "it has changed since it was imported")]
+    for shown in ("C", "B"):
+        swiped = yuzu(shown, "2025-11-14T22:07:00Z", swipes=["B", "C"], swipe_id=1)
+        assert again(store, tmp_path, robin("a"), swiped).corrected == 1
+        assert said(store, "c") == ["a", shown]
+    assert store.count() == 3
 
 
-def test_new_swipes_of_the_same_words_are_told(store, tmp_path) -> None:
+def test_new_swipes_of_the_same_words_add_no_turn(store, tmp_path) -> None:
     again(store, tmp_path, yuzu("B", swipes=["B"]))
     chat = again(store, tmp_path, yuzu("B", swipes=["B", "C"]))
     assert (chat.imported, chat.already_there) == (0, 1)
-    assert "swipes or details" in chat.skipped[0].reason
 
 
 def test_the_same_line_written_otherwise_is_no_change(store, tmp_path) -> None:
@@ -91,28 +97,45 @@ def test_the_same_line_written_otherwise_is_no_change(store, tmp_path) -> None:
     assert (chat.already_there, chat.skipped) == (1, ())
 
 
-def test_a_line_in_between_is_told_since_turns_are_only_added_at_the_end(store, tmp_path) -> None:
+def test_a_line_in_between_stands_at_its_place(store, tmp_path) -> None:
     lines = talk(4)
     again(store, tmp_path, *lines)
-    lines.insert(2, yuzu("in between", "2025-11-14T09:00:00Z"))
-    chat = again(store, tmp_path, *lines)
-    assert (chat.imported, chat.already_there) == (0, 4)
-    assert reasons(chat)[0][0] == 4
-    assert "is new between" in chat.skipped[0].reason
+    lines.insert(2, yuzu("in between", "2025-11-14T19:00:00Z"))
+    assert again(store, tmp_path, *lines).imported == 1
+    assert shown(store) == ["line 0", "line 1", "in between", "line 2", "line 3"]
+    assert again(store, tmp_path, *lines).imported == 0
 
 
-def test_deleted_lines_stay_and_new_ones_are_added(store, tmp_path) -> None:
+def test_deleted_lines_are_withdrawn_and_none_is_lost(store, tmp_path) -> None:
     again(store, tmp_path, *talk(6))
     chat = again(store, tmp_path, *talk(1), *talk(2, first=4), *talk(1, first=6))
-    assert (chat.imported, chat.already_there, chat.skipped) == (1, 3, ())
-    assert said(store, "c") == [f"line {n}" for n in range(7)]
+    assert (chat.imported, chat.already_there, chat.withdrawn) == (1, 3, 3)
+    assert (said(store, "c"), store.count()) == (["line 0", "line 4", "line 5", "line 6"], 7)
 
 
-def test_lines_that_changed_places_are_there(store, tmp_path) -> None:
+def test_a_damaged_file_withdraws_nothing(store, tmp_path) -> None:
+    again(store, tmp_path, *talk(4))
+    assert again(store, tmp_path, *talk(2), "{not json").withdrawn == 0
+    assert said(store, "c") == [f"line {n}" for n in range(4)]
+
+
+def test_live_turns_are_not_imported_again_and_an_older_file_withdraws_none(store, tmp_path):
+    for n, line in enumerate(talk(4)):
+        role = ("user", "assistant")[n % 2]
+        store.append("c", role, line["mes"], author=WHO if role == "user" else None, source="serve")
+    for _ in range(2):
+        chat = only(bring(store, save(tmp_path / "c.jsonl", HEAD, *talk(3)), channel="c"))
+        assert (chat.imported, chat.withdrawn) == (0, 0)
+    assert said(store, "c") == [f"line {n}" for n in range(4)]
+    assert only(bring(store, save(tmp_path / "c.jsonl", HEAD, *talk(6)), channel="c")).imported == 2
+
+
+def test_lines_that_changed_places_stand_at_their_new_ones(store, tmp_path) -> None:
     lines = talk(6)
     again(store, tmp_path, *lines)
-    chat = again(store, tmp_path, *lines[3:], *lines[:3])
-    assert (chat.imported, chat.already_there) == (0, 6)
+    again(store, tmp_path, *lines[3:], *lines[:3])
+    assert sorted(shown(store)) == sorted(f"line {n}" for n in range(6))
+    assert again(store, tmp_path, *lines[3:], *lines[:3]).imported == 0
 
 
 def test_another_chat_of_the_same_name_gets_a_channel_of_its_own(store, tmp_path) -> None:

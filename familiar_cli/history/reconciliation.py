@@ -1,0 +1,226 @@
+"""Bring what is kept of a chat up to what its source shows now: edits, deletions, insertions.
+
+The source's lines are laid beside all turns that stand in the channel, imported or live. Turns are
+only ever added and marked: an edited line supersedes its turn, a deleted one is withdrawn.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from familiar_cli.history.arranging import by_time
+from familiar_cli.history.matching import LineMatch
+from familiar_cli.history.messages import HEARD
+from familiar_cli.history.rows import in_ms, pack
+from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.standing import standings
+from familiar_cli.history.store import GREETING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from familiar_cli.history.matching import Incoming
+    from familiar_cli.history.placing import Place
+    from familiar_cli.history.selection import Kept
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+
+_FROM_CLIENTS: Final = frozenset({"serve", "edit", GREETING, HEARD})
+"""Sources of live turns that a chat client shows, and can take back."""
+
+_MAX_CELLS: Final = 4_000_000  # of a comparison in which frequent lines count like all others
+_TICK: Final = timedelta(milliseconds=1)
+
+Key = tuple[bool, str]
+
+
+class _SourceLine(NamedTuple):
+    key: Key
+    text: str
+    others: tuple[str, ...]
+    at: datetime | None  # None: it is a guess
+
+
+class _Gap(NamedTuple):
+    """Lines and turns that do not match, before a turn that does; None: at the end."""
+
+    turns: Sequence[Turn]
+    numbers: range
+    after: Turn | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChat:
+    """A chat as its source shows it.
+
+    Args:
+        key: What it is known by in all imports.
+        lines: All of its lines.
+        changed: When the source was changed last; None: it is the chat as it is at this moment. A
+            live turn at the end that an older source lacks, or a choice made since, is left alone.
+    """
+
+    key: str
+    lines: Iterable[Incoming]
+    changed: datetime | None = None
+
+
+class Reconciliation:
+    """What each line of a source is to a channel, by its number, and what the source dropped.
+
+    Attributes:
+        verdicts: A `LineMatch` for each line, in one byte each.
+        turns: The turn that a line is there as, or whose wording it replaces.
+        latest: When an inserted line was said at the latest, so that it stands at its place.
+        withdrawn: Turns that the source does not show any more.
+        bare: Lines whose turns were said live, so that only the words are kept.
+    """
+
+    def __init__(self, history: HistoryStore, place: Place, chat: ShownChat) -> None:
+        self.turns: dict[int, Turn] = {}
+        self.latest: dict[int, datetime] = {}
+        self.withdrawn: list[int] = []
+        self.bare: set[int] = set()
+        self._history = history
+        self._channel_id = place.channel_id
+        self._changed = chat.changed
+        self._lines = [_source_line(line) for line in chat.lines]
+        self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
+        shown = list(_past(history, place))
+        self._of_chat = _turns_of_chat(history, chat.key)
+        ids = {one.turn.id for one in shown}
+        self._set_aside = _lines_set_aside(history, place, ids)
+        self._compare(by_time(shown, lambda one: one.turn))
+
+    def _compare(self, shown: Sequence[Kept]) -> None:
+        keys = [_key(one.turn) for one in shown]
+        turns = [one.turn for one in shown]
+        lines = [line.key for line in self._lines]
+        i = j = 0
+        for start, other, size in _matching_blocks(keys, lines):
+            after = turns[start] if start < len(turns) else None
+            self._close(_Gap(turns[i:start], range(j, other), after))
+            for k in range(size):
+                one = shown[start + k]
+                self._note(other + k, LineMatch.there, one.turn)
+                if not one.format and one.turn.channel_id == self._channel_id:
+                    self.bare.add(other + k)
+            i, j = start + size, other + size
+
+    def _close(self, gap: _Gap) -> None:
+        """Decide what lines and turns are that do not match."""
+        left = {turn.id: turn for turn in gap.turns if turn.channel_id == self._channel_id}
+        if gap.turns and not gap.after:  # a branch may reword the last turn that it shares
+            left[gap.turns[-1].id] = gap.turns[-1]
+        others = self._alternatives(left)
+        is_alone = len(gap.turns) == len(gap.numbers) == 1
+        for number in gap.numbers:
+            line = self._lines[number]
+            old = next(
+                (t for t in left.values() if self._rewords(line, t, is_alone=is_alone)), None
+            )
+            if old:
+                del left[old.id]
+                is_ours = self._is_replaced_here(old, others[old.id].get(line.key))
+                self._note(number, LineMatch.there if is_ours else LineMatch.edited, old)
+            elif (line.key, line.at) in self._set_aside:
+                self.verdicts[number] = LineMatch.there
+            elif gap.after:
+                self.verdicts[number] = LineMatch.inserted
+                if gap.after.channel_id == self._channel_id:
+                    latest = gap.after.at - _TICK
+                    self.latest[number] = min(line.at or latest, latest)
+        self.withdrawn += [t.id for t in left.values() if self._is_dropped(t, is_end=not gap.after)]
+
+    def _note(self, number: int, verdict: LineMatch, turn: Turn) -> None:
+        self.verdicts[number] = verdict
+        self.turns[number] = turn
+
+    def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Key, int]]:
+        """Return what else stood in the place of each turn, by its words."""
+        found: dict[int, dict[Key, int]] = {}
+        for turn_id, state in standings(self._history, turns).items():
+            others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
+            found[turn_id] = {_key(other): other.id for other in others if other}
+        return found
+
+    def _rewords(self, line: _SourceLine, turn: Turn, *, is_alone: bool) -> bool:
+        """Tell whether a line is another wording of a turn."""
+        if line.key[0] != (turn.role == "assistant"):
+            return False
+        if turn.content in line.others or (line.at is not None and line.at == turn.at):
+            return True
+        is_longer = len(turn.content) > 0 and line.text.startswith(turn.content)
+        return is_longer or (is_alone and (self._changed is None or turn.id in self._of_chat))
+
+    def _is_replaced_here(self, turn: Turn, other: int | None) -> bool:
+        """Tell whether a turn took the place of what the source still says, by a person's hand."""
+        if other is None or other not in self._of_chat:
+            return False
+        if turn.id not in self._of_chat:
+            return True
+        sql = "SELECT max(at_ms) FROM marks WHERE mark = 'superseded' AND turn_id IN (?, ?)"
+        with self._history.use(create=False) as connection:
+            found = connection.execute(sql, (turn.id, other)).fetchone() if connection else (0,)
+        return self._changed is not None and (found[0] or 0) > in_ms(self._changed)
+
+    def _is_dropped(self, turn: Turn, *, is_end: bool) -> bool:
+        """Tell whether the source had a turn that it does not show any more."""
+        if turn.channel_id != self._channel_id:
+            return False
+        if turn.id in self._of_chat:
+            return True
+        return turn.source in _FROM_CLIENTS and (self._changed is None or not is_end)
+
+
+def _matching_blocks(kept: list[Key], lines: list[Key]) -> Iterator[tuple[int, int, int]]:
+    """Yield where equal runs begin, and their lengths; the last one is empty."""
+    most = min(len(kept), len(lines))
+    head = next((n for n in range(most) if kept[n] != lines[n]), most)
+    if head:
+        yield 0, 0, head
+    is_large = (len(kept) - head) * (len(lines) - head) > _MAX_CELLS
+    matcher = SequenceMatcher(None, kept[head:], lines[head:], autojunk=is_large)
+    for i, j, size in matcher.get_matching_blocks():
+        yield head + i, head + j, size
+
+
+def _source_line(line: Incoming) -> _SourceLine:
+    turn = line.turn
+    at = None if line.estimated else turn.at
+    return _SourceLine(_key(turn), turn.content, line.others, at)
+
+
+def _key(turn: Turn) -> Key:
+    words = " ".join(unicodedata.normalize("NFC", turn.content).split())
+    return turn.role == "assistant", words
+
+
+def _past(history: HistoryStore, place: Place, *, everything: bool = False) -> Iterator[Kept]:
+    """Yield the turns that are shown in a channel, or will be once it has branched off."""
+    span = TurnFilter(place.parent or place.channel_id, everything=everything)
+    for one in select(history, span):
+        yield one
+        if place.parent and one.turn.id == place.turn_id:
+            return
+
+
+def _turns_of_chat(history: HistoryStore, key: str) -> frozenset[int]:
+    """Return the turns that were imported from a chat."""
+    sql = "SELECT turn_id FROM turn_extras JOIN chats ON chats.id = chat_id WHERE key = ?"
+    with history.use(create=False) as connection:
+        rows = connection.execute(sql, (pack(key),)) if connection else ()
+        return frozenset(row[0] for row in rows)
+
+
+def _lines_set_aside(
+    history: HistoryStore, place: Place, shown: set[int]
+) -> set[tuple[Key, datetime | None]]:
+    """Return what turns of a channel's past say that are not shown, and when they were said."""
+    past = (one.turn for one in _past(history, place, everything=True))
+    return {(_key(turn), turn.at) for turn in past if turn.id not in shown}
