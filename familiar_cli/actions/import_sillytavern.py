@@ -554,11 +554,19 @@ def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
         )
         if number
     ]
+    followed = [
+        f"{counted(number, 'turn')} {deed}"
+        for number, deed in ((chat.corrected, "corrected"), (chat.withdrawn, "withdrawn"))
+        if number
+    ]
+    left = followed + left
     if chat.is_copy:
         left.insert(0, f"the same as channel {chat.channel!r}")
     outcome: Outcome = "unchanged"
-    if chat.imported or chat.is_new:
-        outcome = "imported" if chat.is_new else "updated"
+    if chat.is_new and (chat.imported or chat.branch_of):
+        outcome = "imported"
+    elif chat.imported or followed:
+        outcome = "updated"
     return outcome, ", ".join(left), bool(chat.damaged or chat.changed or chat.inserted)
 
 

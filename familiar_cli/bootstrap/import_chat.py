@@ -272,6 +272,7 @@ def _bad_part(name: str, part: Skip) -> FamiliarError:
     return BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
 
 
-def _began(found: tuple[ChatFile, Chat]) -> tuple[datetime, str]:
+def _began(found: tuple[ChatFile, Chat]) -> tuple[datetime, int, str]:
+    """Return the sort key of a chat; of copies the one with the shortest name is the original."""
     source, chat = found
-    return chat.began or datetime.max.replace(tzinfo=UTC), source.name
+    return chat.began or datetime.max.replace(tzinfo=UTC), len(chat.name), source.name

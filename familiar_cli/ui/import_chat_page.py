@@ -68,6 +68,8 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
         "channel": chat.channel,
         "imported": chat.imported,
         "already_there": chat.already_there,
+        "corrected": chat.corrected,
+        "withdrawn": chat.withdrawn,
         "skipped": [{"line": s.line, "reason": s.reason} for s in chat.skipped],
         "skipped_count": chat.skipped_count,
         "estimated_times": chat.estimated_times,
@@ -113,6 +115,9 @@ def _headline(chat: ImportedChat, *, dry_run: bool) -> str:
         rest = f" with {counted(chat.imported, 'turn')} of its own" if chat.imported else ""
         where = f"channel {one_line(chat.channel)} off {one_line(chat.branch_of)}"
         return f"{deed} {where}{rest}: {name} ({kind})"
+    if not chat.imported and (chat.corrected or chat.withdrawn):
+        deed = "Would follow" if dry_run else "Followed"
+        return f"{deed} changes of {name} ({kind}, channel {one_line(chat.channel)})"
     if not chat.imported:
         return f"Nothing new in {name} ({kind}, channel {one_line(chat.channel)})"
     turns = counted(chat.imported, "turn")
@@ -145,15 +150,16 @@ def _passed_over(done: ImportedChats) -> str:
 
 
 def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
-    if chat.already_there:
-        yield "shared" if chat.branch_of else "already there", counted(chat.already_there, "turn")
-    if chat.hidden:
-        yield "hidden", f"{counted(chat.hidden, 'turn')}: kept, but never shown to a model"
-    if chat.estimated_times:
-        yield (
-            "no time",
-            f"{counted(chat.estimated_times, 'turn')}: time estimated from neighbouring turns",
-        )
+    times = "time estimated from neighbouring turns"
+    for title, number, about in (
+        ("shared" if chat.branch_of else "already there", chat.already_there, ""),
+        ("corrected", chat.corrected, ": the old wording is kept, set aside"),
+        ("withdrawn", chat.withdrawn, ": deleted in the chat"),
+        ("hidden", chat.hidden, ": kept, but never shown to a model"),
+        ("no time", chat.estimated_times, f": {times}"),
+    ):
+        if number:
+            yield title, f"{counted(number, 'turn')}{about}"
     if chat.aside:
         yield "other branches", f"{chat.aside:,} messages: kept separately"
     by_reason: dict[str, list[int]] = {}

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.sillytavern.report import FamiliarInFolder, ImportedFolder
+    from familiar_cli.bootstrap.sillytavern.report import (
+        FamiliarInFolder,
+        FileReport,
+        ImportedFolder,
+    )
 
 _MOST: Final = 60  # familiars, and files left out, that are named
 _DEEDS: Final = {"imported": "made", "updated": "updated"}
 _CHARS: Final = 200
+_NAME_CHARS: Final = 40
+_EXAMPLES: Final = 3
+_HOUSEKEEPING: Final = frozenset({"backup", "other"})
 _NAMES: Final = {
     "character": "characters",
     "world": "lorebooks",
@@ -28,9 +35,7 @@ _NAMES: Final = {
     "group": "groups",
     "group_chat": "group chats",
     "settings": "settings",
-    "backup": "backups",
     "link": "links",
-    "other": "others",
 }
 
 
@@ -76,8 +81,19 @@ def _kinds(done: ImportedFolder) -> Iterator[list[RenderableType]]:
 
 
 def _left(done: ImportedFolder) -> Iterator[list[RenderableType]]:
-    for file in done.files:
-        if file.reason and file.outcome != "read":
-            style = "red" if file.outcome == "refused" or file.incomplete else "dim"
-            path = plain(f"  {one_line(file.path, _CHARS)}", style)
+    """Yield what was left out: what failed first, and what is never imported in one line."""
+    named = [file for file in done.files if file.reason and file.outcome != "read"]
+    for file in sorted(named, key=lambda file: not _is_problem(file)):
+        if file.kind not in _HOUSEKEEPING:
+            path = plain(f"  {one_line(file.path, _CHARS)}", "red" if _is_problem(file) else "dim")
             yield [path, plain(one_line(file.reason, _CHARS))]
+    rest = [file.path for file in named if file.kind in _HOUSEKEEPING]
+    if rest:
+        files = counted(len(rest), "file or directory", "files and directories")
+        names = ", ".join(one_line(path, _NAME_CHARS) for path in rest[:_EXAMPLES])
+        more = ", …" if len(rest) > _EXAMPLES else ""
+        yield [plain(f"  {files}", "dim"), plain(f"never imported: {names}{more}")]
+
+
+def _is_problem(file: FileReport) -> bool:
+    return file.outcome == "refused" or file.incomplete
