@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.actions.client_chat import group_reading
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.bootstrap.cards import Card, read_card
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
@@ -38,13 +39,12 @@ from familiar_cli.errors import (
 )
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.copying import copy_to
-from familiar_cli.text import counted, fold, nearest, slugify, typed
+from familiar_cli.text import counted, fold, nearest, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from familiar_cli.bootstrap.chats.bringing import ImportedChat
-    from familiar_cli.bootstrap.chats.types import Reading
     from familiar_cli.bootstrap.import_chat import ImportedChats
     from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
@@ -421,7 +421,10 @@ class _Bringing:
         reading = familiar.chat_reading()
         alone = replace(reading, cast=replace(reading.cast, unnamed="familiar"))
         files = [(file, alone) for file in character.chats]
-        files += [(file, _in_group(reading, file, group)) for file, group in character.group_chats]
+        files += [
+            (file, group_reading(reading, file.stem, group.name))
+            for file, group in character.group_chats
+        ]
         begun = 0
 
         def report(_: str, lines: int) -> None:
@@ -533,14 +536,6 @@ def _names(character: _Character) -> set[str]:
 
 def _names_of(file: FoundFile) -> set[str]:
     return {fold(file.stem), fold(file.path.name)}
-
-
-def _in_group(reading: Reading, file: FoundFile, group: Group) -> Reading:
-    """Return how a member reads a chat of a group, in which it may never have spoken."""
-    stem = slugify(file.stem) or "chat"
-    name = slugify(group.name, max_chars=40)
-    channels = (f"{name}-{stem}", stem) if name else (stem,)
-    return replace(reading, cast=replace(reading.cast, unnamed="others"), channels=channels)
 
 
 def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:

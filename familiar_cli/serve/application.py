@@ -14,12 +14,12 @@ from familiar_cli.clock import now
 from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.serve import answering
-from familiar_cli.serve.asking import parse, unknown_model
+from familiar_cli.serve.asking import find_model, parse, parse_object, unknown_model
 from familiar_cli.serve.client_jobs import is_client_job
 from familiar_cli.serve.failing import ApiError, from_error
 from familiar_cli.serve.guard import Guard
 from familiar_cli.serve.memories import Memories
-from familiar_cli.serve.recalling import has_exchange, keep, recall
+from familiar_cli.serve.recalling import has_exchange, keep, keep_chat, recall
 from familiar_cli.serve.replying import Replying
 from familiar_cli.serve.speakers import (
     resolve_channel,
@@ -124,6 +124,28 @@ class Server:
             kept = await keep(served, wanted, self.alone)
         return JSONResponse(kept)
 
+    async def keep_chat(self, request: Request) -> Response:
+        """Keep a whole chat as a program shows it, with its edits and deletions."""
+        from familiar_cli.actions.client_chat import parse_client_chat  # noqa: PLC0415
+
+        _check_json(request)
+        body = parse_object(await request.body())
+        familiar_id = find_model(body, list_familiars(self.pool.home))
+        chat = parse_client_chat(body)
+        async with self.pool.lease(familiar_id) as served:
+            return JSONResponse(await keep_chat(served, chat, self.alone))
+
+    async def responses(self, request: Request) -> Response:
+        """Refuse the other API of OpenAI's, which some SDKs ask first."""
+        del request
+        raise ApiError(
+            404,
+            "This server speaks the Chat Completions API only. Set your program to it: "
+            "`client.chat.completions` in OpenAI's SDK, `openai.chat(...)` in Vercel's `ai`, "
+            "`use_responses_api=False` in langchain-openai",
+            code="unsupported_api",
+        )
+
     async def _asked(self, request: Request) -> tuple[Asked, Headers]:
         _check_json(request)
         return parse(await request.body(), list_familiars(self.pool.home)), request.headers
@@ -189,6 +211,8 @@ def make_app(
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
             Route("/familiar/context", server.context, methods=["POST"]),
             Route("/familiar/turns", server.keep, methods=["POST"]),
+            Route("/familiar/chat", server.keep_chat, methods=["POST"]),
+            Route("/v1/responses", server.responses, methods=["POST"]),
             Route("/v1/embeddings", server.embeddings, methods=["POST"]),
             Route("/mcp", server.memories, methods=["POST"]),
             Route("/mcp/{familiar}", server.memories, methods=["POST"]),

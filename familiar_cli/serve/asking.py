@@ -87,13 +87,10 @@ def parse(raw: bytes, familiars: Collection[str]) -> Asked:
     Raises:
         ApiError: It is no such request, or names no model that is here.
     """
-    body = _object(raw)
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise ApiError(400, "The request names no 'model'", param="model")
-    familiar_id, memory_only = model.removesuffix(MEMORY_SUFFIX), model.endswith(MEMORY_SUFFIX)
-    if familiar_id not in familiars:
-        raise unknown_model(model, familiars)
+    body = parse_object(raw)
+    familiar_id = find_model(body, familiars)
+    model = body["model"]
+    memory_only = model.endswith(MEMORY_SUFFIX)
     _check(body)
     options = body.get("stream_options")
     return Asked(
@@ -109,6 +106,21 @@ def parse(raw: bytes, familiars: Collection[str]) -> Asked:
     )
 
 
+def find_model(body: Mapping[str, Any], familiars: Collection[str]) -> str:
+    """Return the familiar that a request names.
+
+    Raises:
+        ApiError: It names none that is here.
+    """
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise ApiError(400, "The request names no 'model'", param="model")
+    familiar_id = model.removesuffix(MEMORY_SUFFIX)
+    if familiar_id not in familiars:
+        raise unknown_model(model, familiars)
+    return familiar_id
+
+
 def unknown_model(model: str, familiars: Collection[str]) -> ApiError:
     """Return the error for a model that is not here."""
     known = ", ".join(f"{name!r}" for name in sorted(familiars)) or "none yet"
@@ -121,7 +133,12 @@ def unknown_model(model: str, familiars: Collection[str]) -> ApiError:
     )
 
 
-def _object(raw: bytes) -> dict[str, Any]:
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object of a request.
+
+    Raises:
+        ApiError: It is none.
+    """
     try:
         body = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -15,6 +15,7 @@ from familiar_cli.serve.upstream import fenced
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from familiar_cli.actions.client_chat import ClientChat
     from familiar_cli.context.trace import TracedContribution
     from familiar_cli.serve.aligning import Line
     from familiar_cli.serve.conversations import Served
@@ -62,6 +63,21 @@ async def keep(served: Served, wanted: Wanted, alone: Alone) -> dict[str, Any]:
 
     async with alone.hold(key_of(wanted)):
         return await asyncio.to_thread(write)
+
+
+async def keep_chat(served: Served, chat: ClientChat, alone: Alone) -> dict[str, Any]:
+    """Keep a whole chat as its program shows it now."""
+    from familiar_cli.actions.client_chat import keep_client_chat  # noqa: PLC0415  # the importer
+
+    async with alone.hold(f"{chat.directory}/{chat.name}"):
+        done = await asyncio.to_thread(keep_client_chat, served.familiar, chat)
+    return {
+        "channel": done.channel,
+        "added": done.imported,
+        "corrected": done.corrected,
+        "withdrawn": done.withdrawn,
+        "already_there": done.already_there,
+    }
 
 
 def _piece(piece: TracedContribution) -> dict[str, Any]:
