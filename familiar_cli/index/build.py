@@ -118,13 +118,17 @@ class EmbeddingIndex:
     def __init__(self, store: MemoryStore, directory: Path | None = None) -> None:
         self.store = store
         self.directory = directory or store.root / INDEX_DIR
-        self._cached: tuple[tuple[str, str, str], Vectors] | None = None
-        self._tokens: tuple[Held, Rows | None] | None = None
+        self._is_cut = False
+        self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
+        self._tokens: tuple[tuple[Held, int], Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `action` does with a connection. See `schema.using`."""
         fresh = not is_directory(self.directory)
         answer = schema.using(self.directory, action)
+        if self._is_cut:
+            self._is_cut = False
+            schema.using(self.directory, lambda c: vectors.write_if_lost(c, self.directory))
         if fresh:
             with contextlib.suppress(OSError):
                 write_whole(self.directory / ".gitignore", "*\n", durable=False)
@@ -197,16 +201,18 @@ class EmbeddingIndex:
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
         """Return all vectors; what was loaded before is used again while nothing has changed."""
-        stamp = vectors.stamp(connection)
+        stamp = vectors.stamp(connection, self.directory)
         if self._cached is None or self._cached[0] != stamp:
+            self._cached = None  # what another program cut short is not touched again
+            self._is_cut = vectors.is_lost(connection, self.directory)
             self._cached = (stamp, vectors.load(connection, self.directory))
         return self._cached[1]
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
-        """Return the vectors of all tokens, mapped; None: there are none. A new file is noticed."""
-        held = line_tokens.held(connection)
-        if self._tokens is None or self._tokens[0] != held or self._tokens[1] is None:
-            self._tokens = held, line_tokens.mapped(connection, self.directory)
+        """Return the vectors of all tokens; None: there are none. A new file is noticed."""
+        stamp = line_tokens.stamp(connection, self.directory)
+        if self._tokens is None or self._tokens[0] != stamp or self._tokens[1] is None:
+            self._tokens = stamp, line_tokens.mapped(connection, self.directory)
         return self._tokens[1]
 
     def _waiting(self) -> int:

@@ -65,6 +65,12 @@ def mapped(connection: sqlite3.Connection, directory: Path) -> Rows | None:
     return token_vectors.mapped(_path(directory, name), width, count) if name else None
 
 
+def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[Held, int]:
+    """Return what changes whenever the rows change, or their file is cut short."""
+    found = held(connection)
+    return found, token_vectors.size_of(_path(directory, found.name)) if found.name else 0
+
+
 def are_lost(connection: sqlite3.Connection, directory: Path) -> bool:
     """Tell whether the file is gone, or shorter than it should be."""
     return bool(held(connection).name) and mapped(connection, directory) is None

@@ -9,9 +9,10 @@ so whoever has it mapped keeps reading what he read before.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.files import write_whole
@@ -39,6 +40,7 @@ _MOST_LOW: Final = 0.75  # of the best, where few lines are found and all are al
 NEAR: Final = 0.8
 """How near the line is that answers a question: MiniLM's median. Unrelated ones come to 0.55."""
 
+_READ_BYTES: Final = 16 * 1024 * 1024  # reading so much takes a few milliseconds
 _MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of the newest is taken
 
 
@@ -90,8 +92,38 @@ def width_of(path: Path) -> int:
     return int(width) if magic == _MAGIC else 0
 
 
+def load_rows(
+    path: Path, kind: np.dtype[Any] | str, offset: int, shape: tuple[int, ...]
+) -> NDArray[Any] | None:
+    """Load an array of a file, or map it where it is large; None if the file is too short.
+
+    A mapped file that another program cuts short kills whoever reads on, so a small one is read,
+    and a large one is looked at before each use: see `size_of`.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+    """
+    import numpy as np  # noqa: PLC0415  # 0.1 s
+
+    size_bytes = np.dtype(kind).itemsize * math.prod(shape)
+    if path.stat().st_size < offset + size_bytes:
+        return None
+    if size_bytes > _READ_BYTES:
+        return np.asarray(np.memmap(path, kind, "r", offset, shape))
+    found = np.fromfile(path, kind, math.prod(shape), offset=offset)
+    return found.reshape(shape) if found.size == math.prod(shape) else None
+
+
+def size_of(path: Path) -> int:
+    """Return how large a file is; -1: there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
 def mapped(path: Path, width: int, count: int) -> Rows | None:
-    """Return the first `count` rows, mapped; None if the file is missing, short, or another's."""
+    """Return the first `count` rows; None if the file is missing, short, or another's."""
     import numpy as np  # noqa: PLC0415  # 0.1 s
 
     try:
@@ -99,7 +131,7 @@ def mapped(path: Path, width: int, count: int) -> Rows | None:
             return None
         if not count:
             return np.empty((0, width), np.int8)
-        return np.asarray(np.memmap(path, np.int8, "r", _HEADER.size, (count, width)))
+        return load_rows(path, "i1", _HEADER.size, (count, width))
     except (OSError, ValueError):
         return None
 

@@ -193,10 +193,12 @@ class TurnVectors:
         Raises:
             EmbedderError: The model does not work.
         """
-        found = self._mapped(embedder)
-        if found is None:
+        if token_vectors.size_of(self._path(embedder, ".keys")) <= 0:
             return None
         asked = read_queries(embedder, questions)
+        found = self._mapped(embedder)  # late: others may cut the files short
+        if found is None:
+            return None
         tokens = None
         if asked.tokens is not None:
             path, width = self._path(embedder, ".tokens"), asked.tokens.shape[1]
@@ -311,9 +313,7 @@ class TurnVectors:
             token_vectors.append(path, at, np.concatenate(tokens))
 
     def _mapped(self, embedder: Embedder) -> tuple[NDArray[np.void], NDArray[np.int8]] | None:
-        """Return keys and rows of all turns that have both, mapped; None: there are none."""
-        import numpy as np  # noqa: PLC0415
-
+        """Return keys and rows of all turns that have both; None: there are none."""
         key_type, width = _key_type(embedder.dimension), embedder.dimension
         paths = self._path(embedder, ".keys"), self._path(embedder, ".rows")
         try:
@@ -321,9 +321,11 @@ class TurnVectors:
             count = min(sizes[0] // key_type.itemsize, sizes[1] // width)
             if not count:
                 return None
-            keys = np.asarray(np.memmap(paths[0], key_type, "r", 0, (count,)))
-            rows = np.asarray(np.memmap(paths[1], "i1", "r", 0, (count, width)))
+            keys = token_vectors.load_rows(paths[0], key_type, 0, (count,))
+            rows = token_vectors.load_rows(paths[1], "i1", 0, (count, width))
         except (OSError, ValueError):
+            return None
+        if keys is None or rows is None:
             return None
         ids = keys["id"]
         while count and ids[count - 1] <= (ids[count - 2] if count > 1 else 0):

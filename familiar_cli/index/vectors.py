@@ -1,4 +1,4 @@
-"""All vectors of the index at once: a memory-mapped file, and what came since it was written.
+"""All vectors of the index at once: a file of them, and what came since it was written.
 
 SQLite holds every vector and is the one that counts; the file is a copy in the order of chunk ids,
 so that a search is one matrix product. A file that is missing, cut short or of another model is
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ from familiar_cli.files import write_whole
 from familiar_cli.index.passage_lines import runs
 from familiar_cli.index.products import each_to_each
 from familiar_cli.index.schema import meta, set_meta
+from familiar_cli.index.token_vectors import load_rows, size_of
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -113,9 +115,11 @@ class Cosines:
         return dict(found)
 
 
-def stamp(connection: sqlite3.Connection) -> tuple[str, str, str]:
-    """Return what changes whenever the vectors change."""
-    return meta(connection, "model"), meta(connection, "matrix"), meta(connection, "next_seq")
+def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, str, int]:
+    """Return what changes whenever the vectors change, or their file is cut short."""
+    name = meta(connection, "matrix")
+    size_bytes = size_of(directory / Path(name).name) if name else 0
+    return meta(connection, "model"), name, meta(connection, "next_seq"), size_bytes
 
 
 def load(connection: sqlite3.Connection, directory: Path) -> Vectors:
@@ -125,6 +129,21 @@ def load(connection: sqlite3.Connection, directory: Path) -> Vectors:
     since = int(meta(connection, "matrix_seq") or 0) if mapped else 0
     fresh = _rows(connection, dimension, since)
     return Vectors(tuple(part for part in (mapped, fresh) if part and len(part[0])))
+
+
+def is_lost(connection: sqlite3.Connection, directory: Path) -> bool:
+    """Tell whether the file is gone, or was cut short."""
+    name, dimension = meta(connection, "matrix"), int(meta(connection, "dimension") or 0)
+    return bool(name) and _mapped(directory, name, dimension) is None
+
+
+def write_if_lost(connection: sqlite3.Connection, directory: Path) -> None:
+    """Write the file again when it is lost; where that fails, SQLite's copy serves."""
+    import sqlite3  # noqa: PLC0415
+
+    if is_lost(connection, directory):
+        with suppress(sqlite3.Error, OSError):
+            _write(connection, directory, int(meta(connection, "dimension") or 0))
 
 
 def write_if_due(
@@ -165,8 +184,6 @@ def _rows(connection: sqlite3.Connection, dimension: int, since: int) -> tuple[I
 
 
 def _mapped(directory: Path, name: str, dimension: int) -> tuple[Ids, Matrix] | None:
-    import numpy as np  # noqa: PLC0415
-
     if not name:
         return None
     path = directory / Path(name).name
@@ -176,11 +193,11 @@ def _mapped(directory: Path, name: str, dimension: int) -> tuple[Ids, Matrix] | 
             right_size = os.fstat(file.fileno()).st_size == _HEADER.size + count * (8 + 4 * width)
         if magic != _MAGIC or width != dimension or not right_size or not count:
             return None
-        ids = np.memmap(path, "<i8", "r", _HEADER.size, (count,))
-        rows = np.memmap(path, "<f4", "r", _HEADER.size + 8 * count, (count, width))
+        ids = load_rows(path, "<i8", _HEADER.size, (count,))
+        rows = load_rows(path, "<f4", _HEADER.size + 8 * count, (count, width))
     except (OSError, struct.error, ValueError):
         return None
-    return np.asarray(ids), np.asarray(rows)
+    return None if ids is None or rows is None else (ids, rows)
 
 
 def _write(connection: sqlite3.Connection, directory: Path, dimension: int) -> None:

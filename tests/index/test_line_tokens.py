@@ -225,3 +225,18 @@ def test_a_crash_between_rows_and_their_places_is_overwritten(world, embedder, m
     assert world.index.status().vectors == 16
     world.index.build_if_stale(embedder)
     assert held(world) == meant(world, embedder)
+
+
+@pytest.mark.parametrize("read_bytes", [0, 1 << 24], ids=["mapped", "read"])
+def test_a_file_that_is_cut_short_under_a_running_program_ends_nothing(
+    world, embedder, read_bytes, monkeypatch
+) -> None:
+    monkeypatch.setattr(token_vectors, "_READ_BYTES", read_bytes)
+    fill(world)
+    world.index.build_if_stale(embedder)
+    assert world.paths("tea17", embedder, method="dense")[0] == "017.md"
+    (cut,) = files(world)
+    os.truncate(cut, 100)
+    assert "017.md" in world.paths("tea17", embedder, method="dense")
+    world.index.build_if_stale(embedder)
+    assert held(world) == meant(world, embedder)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
-from familiar_cli.index import vectors
+from familiar_cli.index import token_vectors, vectors
 from tests.support.embedders import WordEmbedder
 
 
@@ -45,6 +47,20 @@ def test_a_damaged_file_is_left_aside(filled, damage) -> None:
     if damage != "missing":
         path.write_bytes(content[:-5] if damage == "short" else b"x" * len(content))
     assert filled.paths("word17", WordEmbedder(), method="dense")[0] == "17.md"
+
+
+@pytest.mark.parametrize("read_bytes", [0, 1 << 24], ids=["mapped", "read"])
+def test_a_file_that_is_cut_short_under_a_running_program_is_made_again(
+    filled, read_bytes, monkeypatch
+) -> None:
+    monkeypatch.setattr(token_vectors, "_READ_BYTES", read_bytes)
+    assert filled.paths("word17", WordEmbedder(), method="dense")[0] == "17.md"
+    for left_bytes in (8192, 10, 0):
+        cut = matrix(filled)
+        os.truncate(cut, left_bytes)
+        assert filled.paths("word17", WordEmbedder(), method="dense")[0] == "17.md"
+        assert matrix(filled) != cut
+        assert matrix(filled).stat().st_size == 24 + 30 * (8 + 1024 * 4)
 
 
 def test_what_was_deleted_is_not_found_though_the_file_still_has_it(filled) -> None:
