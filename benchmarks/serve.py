@@ -36,6 +36,7 @@ _PIECES = 5
 _PAUSE_S = 0.01
 _PAIRS = 30
 _LOOKS = 10
+_NOTE = "- Anna keeps bees near the old mill."
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
 
@@ -79,6 +80,9 @@ def _running(home: Path) -> Iterator[tuple[str, str, int]]:
         command = [sys.executable, "-m", "familiar_cli"]
         init = [*command, "init", "ada", "--template", "companion", "--quiet"]
         subprocess.run(init, env=env, check=True, capture_output=True)
+        note = [*command, "memory", "append", "topics/bees.md", _NOTE]
+        subprocess.run(note, env=env, check=True, capture_output=True)
+        subprocess.run([*command, "index", "build"], env=env, check=True, capture_output=True)
         serve = [*command, "serve", "--port", "0", "--json", "--quiet", "--no-background"]
         with subprocess.Popen(serve, env=env, stdout=subprocess.PIPE, text=True) as ours:
             assert ours.stdout

@@ -147,7 +147,9 @@ def measure(url: str, pid: int) -> list[HostileOutcome]:
     """Return what each case led to, and what many unfinished bodies at once did."""
     address = urlsplit(url)
     where = (address.hostname or "", address.port or 80)
-    _send(where, HostileCase("warm up", _CONTEXT, _said("Hello")))
+    for first in (_CONTEXT, _CHAT):  # what is imported at its first use takes long, once
+        _send(where, HostileCase("warm up", first, _said("Hello")))
+    _send(where, HostileCase("warm up", "/mcp", _called("memory_search", query="bees")))
     found = [_measured(where, pid, case.name, lambda c=case: _send(where, c)) for case in CASES]
     found.append(_measured(where, pid, "30 unfinished bodies of 31 MB", lambda: _unfinished(where)))
     return found

@@ -30,7 +30,7 @@ from familiar_cli.history.types import WRITER, ChannelSummary, Speaker, Turn
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from familiar_cli.history.branches import Branch
@@ -106,6 +106,16 @@ class HistoryStore:
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
         with self.change() as connection:
             return insert(connection, replace(turn, reply_to=reply_to), message_id)
+
+    def append_all(self, turns: Iterable[Turn]) -> None:
+        """Write many turns down, all or none of them; each is given its id.
+
+        Raises:
+            FamiliarError: As `append`.
+        """
+        with self.change() as connection:
+            for turn in turns:
+                insert(connection, turn, "")
 
     def begin(
         self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"

@@ -357,6 +357,7 @@ def _parts(encoder: Encoder, text: str) -> list[str]:
     parts: list[str] = []
     start = 0
     while True:
+        check_work_limit()
         window = text[start : start + encoder.window_chars]
         cut = encoder.unread_from(window)
         if cut is None and start + len(window) >= len(text):

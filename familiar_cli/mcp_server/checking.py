@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jsonschema.protocols import Validator
 
     from familiar_cli.mcp_server.tool import Arguments, Tool
 
+_MOST_CHARS: Final = 500_000  # of one text; no memory file is longer
 _VALIDATORS: Final[dict[str, Validator]] = {}
 
 
@@ -20,6 +23,12 @@ def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
     Raises:
         UsageError: One is missing, or is of another kind than the tool takes.
     """
+    if (chars := max(_lengths(sent), default=0)) > _MOST_CHARS:
+        raise UsageError(
+            f"An argument of {tool.name} has {chars:,} characters, more than {_MOST_CHARS:,}; "
+            "nothing was changed",
+            hint="Send it in parts.",
+        )
     schema = tool.input_schema
     known = schema["properties"]
     arguments = {name: v for name, v in sent.items() if name in known and v is not None}
@@ -28,6 +37,19 @@ def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
         what = f"The argument {where!r} of {tool.name} is wrong" if where else tool.name
         raise UsageError(f"{what}: {error.message[:200]}", hint=f"It takes: {', '.join(known)}.")
     return arguments
+
+
+def _lengths(value: object) -> Iterator[int]:
+    """Yield how long each text is that stands in a value, however deep."""
+    if isinstance(value, str):
+        yield len(value)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield len(name)
+            yield from _lengths(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _lengths(inner)
 
 
 def _validator(tool: Tool) -> Validator:

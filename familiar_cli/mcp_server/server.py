@@ -45,7 +45,7 @@ from mcp.types import Tool as ListedTool
 from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, bounded
 from familiar_cli.jobs import in_thread
 from familiar_cli.mcp_server import prompts, resources
 from familiar_cli.mcp_server.checking import checked
@@ -336,4 +336,4 @@ def _failed(message: str, hint: str | None) -> CallToolResult:
 
 def _said(message: str, hint: str | None) -> str:
     end = "" if message.endswith((".", "?", "!")) else "."
-    return harmless(f"{message}{end} {hint or ''}".rstrip())
+    return harmless(bounded(f"{message}{end} {hint or ''}".rstrip()))

@@ -19,6 +19,7 @@ Step = Literal["say", "answer", "again", "branch"]
 
 _TRUSTED_LINES: Final = 3  # so many in a row are no coincidence
 _TRUSTED_CHARS: Final = 40  # nor is so much text
+_MOST_STEPS: Final = 2_000_000  # thousands of equal lines stand in a row in too many places
 _KEPT_SHARE: Final = 0.5  # of a reply whose end a program has cut
 
 
@@ -140,20 +141,46 @@ def _best_run(past: Sequence[Line], kept: Sequence[KeptLine]) -> tuple[int, int]
     Of two that are equally long the one at the beginning counts, else the later one.
     """
     first = _first(kept)
-    best = (first if past and first and not _is_same(past[0], kept[0]) else 0, 0)
     if not past:
         return (first, 0)
+    compared = _Comparison(past, kept)
+    best = (first if first and not compared.is_same(0, 0) else 0, 0)
     for start in range(len(kept)):
         length = 0
         while (
             length < len(past)
             and start + length < len(kept)
-            and _is_same(past[length], kept[start + length])
+            and compared.is_same(length, start + length)
         ):
             length += 1
         if length > best[1] or (length == best[1] and length and best[0] > first):
             best = (start, length)
+        if compared.steps > _MOST_STEPS or (start <= first and length == len(past)):
+            break
     return best
+
+
+class _Comparison:
+    """Compares lines of a program's with kept ones, the words of each made comparable once.
+
+    Args:
+        past: The program's.
+        kept: The kept ones.
+    """
+
+    def __init__(self, past: Sequence[Line], kept: Sequence[KeptLine]) -> None:
+        self._said = [(line.role, normal(line.text)) for line in past]
+        self._kept = [
+            (line.role, tuple(map(normal, (line.text, *line.alternatives.values()))))
+            for line in kept
+        ]
+        self.steps = 0
+
+    def is_same(self, number: int, of_kept: int) -> bool:
+        """Tell whether two lines say the same."""
+        self.steps += 1
+        (role, said), (kept_role, texts) = self._said[number], self._kept[of_kept]
+        return role == kept_role and any(_holds(said, text, role) for text in texts)
 
 
 def _first(kept: Sequence[KeptLine]) -> int:

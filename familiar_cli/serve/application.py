@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from familiar_cli.clock import now
@@ -17,7 +17,7 @@ from familiar_cli.serve import answering
 from familiar_cli.serve.asking import find_model, parse, parse_object, unknown_model
 from familiar_cli.serve.client_jobs import is_client_job
 from familiar_cli.serve.failing import ApiError, from_error
-from familiar_cli.serve.guard import Guard
+from familiar_cli.serve.guard import Guard, RequestBudget
 from familiar_cli.serve.memories import Memories
 from familiar_cli.serve.recalling import has_exchange, keep, keep_chat, recall
 from familiar_cli.serve.replying import Replying
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from starlette.datastructures import Headers
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
@@ -110,7 +109,7 @@ class Server:
             wanted = self._wanted(served, asked, headers)
             if is_job:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
-            found = await recall(served, wanted)
+            found = await recall(served, wanted, RequestBudget.of(request.scope))
         return JSONResponse(found)
 
     async def keep(self, request: Request) -> Response:
@@ -148,7 +147,9 @@ class Server:
 
     async def _asked(self, request: Request) -> tuple[Asked, Headers]:
         _check_json(request)
-        return parse(await request.body(), list_familiars(self.pool.home)), request.headers
+        raw, ids = await request.body(), list_familiars(self.pool.home)
+        asked = await RequestBudget.of(request.scope).work(lambda: parse(raw, ids))
+        return asked, request.headers
 
     def _wanted(
         self, served: Served, asked: Asked, headers: Headers, *, chore: bool = False
@@ -167,7 +168,11 @@ class Server:
         from familiar_cli.serve.embedding import embed  # noqa: PLC0415
 
         _check_json(request)
-        return JSONResponse(await asyncio.to_thread(embed, await request.body()))
+        raw = await request.body()
+        return Response(
+            await RequestBudget.of(request.scope).work(lambda: answering.body(embed(raw))),
+            media_type=_JSON,
+        )
 
     async def aclose(self) -> None:
         """End what is under way, and keep what came of it."""
@@ -197,9 +202,11 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        ahead = asyncio.create_task(asyncio.to_thread(_import_ahead))
         try:
             yield
         finally:
+            await ahead
             await server.aclose()
             await site.aclose()
 
@@ -246,6 +253,15 @@ def _made_at(home: Path) -> list[tuple[str, int]]:
             made_s = 0
         found.append((name, made_s))
     return found
+
+
+def _import_ahead() -> None:
+    """Import what the first message needs, so that nobody waits for it in the event loop."""
+    import familiar_cli.context.limits  # noqa: PLC0415
+    import familiar_cli.history.recall  # noqa: PLC0415
+    import familiar_cli.index.turn_vectors  # noqa: PLC0415
+    import familiar_cli.llm.client  # noqa: PLC0415
+    import familiar_cli.llm.wire  # noqa: F401, PLC0415
 
 
 def _check_json(request: Request) -> None:

@@ -24,6 +24,8 @@ _OURS: Final = frozenset(
 )
 _IMAGE: Final = "[image]"
 _MOST_MESSAGES: Final = 20_000
+MOST_CHARS: Final = 4_000_000
+"""Most characters of all texts of a request; about a million tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +170,15 @@ def _lines(messages: object) -> tuple[Line, ...]:
         raise ApiError(400, "The request has no 'messages'", param="messages")
     if len(messages) > _MOST_MESSAGES:
         raise ApiError(400, f"The request has more than {_MOST_MESSAGES:,} messages")
-    lines = []
+    lines: list[Line] = []
+    chars = 0
     for number, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise ApiError(400, f"Message {number} is not valid", param=f"messages[{number}]")
         text = text_of(message.get("content"))
+        chars += len(text)
+        if chars > MOST_CHARS:
+            raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
         if message["role"] in {"user", "assistant"} and text.strip():
             lines.append(Line(message["role"], text))
     return tuple(lines)

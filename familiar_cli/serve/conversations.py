@@ -18,16 +18,16 @@ from familiar_cli.context.types import Spoken
 from familiar_cli.history import standing
 from familiar_cli.history.messages import of_id, whole_reply
 from familiar_cli.history.store import GREETING
+from familiar_cli.history.types import Turn
 from familiar_cli.serve.aligning import KeptLine, Line, Placement, align, normal
 from familiar_cli.serve.failing import ApiError
 from familiar_cli.serve.known import KnownLines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
 
 KNOWN_FILE: Final = "served.sqlite"
@@ -145,9 +145,8 @@ class Conversations:
             standing.choose(history, placement.chosen)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
-        for line in placement.unknown if placement else found.unknown:
-            author = said.author if line.role == "user" else None
-            history.append(found.channel_id, line.role, line.text, author=author, source=SOURCE)
+        if unknown := placement.unknown if placement else found.unknown:
+            history.append_all(_turns(unknown, found.channel_id, said.author))
         return self._said(said, found)
 
     def keep(self, found: Found, said: Said, reply: str) -> tuple[Turn, Turn]:
@@ -331,6 +330,14 @@ class Conversations:
                     "Prompt Post-Processing, None), or name the conversation in X-Familiar-Channel",
                     code="merged_prompt",
                 )
+
+
+def _turns(lines: Sequence[Line], channel_id: str, author: Author | None) -> Iterator[Turn]:
+    """Yield lines as turns that were said one after the other until now."""
+    for number, line in enumerate(lines):
+        who = author if line.role == "user" else None
+        at = to_ms(now() - timedelta(milliseconds=len(lines) - number))
+        yield Turn(0, channel_id, who, line.role, line.text, at, "text", SOURCE, partial=False)
 
 
 def _new_channel() -> str:

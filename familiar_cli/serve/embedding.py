@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index.embedder import open_embedder
 from familiar_cli.serve import answering
+from familiar_cli.serve.asking import MOST_CHARS, parse_object
 from familiar_cli.serve.failing import ApiError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def embed(raw: bytes) -> dict[str, Any]:
         ApiError: It is no such request, or the model is not here.
         EmbedderError: The model does not work.
     """
-    body = _object(raw)
+    body = parse_object(raw)
     texts = _texts(body.get("input"))
     name = body.get("model")
     opened = _embedder(name if isinstance(name, str) and name else _AUTO)
@@ -53,20 +53,12 @@ def _embedder(name: str) -> Opened:
     return _opened[name]
 
 
-def _object(raw: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, "The request is not JSON in UTF-8") from error
-    if not isinstance(body, dict):
-        raise ApiError(400, "The request is not a JSON object")
-    return body
-
-
 def _texts(given: object) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
         raise ApiError(400, "'input' must be a text or a list of texts", param="input")
+    if sum(map(len, texts)) > MOST_CHARS:
+        raise ApiError(413, f"'input' holds more than {MOST_CHARS:,} characters", param="input")
     if len(texts) > _MOST_TEXTS:
         raise ApiError(400, f"'input' holds more than {_MOST_TEXTS:,} texts", param="input")
     return texts

@@ -13,11 +13,13 @@ from familiar_cli.errors import (
     ModelError,
     ModelTimeoutError,
     NotFoundError,
+    OutOfTimeError,
     PromptTooLongError,
     RateLimitError,
     RefusedError,
     RequestRefusedError,
     UsageError,
+    bounded,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ _STATUS: Final = (  # the first that fits counts
     (ModelError, 502),
     (ConfigError, 503),
     (UsageError, 400),
+    (OutOfTimeError, 413),
     (LimitError, 400),
     (NotFoundError, 404),
     (ChannelBusyError, 429),
@@ -56,7 +59,7 @@ class ApiError(Exception):
     def __init__(
         self, status: int, message: str, *, code: str | None = None, param: str | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(bounded(message))
         self.status = status
         self.code = code
         self.param = param

@@ -1,4 +1,4 @@
-"""Who may ask at all: hosts, origins, tokens, and how much and how slowly a request may come.
+"""Who may ask at all: hosts, origins, tokens; and what a request may cost: bytes and time.
 
 A page that somebody reads in a browser can reach a server on their machine. So the `Host` must be
 one of ours, and what changes anything must come from no page, or from one that the settings name.
@@ -10,14 +10,15 @@ import asyncio
 import hmac
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+from familiar_cli.jobs import WorkLimit, apart, in_thread, limited
 from familiar_cli.serve import answering
 from familiar_cli.serve.failing import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,8 +28,20 @@ OPEN_PATHS: Final = frozenset({"/health"})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _SHOWN: Final = "x-familiar-turn, x-familiar-recall, x-familiar-kept, x-familiar-channel"
+_CLOSING: Final = frozenset({400, 408, 413, 501, 503})  # a body may still be on its way
 _MOST_HEADERS: Final = 100
 _MOST_HEADER_BYTES: Final = 32 * 1024
+_METHODS: Final = frozenset({*_READING, "POST", "PUT", "PATCH", "DELETE"})
+_NO_METHODS: Final = frozenset({"TRACE", "CONNECT"})  # known, and of no use here
+_WITH_PICTURES: Final = ("/v1/", "/familiar/")  # only there whole conversations are sent
+_MOST_OTHER_BYTES: Final = 8 * 1024 * 1024
+_FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones stop nobody else
+_LARGE_BYTES: Final = 1024 * 1024  # such bodies are worked on one at a time
+_MOST_VALUES: Final = 500_000  # of a body in JSON; each costs far more memory than it has bytes
+_MOST_TEXT_BYTES: Final = 16 * 1024 * 1024  # of a body without pictures
+_MOST_ESCAPES: Final = 4_000_000  # reading them takes long; a text has no more characters
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +53,9 @@ class Rules:
         origins: The pages that may ask from a browser, e.g. `http://127.0.0.1:8000`.
         tokens: One of them must be sent along; empty: none is needed.
         most_body_bytes: The largest body.
+        most_bodies_bytes: All bodies together, from their first byte until they are answered.
         body_s: How long a body may take to come.
+        work_s: How long may be worked on one request, without the time that a model takes.
         has_door: Tells of a path, and a request's headers, whether what answers asks for a key of
             its own.
     """
@@ -49,8 +64,111 @@ class Rules:
     origins: frozenset[str] = frozenset()
     tokens: tuple[str, ...] = field(default=(), repr=False)
     most_body_bytes: int = 32 * 1024 * 1024
+    most_bodies_bytes: int = 96 * 1024 * 1024
     body_s: float = 30.0
+    work_s: float = 8.0
     has_door: Callable[[str, dict[str, str]], bool] = lambda *_: False
+
+
+class BodyPool:
+    """How many bytes all requests together may hold.
+
+    Args:
+        most_bytes: So many.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
+        self.one_large = asyncio.Semaphore(1)
+
+    def take(self, size_bytes: int) -> None:
+        """Reserve bytes.
+
+        Raises:
+            ApiError: Others hold too many.
+        """
+        if self._held_bytes + size_bytes > self._most_bytes:
+            raise ApiError(
+                503, "The server is busy with other large requests. Try again soon", code="busy"
+            )
+        self._held_bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Let go of bytes."""
+        self._held_bytes -= size_bytes
+
+
+class RequestBudget:
+    """What one request may cost. Whoever answers one does heavy work through it.
+
+    Args:
+        pool: What all requests share.
+        work_s: How long may be worked on it.
+    """
+
+    def __init__(self, pool: BodyPool, work_s: float) -> None:
+        self._pool = pool
+        self._work_s = work_s
+        self._held_bytes = 0
+        self._limit: WorkLimit | None = None
+        self.body_bytes = 0
+
+    @classmethod
+    def of(cls, scope: Scope) -> RequestBudget:
+        """Return the budget of a request that came through the guard."""
+        budget = scope["familiar.budget"]
+        assert isinstance(budget, cls)
+        return budget
+
+    def grow(self, size_bytes: int) -> None:
+        """Take more bytes of the body in.
+
+        Raises:
+            ApiError: Others hold too many.
+        """
+        self.body_bytes += size_bytes
+        wanted = max(self.body_bytes - _FREE_BYTES, 0) - self._held_bytes
+        self._pool.take(wanted)
+        self._held_bytes += wanted
+
+    async def work(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns, made in a thread; it reads, and writes nothing.
+
+        Raises:
+            OutOfTimeError: It takes too long, or the program has left.
+        """
+        return await self._limited(lambda: in_thread(call))
+
+    async def work_apart(self, start: Callable[[], Coroutine[object, object, T]]) -> T:
+        """Return what a coroutine gives, run in a thread with an event loop of its own.
+
+        Raises:
+            OutOfTimeError: It takes too long, or the program has left.
+        """
+        return await self._limited(lambda: apart(start))
+
+    async def _limited(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
+        if self.body_bytes <= _LARGE_BYTES:
+            return await self._begun(begin)
+        async with self._pool.one_large:
+            return await self._begun(begin)
+
+    async def _begun(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
+        self._limit = self._limit or WorkLimit(self._work_s)
+        self._limit.check()
+        with limited(self._limit):
+            return await begin()
+
+    def client_left(self) -> None:
+        """End the work under way at its next check."""
+        self._limit = self._limit or WorkLimit(self._work_s)
+        self._limit.cancel()
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        self._pool.give_back(self._held_bytes)
+        self._held_bytes = 0
 
 
 class Guard:
@@ -66,6 +184,7 @@ class Guard:
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app = app
         self._rules = rules
+        self._pool = BodyPool(rules.most_bodies_bytes)
         self._digests = [sha256(token.encode()).digest() for token in rules.tokens]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,18 +196,39 @@ class Guard:
         origin = headers.get("origin", "")
         allowed = origin in self._rules.origins
         out = _with_cors(send, origin) if allowed else send
+        budget = scope["familiar.budget"] = RequestBudget(self._pool, self._rules.work_s)
+        try:
+            await self._answer(scope, headers, receive, out, budget, allowed=allowed)
+        finally:
+            budget.close()
+
+    async def _answer(
+        self,
+        scope: Scope,
+        headers: dict[str, str],
+        receive: Receive,
+        out: Send,
+        budget: RequestBudget,
+        *,
+        allowed: bool,
+    ) -> None:
         try:
             self._check(scope, headers, allowed=allowed)
             if scope["method"] == "OPTIONS":
                 await _preflight(out, headers, allowed=allowed)
                 return
-            body = await self._body(headers, receive)
+            body = await self._body(scope["path"], headers, receive, budget)
+            _check_values(body, headers)
         except ApiError as error:
             await respond(out, error)
             return
         except _Gone:
             return
-        await self._app(scope, _once(body, receive), out)
+        leaving = _Leaving(body, receive, budget)
+        try:
+            await self._app(scope, leaving.receive, out)
+        finally:
+            leaving.close()
 
     def _check(self, scope: Scope, headers: dict[str, str], *, allowed: bool) -> None:
         """Make sure that a request follows the rules, as far as its head tells.
@@ -100,6 +240,9 @@ class Guard:
         size = sum(len(k) + len(v) for k, v in raw)
         if len(raw) > _MOST_HEADERS or size > _MOST_HEADER_BYTES:
             raise ApiError(431, "The request has too many headers")
+        names = {name.lower() for name, _ in raw}
+        if names >= {b"content-length", b"transfer-encoding"}:
+            raise ApiError(400, "A request has Content-Length or Transfer-Encoding, not both")
         hosts = [value for name, value in raw if name.lower() == b"host"]
         if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self._rules.hosts:
             raise ApiError(
@@ -108,6 +251,9 @@ class Guard:
                 "printed, or add the name to `hosts` in serve.toml",
                 code="wrong_host",
             )
+        if scope["method"] not in _METHODS:
+            status = 405 if scope["method"] in _NO_METHODS else 501
+            raise ApiError(status, f"This server does not support {scope['method'][:40]!r}")
         if scope["method"] == "OPTIONS":
             return
         if scope["method"] not in _READING:
@@ -138,13 +284,17 @@ class Guard:
                 code="invalid_api_key",
             )
 
-    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
+    async def _body(
+        self, path: str, headers: dict[str, str], receive: Receive, budget: RequestBudget
+    ) -> bytes:
         """Return the whole body.
 
         Raises:
-            ApiError: It is too large, or too slow.
+            ApiError: It is too large, or too slow, or others hold too much.
         """
         most = self._rules.most_body_bytes
+        if not path.startswith(_WITH_PICTURES):
+            most = min(most, _MOST_OTHER_BYTES)
         stated = headers.get("content-length", "")
         if stated.isdecimal() and len(stated) < 20 and int(stated) > most:  # noqa: PLR2004
             raise _too_large(most)
@@ -159,6 +309,7 @@ class Guard:
                     size += len(pieces[-1])
                     if size > most:
                         raise _too_large(most)
+                    budget.grow(len(pieces[-1]))
                     if not message.get("more_body"):
                         return b"".join(pieces)
         except TimeoutError:
@@ -181,8 +332,10 @@ async def respond(send: Send, error: ApiError, extra: Iterable[tuple[bytes, byte
     ]
     if error.status == 401:  # noqa: PLR2004
         headers.append((b"www-authenticate", b"Bearer"))
-    if error.status in {408, 413}:
+    if error.status in _CLOSING:
         headers.append((b"connection", b"close"))
+    if error.status == 503:  # noqa: PLR2004
+        headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -195,18 +348,58 @@ def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]
     return frozenset({f"{name}:{port}" for name in names | (given - with_port)} | with_port)
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body, and then waits for the program to hang up."""
-    given = False
+class _Leaving:
+    """Gives the body once, and then notices when the program hangs up, whoever asks for it.
 
-    async def take() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    Args:
+        body: The body.
+        receive: Where the request came from.
+        budget: Told when the program has left.
+    """
 
-    return take
+    def __init__(self, body: bytes, receive: Receive, budget: RequestBudget) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+        self._budget = budget
+        self._left = asyncio.Event()
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def receive(self) -> Message:
+        """Return the body, then wait for the program to leave."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._watching.cancel()
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._left.set()
+        self._budget.client_left()
+
+
+def _check_values(body: bytes, headers: dict[str, str]) -> None:
+    """Make sure that a body in JSON is not made of millions of tiny values or escapes.
+
+    Raises:
+        ApiError: It is. Marks in texts are counted, too: what is counted is a bound.
+    """
+    if not headers.get("content-type", "").lower().lstrip().startswith("application/json"):
+        return
+    if len(body) > _MOST_TEXT_BYTES and b'"image' not in body:
+        raise _too_large(_MOST_TEXT_BYTES)
+    values = escapes = 0
+    for start in range(0, len(body), _LARGE_BYTES):
+        part = body[start : start + _LARGE_BYTES]
+        values += sum(map(part.count, (b"[", b"{", b",")))
+        escapes += part.count(b"\\")
+        if values > _MOST_VALUES or escapes > _MOST_ESCAPES:
+            raise ApiError(413, f"The request holds more than {_MOST_VALUES:,} values")
 
 
 def _with_cors(send: Send, origin: str) -> Send:

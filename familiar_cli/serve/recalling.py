@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.actions.talk import find_memory
 from familiar_cli.context.types import Said
-from familiar_cli.jobs import apart, in_thread
 from familiar_cli.serve.turns import key_of
 from familiar_cli.serve.upstream import fenced
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import TracedContribution
     from familiar_cli.serve.aligning import Line
     from familiar_cli.serve.conversations import Served
+    from familiar_cli.serve.guard import RequestBudget
     from familiar_cli.serve.turns import Alone, Wanted
 
 _MEMORY: Final = frozenset({"content", "pinned"})
@@ -29,7 +29,7 @@ def has_exchange(lines: Sequence[Line]) -> bool:
     return [line.role for line in lines[-2:]] == ["user", "assistant"]
 
 
-async def recall(served: Served, wanted: Wanted) -> dict[str, Any]:
+async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[str, Any]:
     """Return what memory has to say to the newest message, and where each piece is from."""
     lines, familiar = wanted.asked.lines, served.familiar
 
@@ -37,9 +37,9 @@ async def recall(served: Served, wanted: Wanted) -> dict[str, Any]:
         find = served.conversations.find
         return find(lines, wanted.author, wanted.channel_id, wanted.message_id).channel_id
 
-    channel_id = await in_thread(channel_of)
+    channel_id = await budget.work(channel_of)
     said = Said(wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE)
-    trace = await apart(lambda: find_memory(familiar, said))
+    trace = await budget.work_apart(lambda: find_memory(familiar, said))
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
     found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
     return {

@@ -51,6 +51,7 @@ class Listening:
         background: Memory is written, and days fold, while it runs.
         head_s: For so long a connection may say nothing, or not the whole head of a request.
         body_s: How long a body may take to come.
+        stalled_s: For so long a client may read nothing of what is sent to it.
         api: It speaks to chat programs; if not, to browsers only.
         door: Opens the pages.
         familiar_id: Whose pages those without a name are; None: those of the chosen one.
@@ -64,6 +65,7 @@ class Listening:
     background: bool = True
     head_s: float = 10.0
     body_s: float = 30.0
+    stalled_s: float = 60.0
     api: bool = True
     door: Door = field(default_factory=Door)
     familiar_id: str | None = None
@@ -132,9 +134,7 @@ async def serve_until(
         )
         shown = f"[{host}]" if ":" in host else host
         app = make_app(FamiliarPool(home, open_served), rules, site, tell=tell, api=listening.api)
-        server = _Server(
-            app, listening.head_s, lambda: on_ready(f"http://{shown}:{port}"), site.end
-        )
+        server = _Server(app, listening, lambda: on_ready(f"http://{shown}:{port}"), site.end)
         try:
             if background:
                 background.begin()
@@ -150,14 +150,18 @@ class _Server(uvicorn.Server):
     def __init__(
         self,
         app: ASGIApp,
-        head_s: float,
+        listening: Listening,
         on_ready: Callable[[], None],
         on_stop: Callable[[], None],
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=type("Protocol", (_PatientProtocol,), {"head_s": head_s}),
+                http=type(
+                    "Protocol",
+                    (_PatientProtocol,),
+                    {"head_s": listening.head_s, "stalled_s": listening.stalled_s},
+                ),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -198,32 +202,59 @@ class _Server(uvicorn.Server):
 
 
 class _PatientProtocol(H11Protocol):
-    """HTTP/1.1 for those who speak: a connection that sends no whole head for long is closed."""
+    """HTTP/1.1 for those who speak and listen.
+
+    A connection that sends no whole head for long is closed, and so is one that reads nothing of
+    what is sent to it; a reply under way is kept.
+    """
 
     head_s = 10.0
+    stalled_s = 60.0
     _impatience: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn's own signature
         """Begin to wait for a head."""
         self.app_state = {**self.app_state, CONNECTION: secrets.token_hex(16)}
         super().connection_made(transport)
-        self._impatience = self.loop.call_later(self.head_s, self._give_up)
+        self._wait_for_head()
 
-    def handle_events(self) -> None:
-        """Take what came; a whole head ends the wait."""
-        super().handle_events()
-        if self.cycle is not None and self._impatience:
+    def data_received(self, data: bytes) -> None:
+        """Take what came; a whole head ends the wait, and part of another begins it."""
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait_for_head()
+        elif self._impatience:
             self._impatience.cancel()
             self._impatience = None
 
+    def pause_writing(self) -> None:
+        """Wait for the client to read."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.stalled_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client reads."""
+        super().resume_writing()
+        if self._stalled:
+            self._stalled.cancel()
+            self._stalled = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget about it."""
-        if self._impatience:
-            self._impatience.cancel()
+        for timer in (self._impatience, self._stalled):
+            if timer:
+                timer.cancel()
         super().connection_lost(exc)
 
+    def _wait_for_head(self) -> None:
+        if self._impatience is None:
+            self._impatience = self.loop.call_later(self.head_s, self._give_up)
+
     def _give_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+        self._impatience = None
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        if is_waiting and not self.transport.is_closing():
             self.transport.close()
 
 
