@@ -134,9 +134,10 @@ def test_log_and_blame_tell_what_came_by_sync(laptop, desk, hub) -> None:
     desk.sync(hub)
     laptop.commit("ours", other="# Other\n")
     laptop.sync(hub)
-    assert laptop.messages() == [f"merge {desk.instance.id}", "ours", "first"]
+    told = {f"merge {desk.instance.id}", f"begin on {desk.instance.id}", "theirs", "ours", "first"}
+    assert set(laptop.messages()) == told
     (line,) = laptop.past.blame("notes.md")
-    assert line.commit.source == "sync"
+    assert (line.commit.message, line.commit.instance) == ("theirs", desk.instance.id)
 
 
 def test_a_remote_of_another_familiar_is_refused(laptop, tmp_path, hub) -> None:

@@ -134,3 +134,43 @@ def test_a_main_that_the_server_refuses_is_told(laptop, hub) -> None:
     done = laptop.sync(hub)
     assert any("main" in note and "not updated" in note for note in done.notes)
     assert git(hub, "rev-parse", "main").strip() == before
+
+
+def test_lines_belong_to_who_wrote_them_on_any_machine_and_in_any_git(
+    laptop, desk, hub, clone
+) -> None:
+    clone.commit("topics/tea.md", TEA + "- from the web\n")
+    clone.push()
+    desk.commit("by desk", "memory_writer", topics__tea=TEA.replace("- green", "- white\n- green"))
+    laptop.commit("by laptop", topics__tea=TEA.replace("# Tea", "# All teas"))
+    for machine in (laptop, desk, laptop):
+        machine.sync(hub)
+    messages = {
+        "# All teas": "by laptop",
+        "- white": "by desk",
+        "- from the web": "edit on the web",
+    }
+    for machine in (laptop, desk):
+        wrote = {one.text: one.commit.message for one in machine.past.blame("topics/tea.md")}
+        assert wrote == {"": "first", "- green": "first", "- black": "first", **messages}
+        told = [one.commit.message for one in machine.past.log("topics/tea.md")]
+        assert set(told) > {"first", *messages.values()}
+        assert sorted(told) == sorted(set(told))
+        every = [one.commit.id for one in machine.past.log()]
+        assert len(every) == len(set(every))
+        assert {machine.past.show(id_)[0].commit.id for id_ in every} == set(every)
+
+
+def test_a_rename_beside_an_append_is_one_file_whose_lines_keep_their_authors(
+    laptop, desk, hub
+) -> None:
+    desk.commit("append", topics__tea=TEA + "- white\n")
+    with laptop.store.transaction("human", "rename") as tx:
+        tx.move("topics/tea.md", "topics/Tea.md")
+    for machine in (laptop, desk, laptop):
+        machine.sync(hub)
+    assert laptop.files() == desk.files()
+    assert laptop.files()["topics/Tea.md"] == TEA + "- white\n"
+    for machine in (laptop, desk):
+        wrote = {one.text: one.commit.message for one in machine.past.blame("topics/Tea.md")}
+        assert (wrote["- white"], wrote["- green"]) == ("append", "first")

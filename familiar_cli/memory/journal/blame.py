@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import BadInputError, NotFoundError
@@ -47,30 +46,31 @@ def blame(repository: Repository, history: History, rel_path: str) -> list[Blame
 
 
 def _blamed(repository: Repository, history: History, rel_path: str) -> Iterator[BlamedLine]:
-    """Go back through the versions: a line that the older one has, too, is not the newer one's."""
-    versions = list(_versions(repository, history, rel_path))
-    newest = versions[0][1]
+    """Go back through the versions: a line that an older one has, too, is not the newer one's.
+
+    Where versions were merged, each line goes back to the first that has it.
+    """
+    newest = _lines(repository.file_at(history.head, rel_path) or b"")
     wrote: dict[int, Commit] = {}
-    unclear = {n: n for n in range(len(newest))}  # place in the version at hand -> in the newest
-    for (commit, lines), (_, older) in pairwise([*versions, (versions[-1][0], [])]):
-        if not unclear:
-            break
-        kept = _same(lines, older)
-        wrote |= {place: commit for n, place in unclear.items() if n not in kept}
-        unclear = {kept[n]: place for n, place in unclear.items() if n in kept}
+    # For each version at hand: places of lines in it -> in the newest.
+    waiting = [(str(history.head), rel_path, newest, {n: n for n in range(len(newest))})]
+    while waiting:
+        id_, at, lines, unclear = waiting.pop()
+        commit = repository.commit(id_)
+        is_changed, earlier = history.before(commit, at)
+        for parent, path in earlier:
+            content = repository.file_at(parent, path) if is_changed and unclear else b""
+            if not unclear or content is None:
+                continue
+            older = _lines(content) if is_changed else lines
+            kept = _same(lines, older) if is_changed else {n: n for n in unclear}
+            passed = {kept[n]: place for n, place in unclear.items() if n in kept}
+            unclear = {n: place for n, place in unclear.items() if n not in kept}
+            if passed:
+                waiting.append((parent, path, older, passed))
+        wrote |= dict.fromkeys(unclear.values(), commit)
     for n, line in enumerate(newest):
         yield BlamedLine(n + 1, wrote[n], line.decode("utf-8", errors="replace"))
-
-
-def _versions(
-    repository: Repository, history: History, rel_path: str
-) -> Iterator[tuple[Commit, list[bytes]]]:
-    """Yield each version of a file, newest first, back to where it was made."""
-    for change in history.log(rel_path):
-        content = repository.file_at(change.commit.id, change.rel_path)
-        if content is None:
-            return  # an older file of the same name
-        yield change.commit, _lines(content)
 
 
 def _same(lines: list[bytes], older: list[bytes]) -> dict[int, int]:

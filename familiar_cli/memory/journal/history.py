@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +12,7 @@ from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.commits import Touched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from familiar_cli.memory.journal.commits import Commit
@@ -46,7 +47,10 @@ class History:
         self.head = repository.head() if repository.exists else None
 
     def commits(self) -> Iterator[Commit]:
-        """Yield every commit, newest first."""
+        """Yield the commits that each follow the one before it here, newest first.
+
+        What was merged from elsewhere is not among them; `log` has it.
+        """
         at = self.head
         while at:
             commit = self._repository.commit(at)
@@ -125,27 +129,81 @@ class History:
         raise NotFoundError(f"No such commit: {word!r}", hint="List them: `familiar memory log`.")
 
     def _ids(self) -> Iterator[str]:
-        at = self.head
-        while at:
-            yield at
-            _, at = commits.tree_and_parent(self._repository.objects.read(at))
+        waiting = [self.head] if self.head else []
+        seen = set(waiting)
+        for id_ in waiting:
+            yield id_
+            for parent in commits.parents(self._repository.objects.read(id_)):
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
 
     def _of_all(self) -> Iterator[LoggedChange]:
-        for commit in self.commits():
+        for commit, _ in self._newest_first("", lambda commit, _: _parents(commit, "")):
             yield LoggedChange(commit, self.touched(commit))
 
     def _of_path(self, rel_path: str) -> Iterator[LoggedChange]:
-        at = rel_path
-        for commit in self.commits():
-            kind = self._how(commit, at)
-            if kind is None:
-                continue
-            touched = self.touched(commit)
-            yield LoggedChange(commit, touched, at)
-            if kind == "added" and any(t.kind == "deleted" for t in touched):
-                from familiar_cli.memory.journal.renames import former_path
+        changed: dict[tuple[str, str], bool] = {}
 
-                at = former_path(self._repository, commit, at) or at
+        def before(commit: Commit, at: str) -> list[tuple[str, str]]:
+            changed[commit.id, at], found = self.before(commit, at)
+            return found
+
+        for commit, at in self._newest_first(rel_path, before):
+            if changed[commit.id, at]:
+                yield LoggedChange(commit, self.touched(commit), at)
+
+    def before(self, commit: Commit, rel_path: str) -> tuple[bool, list[tuple[str, str]]]:
+        """Return whether a commit changed a file or directory, and where it was before.
+
+        Returns:
+            Whether the commit itself made it what it is, and not one of several before it; and the
+            commits before it, each with the path that it had there.
+        """
+        if not commit.merged:
+            kind = self._how(commit, rel_path)
+            at = rel_path
+            if kind == "added" and any(t.kind == "deleted" for t in self.touched(commit)):
+                at = self._former(commit, commit.parent, rel_path)
+            return kind is not None, _parents(commit, at)
+        parents = [id_ for id_, _ in _parents(commit, "")]
+        now = self._entry(commit.tree, rel_path)
+        then = {id_: self._entry(self._repository.tree_of(id_), rel_path) for id_ in parents}
+        same = next((id_ for id_ in parents if then[id_] == now), None)
+        if same:
+            return False, [(same, rel_path)]
+        places = [
+            (id_, rel_path if then[id_] else self._former(commit, id_, rel_path)) for id_ in parents
+        ]
+        return True, places
+
+    def _former(self, commit: Commit, parent: str | None, rel_path: str) -> str:
+        from familiar_cli.memory.journal.renames import former_path
+
+        return former_path(self._repository, commit, parent, rel_path) or rel_path
+
+    def _entry(self, tree: str | None, rel_path: str) -> str | None:
+        found = trees.find(self._repository.tree, tree, rel_path)
+        return found.id if found else None
+
+    def _newest_first(
+        self, rel_path: str, before: Callable[[Commit, str], list[tuple[str, str]]]
+    ) -> Iterator[tuple[Commit, str]]:
+        """Yield commits by their time, each after one that follows it, with the path there."""
+        if self.head is None:
+            return
+        seen = {(self.head, rel_path)}
+        first = self._repository.commit(self.head)
+        waiting = [(-first.time.timestamp(), 0, first, rel_path)]
+        while waiting:
+            *_, commit, at = heapq.heappop(waiting)
+            earlier = before(commit, at)
+            yield commit, at
+            for place in earlier:
+                if place not in seen:
+                    seen.add(place)
+                    one = self._repository.commit(place[0])
+                    heapq.heappush(waiting, (-one.time.timestamp(), len(seen), one, place[1]))
 
     def _how(self, commit: Commit, rel_path: str) -> str | None:
         """Return how a commit changed what is at `rel_path`, or None when it did not."""
@@ -157,10 +215,12 @@ class History:
                     return "changed"
             return None
         old = self._repository.tree_of(commit.parent)
-        was, now = (trees.find(self._repository.tree, t, rel_path) for t in (old, commit.tree))
-        if was == now:
-            return None
-        return _kind(was.id if was else None, now.id if now else None)
+        was, now = (self._entry(tree, rel_path) for tree in (old, commit.tree))
+        return None if was == now else _kind(was, now)
+
+
+def _parents(commit: Commit, rel_path: str) -> list[tuple[str, str]]:
+    return [(id_, rel_path) for id_ in (commit.parent, *commit.merged) if id_]
 
 
 def is_id(word: str) -> bool:

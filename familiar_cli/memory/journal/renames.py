@@ -13,13 +13,21 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.repository import Repository
 
 
-def former_path(repository: Repository, commit: Commit, rel_path: str) -> str | None:
+def former_path(
+    repository: Repository, commit: Commit, parent: str | None, rel_path: str
+) -> str | None:
     """Return the path from which `commit` moved a file to `rel_path`, or None if it is new.
+
+    Args:
+        repository: The journal.
+        commit: The commit.
+        parent: The one of those before it that counts.
+        rel_path: Where the file is now.
 
     The content tells: a file that went away in the same commit and was the same, or else at least
     60 % alike by git's measure.
     """
-    old = repository.tree_of(commit.parent)
+    old = repository.tree_of(parent)
     gone: dict[str, list[str]] = {}
     id_ = None
     for path, was, now in trees.changed(repository.tree, old, commit.tree):

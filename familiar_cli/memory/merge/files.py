@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.memory.desk.conflicts import Conflict, copy_path, is_copy, list_text, standing
 from familiar_cli.memory.layout import CONFLICTS_LIST, DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
 from familiar_cli.memory.merge.content import merge_content
+from familiar_cli.memory.merge.names import name_alike
 from familiar_cli.text import counted, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 HUMAN: Final = "human"
 
@@ -86,6 +87,21 @@ class Side:
     files: Tree
     instance: str
     hands: Callable[[str], tuple[Hand, ...]] = lambda _: ()
+
+    def under(self, files: Tree, former: Mapping[str, Collection[str]]) -> Side:
+        """Return the side with its files under other names.
+
+        Args:
+            files: The files.
+            former: Every other name of a file.
+        """
+        hands = self.hands
+
+        def under_any_name(path: str) -> tuple[Hand, ...]:
+            names = (path, *sorted(former.get(path, ())))
+            return tuple(dict.fromkeys(hand for name in names for hand in hands(name)))
+
+        return replace(self, files=files, hands=under_any_name)
 
     def by_person(self, path: str) -> bool:
         """Return whether a person changed a file."""
@@ -159,7 +175,9 @@ def merge_trees(base: Tree, ours: Side, theirs: Side, read: Read) -> MergedTree:
         theirs: The other one.
         read: Gives the content of any of their files.
     """
-    return _Trees(base, ours, theirs, read).merged()
+    trees, former, renamed = name_alike((base, ours.files, theirs.files), read)
+    ours, theirs = ours.under(trees[1], former), theirs.under(trees[2], former)
+    return _Trees(trees[0], ours, theirs, read, renamed).merged()
 
 
 def kind_of(path: str, ours: Side, theirs: Side) -> Kind:
@@ -188,7 +206,9 @@ def owner_of(path: str) -> str:
 class _Trees:
     """One merge of two sides, under way."""
 
-    def __init__(self, base: Tree, ours: Side, theirs: Side, read: Read) -> None:
+    def __init__(
+        self, base: Tree, ours: Side, theirs: Side, read: Read, renamed: Mapping[str, str]
+    ) -> None:
         self._base = base
         self._ours = ours
         self._theirs = theirs
@@ -196,7 +216,7 @@ class _Trees:
         self._files = dict(ours.files)
         self._blobs: dict[str, bytes] = {}
         self._conflicts: list[Conflict] = []
-        self._notes: list[Note] = []
+        self._notes = [Note(new, f"renamed from {old}") for new, old in renamed.items()]
 
     def merged(self) -> MergedTree:
         ours, theirs = self._ours.files, self._theirs.files

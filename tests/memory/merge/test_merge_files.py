@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from familiar_cli.memory.desk.conflicts import listed
 from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.sync.merge import merge_heads
@@ -108,14 +110,51 @@ def test_a_week_that_both_machines_made_is_no_conflict() -> None:
     assert "made again" in two.merged().notes[0].text
 
 
-def test_names_that_some_systems_take_for_one_are_kept_apart() -> None:
-    two = Two({}, {"people/Anna.md": b"1\n"}, {"people/anna.md": b"2\n"})
+def test_names_that_some_systems_take_for_one_are_one_file() -> None:
+    two = Two({}, {"Tea.md": b"- green\n"}, {"tea.md": b"- black\n"})
+    assert two.files() == {"Tea.md": b"- green\n- black\n"}
 
-    files = two.files()
 
-    assert files["people/Anna.md"] == b"1\n"
-    assert "people/anna.md" not in files
-    assert files["conflicts/people/anna.md"] == b"2\n"
+@pytest.mark.parametrize(
+    "new",
+    ["topics/Tea\u0301.md", "Topics/te\u0301a.md", "topics/t\u00e9a.md", "lore/tea.md"],
+)
+def test_a_rename_beside_an_edit_is_one_file_with_both(new) -> None:
+    old, text = "topics/te\u0301a.md", b"# Tea\n\n- green\n- black\n"
+    more = text + b"- white\n"
+    for first, second in (({new: text}, {old: more}), ({old: more}, {new: text})):
+        assert Two({old: text}, first, second).files() == {new: more}
+    edited = text.replace(b"# Tea", b"# Teas")
+    assert Two({old: text}, {new: edited}, {old: more}).files() == {
+        new: more.replace(b"# Tea", b"# Teas")
+    }
+
+
+def test_a_directory_that_one_side_spells_anew_takes_what_the_other_added() -> None:
+    two = Two(
+        {"topics/a.md": b"a"}, {"Topics/a.md": b"a"}, {"topics/a.md": b"a", "topics/b.md": b"b"}
+    )
+    assert two.files() == {"Topics/a.md": b"a", "Topics/b.md": b"b"}
+
+
+def test_a_file_that_both_sides_renamed_differently_is_one_file() -> None:
+    base, more = b"# Tea\n\n- green\n", b"# Tea\n\n- green\n- black\n"
+    two = Two({"tea.md": base}, {"teas.md": base}, {"drinks.md": more})
+    assert two.files() == {"teas.md": more}
+
+
+def test_a_renamed_file_that_the_other_side_deleted_is_kept() -> None:
+    assert Two({"tea.md": b"- tea\n"}, {"teas.md": b"- tea\n"}, {}).files() == {
+        "teas.md": b"- tea\n"
+    }
+
+
+def test_a_new_file_that_is_little_like_a_deleted_one_is_no_rename() -> None:
+    base = b"# Tea\n\n- green\n- black\n- white\n"
+    two = Two(
+        {"tea.md": base}, {"bees.md": b"# Bees\n\n- wild\n"}, {"tea.md": base + b"- oolong\n"}
+    )
+    assert two.files().keys() == {"tea.md", "bees.md"}
 
 
 def test_a_file_and_a_directory_of_one_name_are_kept_apart() -> None:
