@@ -108,6 +108,7 @@ PHRASES = Phrases(
     digests={"short": "أحدث المحادثات", "mid": "الوضع الحالي", "long": "ما حدث سابقًا"},
     rest_left_out="(حُذفت هنا بقية هذه المحادثة)",
     in_play="في لعب الأدوار: {}",
+    claim="بحسب {who}: {line}",
     in_private="على انفراد",
     same_person="الشخص نفسه: {}.",
     code_block="كود برمجي:",

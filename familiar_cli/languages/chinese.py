@@ -103,6 +103,7 @@ PHRASES = Phrases(
     digests={"short": "最近的对话", "mid": "目前的情况", "long": "以往的经历"},
     rest_left_out="（此处省略该对话的其余部分）",
     in_play="角色扮演中：{}",
+    claim="{who}说：{line}",
     in_private="私下对话",
     same_person="与{}是同一个人。",
     code_block="代码：",

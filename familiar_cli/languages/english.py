@@ -106,6 +106,7 @@ PHRASES = Phrases(
     },
     rest_left_out="(the rest of this session is left out here)",
     in_play="In play: {}",
+    claim="{who} says: {line}",
     in_private="In private",
     same_person="The same person as {}.",
     code_block="Code:",

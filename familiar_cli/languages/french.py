@@ -110,6 +110,7 @@ PHRASES = Phrases(
     },
     rest_left_out="(la suite de cette conversation est omise ici)",
     in_play="Dans le jeu de rôle : {}",
+    claim="{who} dit : {line}",
     in_private="En privé",
     same_person="La même personne que {}.",
     code_block="Code :",

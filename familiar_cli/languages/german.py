@@ -111,6 +111,7 @@ PHRASES = Phrases(
     },
     rest_left_out="(der Rest dieses Gesprächs ist hier ausgelassen)",
     in_play="Im Rollenspiel: {}",
+    claim="{who} sagt: {line}",
     in_private="Unter vier Augen",
     same_person="Dieselbe Person wie {}.",
     code_block="Code:",

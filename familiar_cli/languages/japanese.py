@@ -99,6 +99,7 @@ PHRASES = Phrases(
     digests={"short": "最近の会話", "mid": "現在の状況", "long": "これまでの経緯"},
     rest_left_out="（この会話の続きはここでは省略）",
     in_play="ロールプレイで：{}",
+    claim="{who}の話：{line}",
     in_private="非公開の会話",
     same_person="{}と同一人物です。",
     code_block="コード：",

@@ -41,6 +41,7 @@ class Phrases:
         digests: The titles of the digests: `short`, `mid`, `long`.
         rest_left_out: Ends a session that is cut.
         in_play: Begins a line that tells of roleplay; `{}` is the line.
+        claim: What somebody says about somebody else: `{who}` says it, `{line}` is what is said.
         in_private: Begins the heading of what was said in private; a colon and a name follow.
         same_person: Of another account of somebody; `{}` is a link.
         code_block: Above a block of code.
@@ -84,6 +85,7 @@ class Phrases:
     digests: Mapping[str, str]
     rest_left_out: str
     in_play: str
+    claim: str
     in_private: str
     same_person: str
     code_block: str

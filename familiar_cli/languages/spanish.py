@@ -112,6 +112,7 @@ PHRASES = Phrases(
     },
     rest_left_out="(aquí se omite el resto de esta conversación)",
     in_play="En el juego de rol: {}",
+    claim="{who} dice: {line}",
     in_private="En privado",
     same_person="La misma persona que {}.",
     code_block="Código:",

@@ -10,7 +10,6 @@ from familiar_cli.identity import handle_of
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages import links
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.text import one_line
 from familiar_cli.writer import sections
@@ -56,6 +55,16 @@ class Applying:
         self._link(done)
         self._name()
 
+    def hold(self, other: Draft) -> None:
+        """Put what waits for a person's yes into another draft as well."""
+        for operation in self.held:
+            text = other.text(operation.rel_path) or self._new(operation)
+            other.put(operation.rel_path, self._edited(text, operation))
+
+    def _edited(self, text: str, operation: Operation) -> str:
+        grounds = self.grounds
+        return edited(text, operation, self._private_heading, grounds.phrases, grounds.numbering)
+
     def _one(self, operation: Operation) -> bool:
         rel_path = operation.rel_path
         try:
@@ -66,13 +75,7 @@ class Applying:
                 operation = replace(operation, op="add_bullets")
             elif operation.op in REWRITES and not self._may_rewrite(operation):
                 return False
-            after = edited(
-                text,
-                operation,
-                self._private_heading,
-                self.grounds.phrases,
-                self.grounds.numbering,
-            )
+            after = self._edited(text, operation)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
         if operation.op in REWRITES and shrinks(text, after, operation):
@@ -197,16 +200,6 @@ class Applying:
         text = one_line(" / ".join(line.text for line in operation.lines), _SHOWN_CHARS)
         self.refused.append(Refusal(operation.rel_path, rail, reason, text, operation.turns))
         return False
-
-
-def with_held(draft: Draft, operations: Sequence[Operation], numbering: Numbering = PLAIN) -> Draft:
-    """Return a draft in which what is held was done, too."""
-    other = draft.copy()
-    for operation in operations:
-        text = other.text(operation.rel_path)
-        if text is not None:
-            other.put(operation.rel_path, edited(text, operation, numbering=numbering))
-    return other
 
 
 def _link_text(text: str, rel_path: str) -> str:

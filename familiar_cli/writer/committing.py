@@ -9,7 +9,7 @@ from familiar_cli.errors import ConflictError, LimitError, UnsafePathError
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
-from familiar_cli.writer.applying import Applying, with_held
+from familiar_cli.writer.applying import Applying
 from familiar_cli.writer.types import Operation, Refusal
 
 if TYPE_CHECKING:
@@ -24,11 +24,12 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class JudgedBatch:
-    """One batch whose reply is in: what may be written, what may not, and by what it was judged."""
+    """One batch whose reply is in: what may be written, may not be, or waits for a person's yes."""
 
     grounds: Grounds
     operations: tuple[Operation, ...]
     refused: tuple[Refusal, ...]
+    held: tuple[Operation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -51,14 +52,14 @@ class StepOutcome:
 def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: int) -> StepOutcome:
     """Put what was judged into `draft`."""
     applied = StepOutcome(draft, draft)
-    held: list[Operation] = []
-    for verdict in verdicts:
-        work = Applying(draft, verdict.grounds, max_file_bytes)
+    works = [Applying(draft, one.grounds, max_file_bytes, held=list(one.held)) for one in verdicts]
+    for work, verdict in zip(works, verdicts, strict=True):
         work.run(verdict.operations)
         applied.refused += work.refused
-        held += work.held
-    if held:
-        applied.held, applied.has_held = with_held(draft, held, work.grounds.numbering), True
+    if any(work.held for work in works):
+        applied.held, applied.has_held = draft.copy(), True
+        for work in works:
+            work.hold(applied.held)
     return applied
 
 
@@ -114,8 +115,11 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
 
 
 def _without(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
-    kept = tuple(o for o in verdict.operations if o.rel_path not in rel_paths)
-    return replace(verdict, operations=kept)
+    kept, held = (
+        tuple(o for o in some if o.rel_path not in rel_paths)
+        for some in (verdict.operations, verdict.held)
+    )
+    return replace(verdict, operations=kept, held=held)
 
 
 def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:

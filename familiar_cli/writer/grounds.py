@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from familiar_cli import fts
 from familiar_cli.clock import to_zone
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import TOPICS_DIR
@@ -14,6 +15,10 @@ from familiar_cli.memory.pages.evidence import PLAIN, Numbering, without_referen
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
 from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
 from familiar_cli.text import fold, slugify
+
+_STEM_CHARS: Final = 4
+_LEAST_WORD_CHARS: Final = 3
+_FEW_WORDS: Final = 4  # "Yes, both of them" says something only together with the question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,6 +47,14 @@ class ShownFile:
     sha256: str
     shown: str
     whole: bool
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """Return the beginnings of the words that say something; of unspaced scripts, all pairs."""
+    words = (word for word in fts.words(fts.indexable(text)) if word not in fts.STOP_WORDS)
+    return frozenset(
+        word[:_STEM_CHARS] for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()
+    )
 
 
 def seen_of(text: str, private: str | None) -> str:
@@ -100,10 +113,50 @@ class Grounds:
         names = (name for person in self.roster.people for name in person.names)
         return scripts_in([*said, *names, self.name, *(s.shown for s in self.shown.values())])
 
+    def support(self, text: str, turn_ids: Iterable[int], *, alone: bool = False) -> set[int]:
+        """Return those of some turns that share a word with `text`.
+
+        A turn of a few words answers the one before it in its channel, so the words of that count.
+
+        Args:
+            text: A line.
+            turn_ids: The turns that it cites.
+            alone: Only what the turns say themselves counts, and what people are called does not.
+        """
+        wanted, turns = stems_of(text) - self._common, self.turns
+        if not alone:
+            return {n for n in turn_ids if n in turns and wanted & self._stems(turns[n])}
+        wanted -= self._stems_of_names
+        return {n for n in turn_ids if n in turns and wanted & stems_of(turns[n].content)}
+
+    def says_more_than_names(self, text: str) -> bool:
+        """Tell whether a line holds any word beside names and numbers."""
+        words = stems_of(text) - self._stems_of_names
+        return any(not word.isdigit() for word in words)
+
+    def _stems(self, turn: Turn) -> frozenset[str]:
+        """Return the words that a turn supports, as `stems_of` does."""
+        if turn.id not in self._stems_by_turn:
+            found = stems_of(turn.content)
+            if len(found - self._common) < _FEW_WORDS:
+                here = [t for t in self.batch.turns if t.channel_id == turn.channel_id]
+                before = here[: here.index(turn)][-1:]
+                found = found.union(*(stems_of(one.content) for one in before))
+            self._stems_by_turn[turn.id] = found
+        return self._stems_by_turn[turn.id]
+
     @cached_property
-    def said(self) -> str:
-        """All that was said, folded."""
-        return fold("\n".join(turn.content for turn in self.batch.turns))
+    def _stems_by_turn(self) -> dict[int, frozenset[str]]:
+        return {}
+
+    @cached_property
+    def _common(self) -> frozenset[str]:
+        return stems_of(self.phrases.common)
+
+    @cached_property
+    def _stems_of_names(self) -> frozenset[str]:
+        named = [name for person in self.roster.people for name in person.names]
+        return stems_of(" ".join([*named, self.name]))
 
     def topic(self, rel_path: str) -> str | None:
         """Return the topic there is that a path means, or None.

@@ -364,7 +364,7 @@ class MemoryWriter:
         self.report.batches += 1
         judged = judge(parsed.operations, asked.grounds)
         refused = (*parsed.malformed, *judged.refused)
-        return JudgedBatch(asked.grounds, judged.accepted, refused)
+        return JudgedBatch(asked.grounds, judged.accepted, refused, judged.held)
 
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
         def also(tx: Transaction, applied: StepOutcome) -> None:

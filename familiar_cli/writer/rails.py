@@ -21,6 +21,7 @@ from familiar_cli.memory.people.honorifics import without_honorific
 from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
 from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, is_of_names, one_line, slugify
+from familiar_cli.writer.grounds import stems_of
 from familiar_cli.writer.related import UnrelatedError, as_relation
 from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 
@@ -29,15 +30,16 @@ if TYPE_CHECKING:
 
     from familiar_cli.languages import Phrases
     from familiar_cli.writer.grounds import Grounds
+    from familiar_cli.writer.roster import Person
 
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000
 MOST_LINES: Final = 40
 _SHOWN_CHARS: Final = 200
 _WORD: Final = re.compile(r"\w+")
-_STEM_CHARS: Final = 4
-_LEAST_WORD_CHARS: Final = 3
 _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
+_UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
+_LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
@@ -49,14 +51,21 @@ _DEFAULT_SECTION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RailsResult:
-    """What the rules let through, and what they did not."""
+    """What the rules let through, and what they did not.
+
+    Args:
+        accepted: What may be written.
+        refused: What may not, and why.
+        held: What a person has to say yes to: the turns that it names do not support it.
+    """
 
     accepted: tuple[Operation, ...]
     refused: tuple[Refusal, ...]
+    held: tuple[Operation, ...] = ()
 
 
 class _RefusedError(Exception):
-    """A rule says no to a whole operation."""
+    """A rule says no to a line, or to a whole operation."""
 
     def __init__(self, rail: str, reason: str) -> None:
         super().__init__(reason)
@@ -67,17 +76,29 @@ def judge(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
     """Return which of `operations` may be made, with their lines tidied, and what was refused."""
     accepted: list[Operation] = []
     refused: list[Refusal] = []
+    held: list[Operation] = []
     for proposed in operations:
         try:
-            operation = _placed(_named(proposed, grounds, accepted), grounds)
-            kept, lost = _lines(operation, grounds, accepted)
+            placed = _placed(_named(proposed, grounds, accepted), grounds)
+            for operation in _without_claims(placed, grounds):
+                kept, lost, doubtful = _lines(operation, grounds, accepted)
+                refused += lost
+                accepted += [kept] if kept.lines else []
+                held += [replace(operation, lines=doubtful)] if doubtful else []
         except _RefusedError as no:
             refused.append(_refusal(proposed, no.rail, str(no)))
-            continue
-        refused += lost
-        if kept.lines:
-            accepted.append(kept)
-    return RailsResult(tuple(accepted), tuple(refused))
+    return RailsResult(tuple(accepted), tuple(refused), tuple(held))
+
+
+def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, ...]:
+    """Return an operation without the relations that only others state, and those as facts."""
+    if heading_in(operation.section) != RELATIONS or operation.op in REWRITES:
+        return (operation,)
+    claims = tuple(one for one in operation.lines if _claimants(one, operation, grounds))
+    own = tuple(one for one in operation.lines if one not in claims)
+    facts = grounds.phrases.headings["facts"]
+    moved = replace(operation, lines=claims, section=facts, op="add_bullets")
+    return tuple(one for one in (replace(operation, lines=own), moved) if one.lines)
 
 
 def _named(operation: Operation, grounds: Grounds, before: Sequence[Operation]) -> Operation:
@@ -166,19 +187,28 @@ def _section(operation: Operation, phrases: Phrases) -> str:
 
 def _lines(
     operation: Operation, grounds: Grounds, before: Sequence[Operation]
-) -> tuple[Operation, list[Refusal]]:
-    """Return the operation with the lines that pass; a rewrite passes as a whole or not at all."""
+) -> tuple[Operation, list[Refusal], tuple[ProposedLine, ...]]:
+    """Return the operation with the lines that pass, the refused ones, and those to be held.
+
+    A rewrite passes as a whole or not at all.
+    """
     kept: list[ProposedLine] = []
     refused: list[Refusal] = []
+    held: list[ProposedLine] = []
     for line in operation.lines:
         clean = replace(line, text=as_line(line.text))
         try:
-            kept.append(_checked(clean, operation, grounds, [*kept, *_same(operation, before)]))
+            done = _checked(clean, operation, grounds, [*kept, *_same(operation, before)])
+            if _is_supported(clean, operation, grounds):
+                kept.append(done)
+            else:
+                held.append(done)
+                refused.append(_refusal(operation, "unsupported", _UNSUPPORTED, line))
         except _RefusedError as no:
             if operation.op in REWRITES:
                 raise
             refused.append(_refusal(operation, no.rail, str(no), line))
-    return replace(operation, lines=tuple(kept)), refused
+    return replace(operation, lines=tuple(kept)), refused, tuple(held)
 
 
 def _same(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
@@ -269,18 +299,21 @@ def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grou
     """Refuse what a small model makes up: none of its words was said."""
     if not grounds.strict or operation.kind == "felt":
         return
-    names = {
-        word
-        for p in grounds.roster.people
-        for n in (*p.names, grounds.name)
-        for word in _WORD.findall(fold(n))
-    }
-    words = {w for w in normal(line.text).split() if not w.isdigit() and w not in names}
-    if not words:
+    if not grounds.says_more_than_names(line.text):
         raise _RefusedError("blank", "it contains only names and numbers")
-    long = [word for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()]
-    if not any(word[:_STEM_CHARS] in grounds.said for word in long):
+    everything = [turn.id for turn in grounds.batch.turns]
+    if not grounds.support(line.text, everything, alone=True):
         raise _RefusedError("unsupported", "none of its words was said in these turns")
+
+
+def _rewritten_from_something(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
+    if operation.op not in REWRITES or operation.kind == "felt":
+        return
+    shown = grounds.shown.get(operation.rel_path)
+    known = stems_of(shown.shown) if shown else frozenset()
+    text = _shown(line.text)
+    if not (grounds.support(text, line.turns) or known & stems_of(text)):
+        raise _RefusedError("unsupported", "neither the turns it names nor the file say any of it")
 
 
 _RULES: Final[tuple[Callable[[ProposedLine, Operation, Grounds], None], ...]] = (
@@ -290,6 +323,7 @@ _RULES: Final[tuple[Callable[[ProposedLine, Operation, Grounds], None], ...]] = 
     _not_the_prompt,
     _said_in_their_words,
     _not_recalled,
+    _rewritten_from_something,
 )
 
 
@@ -309,17 +343,62 @@ def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> P
     """
     subject = grounds.roster.at(operation.rel_path)
     speakers = grounds.roster.who_said(line.turns)
-    if operation.kind == "felt":
+    if operation.kind == "felt" or normal(line.text) in grounds.lines_of(operation.rel_path):
         return line
     if subject and not speakers:
         raise _RefusedError("claim", "no person said so in these turns, only the familiar")
     if subject and operation.op == "set_summary" and subject not in speakers:
         raise _RefusedError("claim", "who somebody is must rest on their own words")
     text = _as_play(line.text, grounds.phrases) if operation.kind == "play" else line.text
+    claimants = _claimants(line, operation, grounds)
+    if claimants and heading_in(operation.section) == RELATIONS:
+        raise _RefusedError("claim", "only somebody else says so")
+    if claimants:
+        return replace(line, text=_as_claim(text, claimants, grounds))
     if operation.op in {*REWRITES, "create"} or any(_names(text, p.names) for p in speakers):
         return replace(line, text=text)
     who = ", ".join(p.label for p in speakers) or grounds.name
     return replace(line, text=text if not speakers and _names(text, (who,)) else f"{text} ({who})")
+
+
+def _claimants(line: ProposedLine, operation: Operation, grounds: Grounds) -> tuple[Person, ...]:
+    """Return who says a line about somebody else; nobody where it is about themselves.
+
+    The authors of the turns that say it decide that, and not its words: another turn of the person,
+    cited beside them, makes it no statement of theirs.
+    """
+    if operation.op == "set_summary" or operation.kind == "felt":
+        return ()
+    saying = grounds.support(_shown(line.text), line.turns, alone=True)
+    speakers = grounds.roster.who_said(saying or line.turns)
+    subject = grounds.roster.at(operation.rel_path)
+    if subject:
+        is_own = subject in speakers and (saying or len(speakers) == 1)
+        return () if is_own else tuple(person for person in speakers if person != subject)
+    named = [person for person in grounds.roster.people if _names(line.text, person.names)]
+    return speakers if any(person not in speakers for person in named) else ()
+
+
+def _as_claim(text: str, claimants: Sequence[Person], grounds: Grounds) -> str:
+    """Return a line as what somebody says about somebody else."""
+    who = ", ".join(person.label for person in claimants)
+    said, form = _shown(text), grounds.phrases.claim
+    is_told = said.startswith(form.format(who=who, line=""))
+    return said if is_told else form.format(who=who, line=said)
+
+
+def _is_supported(line: ProposedLine, operation: Operation, grounds: Grounds) -> bool:
+    """Tell whether the turns that a line names say anything of it; what is there already is."""
+    if operation.kind == "felt" or operation.op in {"add_aliases", *REWRITES}:
+        return True
+    if normal(line.text) in grounds.lines_of(operation.rel_path):
+        return True
+    return bool(grounds.support(_shown(line.text), line.turns))
+
+
+def _shown(text: str) -> str:
+    """Return a line with the words of its links in their place."""
+    return _LINK.sub(r"\1\2", text)
 
 
 def _as_play(text: str, phrases: Phrases) -> str:

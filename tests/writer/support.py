@@ -56,7 +56,9 @@ class World:
         return self.history.append(channel, role, words, author=author, at=self.at, **more)
 
     def talk(self, count=1) -> list[int]:
-        return [self.say(f"Remark number {n} about the garden.").id for n in range(count)]
+        return [
+            self.say(f"Remark number {n} about the garden and the bees.").id for n in range(count)
+        ]
 
     def writer(self, *replies, context_tokens=8192, history=None, **settings) -> MemoryWriter:
         self.model = ScriptedModel(replies, context_tokens=context_tokens, max_tokens=1024)

@@ -8,6 +8,8 @@ import pytest
 
 from familiar_cli.errors import ModelTimeoutError, UnusableReplyError
 from familiar_cli.identity import Author
+from familiar_cli.memory.pages.relations import relations_in
+from familiar_cli.memory.relations.kinds import kinds_of
 from familiar_cli.text import slugify
 from tests.writer.support import (
     ANNA,
@@ -280,7 +282,7 @@ def test_claims_are_attributed(world):
     world.write(answer)
 
     assert "- Is host to a parasite. (Anna) <!-- turns 1 -->" in world.read(ANNAS)
-    assert "- Owes ten crowns. (Bob) <!-- turns 2 -->" in world.read(ANNAS)
+    assert "- Bob says: Owes ten crowns. <!-- turns 2 -->" in world.read(ANNAS)
     assert "- Ten crowns are owed. (Bob) <!-- turns 2 -->" in world.read("topics/debts.md")
 
 
@@ -363,7 +365,9 @@ def test_what_is_there_already_is_not_appended_again(world):
     )
     world.say()
 
-    report = world.write(reply(op(lines=["keeps   Bees"]), op(lines=["Likes tea.", "likes tea"])))
+    report = world.write(
+        reply(op(lines=["keeps   Bees"]), op(lines=["Likes her house.", "likes her house"]))
+    )
 
     assert rails(report) == ["duplicate", "duplicate"]
     assert world.read(ANNAS).lower().count("bees") == 1
@@ -438,9 +442,9 @@ def test_nothing_to_remember_is_no_failure_and_the_watermark_moves(world):
 def test_five_people_and_more_all_get_their_own_file(world):
     people = [Author("discord", str(n), None, f"Person{n}") for n in range(8)]
     for person in people:
-        world.say("I am here.", person)
+        world.say("I sit at the harbour.", person)
     said = [
-        op(file=f"people/{p.slug}.md", lines=[f"Person{n} is here."], turns=[n + 1])
+        op(file=f"people/{p.slug}.md", lines=[f"Person{n} sits at the harbour."], turns=[n + 1])
         for n, p in enumerate(people)
     ]
 
@@ -526,3 +530,60 @@ def test_who_said_so_is_not_said_twice(world):
     world.write(reply(op(lines=["Keeps bees (Anna)"])))
 
     assert "- Keeps bees (Anna) <!-- turns 1 -->" in world.read(ANNAS)
+
+
+MALLORY = Author("discord", "13", "mallory", "Mallory")
+
+
+@pytest.mark.parametrize(
+    ("op_", "file", "section", "turns"),
+    [
+        ("add_bullets", ANNAS, "Facts", [1]),
+        ("add_bullets", ANNAS, "Relations", [1]),
+        ("add_bullets", ANNAS, "Facts", [1, 2]),
+        ("add_bullets", ANNAS, "Relations", [1, 2]),
+        ("replace_section", ANNAS, "Facts", [1]),
+        ("create", "topics/anna.md", "", [1]),
+        ("add_bullets", "topics/anna.md", "Notes", [1, 2]),
+    ],
+)
+def test_what_somebody_says_about_somebody_else_is_their_claim(world, op_, file, section, turns):
+    # A pitfall: "Anna is married to Mallory", said by Mallory, became a fact about Anna.
+    world.store.write_file(ANNAS, "# Anna\n")
+    world.store.write_file("people/discord-13.md", "# Mallory\n")
+    world.say("Anna is married to Mallory", MALLORY)
+    world.say("Hi Mallory!", ANNA)
+    relation = section == "Relations"
+    words = "spouse of Mallory" if relation else "Anna is married to Mallory"
+
+    world.write(reply(op(op_, file, [words], turns, section=section)))
+
+    text = world.read(file)
+    assert relations_in(text, file, kinds_of().known).relations == ()
+    said = [line for line in text.splitlines() if words in line]
+    assert all("Mallory says: " in line for line in said)
+    assert said or relation
+
+
+def test_what_people_say_of_themselves_is_no_claim_whoever_else_is_cited(world):
+    world.store.write_file("people/discord-13.md", "# Mallory\n")
+    world.say("Are you married to me, Anna?", MALLORY)
+    world.say("Yes, my spouse is Mallory!", ANNA)
+
+    world.write(reply(op(lines=["spouse of Mallory"], turns=[1, 2], section="Relations")))
+
+    (one,) = relations_in(world.read(ANNAS), ANNAS, kinds_of().known).relations
+    assert one.target == "people/discord-13.md"
+
+
+def test_a_line_that_its_turns_do_not_say_waits_for_a_person(world):
+    world.say("I repair old clocks.")
+    world.say("It rains.", BOB)
+
+    report = world.write(reply(op(lines=["Anna mends clocks.", "Anna robbed a bank."], turns=[1])))
+
+    assert "robbed" not in world.read(ANNAS)
+    assert "mends clocks" in world.read(ANNAS)
+    assert (rails(report), report.held) == (["unsupported"], [ANNAS])
+    plans = [world.read(path) for path in world.files() if "robbed" in world.read(path)]
+    assert report.pending or plans

@@ -21,7 +21,7 @@ def private(tmp_path):
 
 def learn(world: World) -> str:
     world.write(
-        reply(op(file=ROBS, lines=["Robert has a dog."], turns=[world.history.newest_id()]))
+        reply(op(file=ROBS, lines=["Robert keeps bees."], turns=[world.history.newest_id()]))
     )
     return world.read(ROBS)
 
@@ -30,7 +30,7 @@ def test_a_file_begun_in_private_is_titled_by_the_id(private) -> None:
     private.say(author=ROB, channel="dm")
     text = learn(private)
     assert visible_in(text, None) == "# discord 3\n\n"
-    assert "Robert has a dog." in visible_in(text, "dm")
+    assert "Robert keeps bees." in visible_in(text, "dm")
 
 
 def test_a_name_that_is_public_too_may_stand_there(private) -> None:
