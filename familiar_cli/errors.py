@@ -205,6 +205,12 @@ class RemoteDamagedError(RemoteError):
     code = "remote_damaged"
 
 
+class RefLimitError(RemoteDamagedError):
+    """A ref of a remote leads to what no memory holds: too deep, too many or too large."""
+
+    code = "ref_limit"
+
+
 class RemoteKeyError(RemoteError):
     """A remote is, or is to be, encrypted, and the key for it is missing or another one."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
+from familiar_cli.actions.sync_trust import PendingDecisions, participants_of, pending_decisions
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.desk.conflicts import conflicts_in
@@ -49,6 +50,7 @@ class SyncReport:
         conflicts: Every conflict that waits for a person, also older ones.
         absent: Why files of other machines are not here, by path; also older ones.
         dry_run: Nothing was changed.
+        pending: What a person has to look at or decide.
     """
 
     instance: str
@@ -57,6 +59,7 @@ class SyncReport:
     conflicts: tuple[Conflict, ...]
     absent: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    pending: PendingDecisions = field(default_factory=PendingDecisions)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""
@@ -73,6 +76,7 @@ class SyncReport:
             "refused": _refused_json(self.refused),
             "notes": self.notes,
             "remotes": [*map(_remote_json, self.done), *self._failed_json()],
+            **self.pending.to_json(),
             "dry_run": self.dry_run,
         }
 
@@ -101,14 +105,18 @@ class SyncReport:
             problems.append(f"{count} file{'s' * (count != 1)} in conflict: {named}")
         if self.refused:
             problems.append(f"skipped: {_few(self.refused)}")
+        if self.pending.is_open:
+            problems.append("something waits or was set aside")
         if not problems:
             return None
-        return PartialError(
-            f"Synced, but {'; '.join(problems)}",
-            hint="Resolve it with `familiar sync resolve`; both versions are kept until then."
-            if self.conflicts
-            else "Rename or shorten such files on the machine that has them.",
-        )
+        hint = "Rename or shorten such files on the machine that has them."
+        if self.conflicts:
+            hint = "Resolve it with `familiar sync resolve`; both versions are kept until then."
+        elif self.pending.commands:
+            hint = f"Look with `familiar sync status`, then {' or '.join(self.pending.commands)}."
+        elif self.pending.aside:
+            hint = "Repair such branches on the machine that pushed them, or delete them there."
+        return PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)
 
     def _failed_json(self) -> list[dict[str, Any]]:
         return [
@@ -201,6 +209,7 @@ class SyncStatus:
         problem: Why the last sync failed; empty: it did not.
         problem_at: When that was.
         embodiments: The programs that keep a copy of the familiar.
+        pending: What a person has to look at or decide.
     """
 
     instance: str
@@ -212,6 +221,7 @@ class SyncStatus:
     problem: str = ""
     problem_at: str | None = None
     embodiments: tuple[Device, ...] = ()
+    pending: PendingDecisions = field(default_factory=PendingDecisions)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""
@@ -225,6 +235,7 @@ class SyncStatus:
             "problem": self.problem,
             "problem_at": self.problem_at,
             "embodiments": self.embodiments,
+            **self.pending.to_json(),
         }
 
 
@@ -300,7 +311,10 @@ def _sync_all(
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
     missing = absent.refused(familiar.journal.repository)
-    return SyncReport(familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run)
+    pending = pending_decisions(familiar, remotes_of(familiar))
+    return SyncReport(
+        familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run, pending
+    )
 
 
 def engine_of(
@@ -319,6 +333,7 @@ def engine_of(
         familiar.paths.instance,
         lambda: familiar.instance,
         turns=HistoryConversations(familiar.history, familiar.channels) if travels else None,
+        participants=participants_of(familiar, remotes_of(familiar)),
         sender=sender_of(familiar, secret),
         progress=progress,
     )
@@ -379,6 +394,7 @@ def status(familiar: Familiar) -> SyncStatus:
             failure.message if failure else "",
             failure.at if failure else None,
             tuple(Devices(familiar.paths.embodiments).all().values()),
+            pending_decisions(familiar, remotes),
         )
     finally:
         repository.close()

@@ -204,6 +204,94 @@ def forget(
     )
 
 
+Device = Annotated[
+    str, typer.Argument(metavar="NAME", help="Id of a machine; see `familiar sync devices`.")
+]
+
+
+@app.command()
+def devices(ctx: typer.Context) -> None:
+    """List the machines that share this familiar, and what is taken from each.
+
+    new: its changes are taken, but not what it says about turns of others.
+
+    \b
+    familiar sync devices
+    familiar sync devices --json
+    """
+    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions.sync import remotes_of
+    from familiar_cli.ui.sync_page import devices_text
+
+    with familiar_of(ctx) as familiar:
+        found = action.list_devices(familiar, remotes_of(familiar))
+    output(ctx).answer({"devices": found}, devices_text(found))
+
+
+@app.command()
+def allow(ctx: typer.Context, name: Device) -> None:
+    """Take the changes of a machine, and apply what waited for that.
+
+    \b
+    familiar sync allow phone-1a2b
+    """
+    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions.sync import remotes_of
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        applied = action.allow_device(familiar, remotes_of(familiar), name)
+    out.answer({"allowed": name, "applied": applied}, f"Allowed {name}.")
+    out.note("Next: `familiar sync` takes its changes.")
+
+
+@app.command()
+def block(ctx: typer.Context, name: Device) -> None:
+    """Take nothing more of a machine; what came of it before stays.
+
+    \b
+    familiar sync block old-phone-1a2b
+    """
+    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions.sync import remotes_of
+
+    with familiar_of(ctx) as familiar:
+        action.block_device(familiar, remotes_of(familiar), name)
+    text = f"Blocked {name}. `familiar sync allow {name}` takes it back."
+    output(ctx).answer({"blocked": name}, text)
+
+
+@app.command()
+def accept(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Id of the machine that deleted; default: all."),
+    ] = None,
+) -> None:
+    """Merge a change that waits because it deletes more than a quarter of all files.
+
+    \b
+    familiar sync accept
+    familiar sync accept phone-1a2b
+    """
+    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions.sync import PATIENCE_S, engine_of, remotes_of
+    from familiar_cli.ui.progress import telling
+    from familiar_cli.ui.sync_page import accepted_text
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar, telling(out) as progress:
+        remotes, engine = remotes_of(familiar), engine_of(familiar, progress)
+        accepting = action.accept_deletions(
+            familiar, remotes, engine, name, wait_s=PATIENCE_S, progress=progress
+        )
+        waited, done = run_async(accepting)
+    data = {"accepted": waited, "written": done.written, "deleted": done.deleted}
+    out.answer(data, accepted_text(waited, done))
+    out.note("Next: `familiar sync` sends it to the other machines.")
+
+
 @remote.command("add")
 def add_remote(
     ctx: typer.Context,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import files
-from familiar_cli.config.fields import wrong
+from familiar_cli.config.fields import switched, wrong
 from familiar_cli.config.load import build
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
@@ -190,7 +190,7 @@ def parse_value(setting: Setting, text: str, look: str = "") -> Value:
     is_list = isinstance(setting.default, tuple)
     kind: Callable[[str], Value] = _words if is_list else type(setting.default)
     try:
-        value = kind(text)
+        value = kind(switched(setting, text))
     except ValueError:
         raise ConfigError(
             f"{setting.key!r} must be {setting.allowed}, not {text!r}; nothing was changed",

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from familiar_cli.config.settings import Setting
+
+T = TypeVar("T")
 
 
 def setting(
@@ -66,6 +68,15 @@ ANY_NAME = "NAME"
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+_SWITCHES: Final = {True: "on", False: "off", "true": "on", "false": "off"}
+
+
+def switched(setting: Setting, value: T) -> T | str:
+    """Return `on` or `off` for true or false, where a setting may be that; else `value` itself."""
+    is_switch = set(ON_OFF) <= set(setting.choices) and isinstance(value, bool | str)
+    return _SWITCHES.get(value, value) if is_switch else value
 
 
 def wrong(setting: Setting, value: object) -> str | None:

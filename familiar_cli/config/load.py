@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from familiar_cli.config.fields import OF_PRESET, wrong
+from familiar_cli.config.fields import OF_PRESET, switched, wrong
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import did_you_mean, is_name, setting_of
 from familiar_cli.config.toml_text import HINT, line_of, parse, read_text
@@ -139,6 +139,7 @@ def _add_scalar(
     problems: list[ConfigProblem],
 ) -> None:
     setting = setting_of(entry, "".join(f"{part}." for part in at[:-1]))
+    value = switched(setting, value)
     complaint = wrong(setting, value)
     if complaint is None:
         kind = type(setting.default)

@@ -363,6 +363,11 @@ class SyncSettings:
     interval_s: float = setting(
         300.0, "How often the daemon and the server sync, in seconds; 0: never", minimum=0
     )
+    approve: str = setting(
+        "off",
+        "Whether nothing is taken from a new machine before `familiar sync allow NAME`",
+        choices=ON_OFF,
+    )
     encrypt: tuple[str, ...] = setting(
         (),
         'Who can read a folder: age recipients or SSH public keys, or "passphrase"; empty: anyone',

@@ -26,6 +26,7 @@ from familiar_cli.history.lines import (
 )
 from familiar_cli.history.order import place_in, weave, weave_all
 from familiar_cli.history.outgoing import FACTS, QUIET, TOLD, fact_line
+from familiar_cli.history.provenance import REFUSED, UNTRUSTED, FactScope, unrestricted
 from familiar_cli.history.rows import COLUMNS, in_ms, pack, to_row, to_turn, unpack
 from familiar_cli.history.settling import remember_own, settle, share_place, slots_of
 from familiar_cli.history.store import GREETING
@@ -35,7 +36,7 @@ from familiar_cli.history.waiting import leave_to_others
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from familiar_cli.history.lines import Fact, Line
     from familiar_cli.history.store import HistoryStore
@@ -46,7 +47,6 @@ _INSERT: Final = (
 )
 _KNOWN: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns WHERE id = ?"  # noqa: S608
 _UNKNOWN: Final = "unknown"
-_REFUSED: Final = "refused"
 _THROUGH: Final = "through:"
 _FORMERLY: Final = "formerly:"
 _CACHED: Final = 100_000
@@ -134,20 +134,44 @@ def rename(history: HistoryStore, old: str, new: str) -> None:
         connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", values)
 
 
+def release(history: HistoryStore, own: str, instance: str) -> int:
+    """Apply the facts about others that waited until their instance was allowed.
+
+    Args:
+        history: The history.
+        own: The instance that this is.
+        instance: The one that is allowed now.
+
+    Returns:
+        How many facts were applied.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    if not history.path.exists():
+        return 0
+    with intake(history, own) as taking:
+        taking.release(instance)
+    return taking.taken.marks
+
+
 @contextmanager
-def intake(history: HistoryStore, own: str) -> Iterator[Intake]:
+def intake(
+    history: HistoryStore, own: str, scope_of: Callable[[str], FactScope] = unrestricted
+) -> Iterator[Intake]:
     """Take lines in, all or none; their turns stand at their places when it is done.
 
     Args:
         history: The history.
         own: The instance that this is.
+        scope_of: Returns which facts of an instance are accepted.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
         remember_own(connection, own)
-        taking = Intake(connection, own, _formerly=_formerly(connection))
+        taking = Intake(connection, own, scope_of, _formerly=_formerly(connection))
         yield taking
         taking.finish()
 
@@ -158,6 +182,7 @@ class Intake:
 
     connection: sqlite3.Connection
     own: str
+    scope_of: Callable[[str], FactScope] = unrestricted
     taken: Taken = field(default_factory=Taken)
     _ids: dict[TurnName, int] = field(default_factory=dict)
     _formerly: frozenset[str] = frozenset()
@@ -184,6 +209,17 @@ class Intake:
         arrived = self._take(instance, text, line)
         while arrived:
             arrived += self._take_waiting(arrived.pop())
+
+    def release(self, instance: str) -> None:
+        """Take in again what waited until an instance was allowed."""
+        sql = (
+            "DELETE FROM lines_waiting WHERE instance = ? AND needs_instance = ? RETURNING id, line"
+        )
+        for _, text in sorted(self.connection.execute(sql, (instance, UNTRUSTED)).fetchall()):
+            try:
+                self.take(instance, unpack(text))
+            except BadLineError:  # no other line is the worse for it
+                self._hold(instance, unpack(text), TurnName(REFUSED, 0))
 
     def finish(self) -> None:
         """Put all turns that came at their places, and let marks come to what they do."""
@@ -224,17 +260,49 @@ class Intake:
             return []
         if instance == self.own:
             raise InstanceTwiceError(name)
-        missing = next((n for n in _needs(line) if self._id_of(n) is None), None)
-        if missing == name and isinstance(line, TurnLine):
-            raise BadLineError("it follows itself")
-        if missing is not None:
-            self._hold(instance, text, missing)
+        if obstacle := self._obstacle(name, line):
+            self._hold(instance, text, obstacle)
         elif isinstance(line, TurnLine):
             self._add_turn(name, line)
             return [name]
         else:
             self._add_fact(name, line)
         return []
+
+    def _obstacle(self, name: TurnName, line: TurnLine | Fact) -> TurnName | None:
+        """Return the turn, or the decision, that a line has to wait for; None: it is taken in."""
+        missing = next((n for n in _needs(line) if self._id_of(n) is None), None)
+        if missing is not None:
+            if missing == name and isinstance(line, TurnLine):
+                raise BadLineError("it follows itself")
+            return missing
+        scope = self.scope_of(name.instance)
+        if isinstance(line, TurnLine):
+            is_refused = not scope.is_trusted and self._replaces(name, line)
+            obstacle = UNTRUSTED if is_refused else None
+        else:
+            obstacle = scope.obstacle(self.connection, self.own, name.instance, line)
+        return TurnName(obstacle, 0) if obstacle else None
+
+    def _replaces(self, name: TurnName, line: TurnLine) -> bool:
+        """Tell whether a turn would stand for another instance's message with other words."""
+        key = (pack(line.channel), pack(line.message_id))
+        sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
+        found = self.connection.execute(sql, key).fetchone() if line.message_id else None
+        same = int(found[0]) if found else None
+        if same is None and line.imported:
+            same = self._same_line(name, line.imported.identity)
+        if same is None:
+            return False
+        there = to_turn(self.connection.execute(_KNOWN, (same,)).fetchone())
+        origin = foreign_names(self.connection, (same,)).get(same)
+        is_own = origin is not None and origin.instance == name.instance
+        is_same = (there.content, there.author, there.role) == (
+            line.content,
+            line.author,
+            line.role,
+        )
+        return not is_own and not is_same
 
     def _take_waiting(self, name: TurnName) -> list[TurnName]:
         """Take in what waited for a turn."""
@@ -255,7 +323,7 @@ class Intake:
             try:
                 arrived += self._take(instance, unpack(text), line)
             except BadLineError:  # no other line is the worse for it
-                self._hold(instance, unpack(text), TurnName(_REFUSED, 0))
+                self._hold(instance, unpack(text), TurnName(REFUSED, 0))
         return arrived
 
     def _hold(self, instance: str, text: str, needs: TurnName) -> None:

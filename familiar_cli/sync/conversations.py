@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.errors import BadInputError
-from familiar_cli.history.incoming import rename
+from familiar_cli.history.incoming import release, rename
+from familiar_cli.history.provenance import FactScope, count_held, last_turn
 from familiar_cli.sync.turn_files import Since, new_lines, since, take_in, taken_through
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
 
@@ -26,6 +29,19 @@ class HistoryConversations:
     def __init__(self, history: HistoryStore, configs: ChannelConfigs) -> None:
         self._history = history
         self._configs = configs
+        self._untrusted: Collection[str] = ()
+        self._existing_through: int | None = None
+
+    def restrict(self, own: str, untrusted: Collection[str]) -> None:
+        """From now on, accept facts about others from trusted instances only."""
+        self._untrusted = untrusted
+        self._existing_through = last_turn(self._history)
+        for instance in count_held(self._history).keys() - set(untrusted):
+            release(self._history, own, instance)
+
+    def count_held(self) -> Mapping[str, int]:
+        """Return how many facts about others wait, by the instance that states them."""
+        return count_held(self._history)
 
     def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
         """Return the file that grows, and the lines that are new."""
@@ -39,7 +55,9 @@ class HistoryConversations:
         through = taken_through(self._history, instance, rel_path)
         if through >= len(data):
             return 0
-        return take_in(self._history, own, rel_path, data[through:], through).turns
+        new = data[through:]
+        scope_of = self._scope_of
+        return take_in(self._history, own, rel_path, new, through, scope_of=scope_of).turns
 
     def channels(self) -> bytes:
         """Return which channels are private here; sorted, so that the same is the same bytes.
@@ -72,6 +90,9 @@ class HistoryConversations:
             is_set = channel_id.strip() and "kind" in self._configs.read(channel_id).tables
             if channel_id.strip() and not is_set and kind in PRIVATE_KINDS:
                 self._configs.set_values(channel_id, {"kind": kind})
+
+    def _scope_of(self, instance: str) -> FactScope:
+        return FactScope(instance not in self._untrusted, self._existing_through)
 
     def renamed(self, old: str, new: str) -> None:
         """Go on under another name; what both copies said before they parted keeps the old one."""

@@ -15,6 +15,7 @@ from familiar_cli.config.instance import is_instance_id, replace_id
 from familiar_cli.errors import (
     AnotherFamiliarError,
     BadInputError,
+    RefLimitError,
     RefusedError,
     RemoteDamagedError,
     RemoteRefusedError,
@@ -23,22 +24,33 @@ from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.lock import held
 from familiar_cli.sync.ancestry import Walk, all_before
+from familiar_cli.sync.deletions import PendingDeletions
 from familiar_cli.sync.joining import Outcome, join
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
-from familiar_cli.sync.remote_refs import SeenRefs, local_ref, set_local_ref
+from familiar_cli.sync.participants import Admission, Trust
+from familiar_cli.sync.remote_refs import (
+    RefAside,
+    SeenRefs,
+    instances_seen,
+    local_ref,
+    set_local_ref,
+)
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
 from familiar_cli.sync.turns_commit import take_turns, turns_commit, turns_since
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from familiar_cli.config.instance import Instance
+    from familiar_cli.errors import FamiliarError
     from familiar_cli.memory.journal.exchange import Incoming
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.address import Address
+    from familiar_cli.sync.deletions import LargeDeletion
+    from familiar_cli.sync.participants import Participants
     from familiar_cli.sync.transport import Transport
     from familiar_cli.sync.turns_commit import Conversations
 
@@ -98,11 +110,12 @@ class Engine:
         instance_path: The file with the id of this instance.
         instance: Returns this instance.
         turns: Its conversations; None: they do not travel.
+        participants: Which instances changes are taken from; None: from all.
         sender: How what leaves is encrypted.
         progress: Told in a few words what is being done.
     """
 
-    def __init__(
+    def __init__(  # what a familiar syncs
         self,
         store: MemoryStore,
         repository: Repository,
@@ -110,6 +123,7 @@ class Engine:
         instance: Callable[[], Instance],
         *,
         turns: Conversations | None = None,
+        participants: Participants | None = None,
         sender: Sender = Sender(),  # noqa: B008  # frozen
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -118,6 +132,7 @@ class Engine:
         self._instance_path = instance_path
         self._instance = instance
         self._turns = turns
+        self.participants = participants
         self._sender = sender
         self._progress = progress
         self.exchange = Exchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
@@ -165,6 +180,19 @@ class Engine:
             if r.startswith(TURNS_REFS)
         )
 
+    def accept(self, waiting: Iterable[LargeDeletion]) -> Outcome:
+        """Merge what waits because it deletes a large part of the memory.
+
+        Raises:
+            FamiliarError: As `join`.
+        """
+        self._store.catch_up()
+        heads = {one.instance: one.commit for one in waiting}
+        began, accepted = self._instance().began, frozenset(heads.values())
+        outcome = join(self._store, self._repository, heads, began=began, accepted=accepted)
+        PendingDeletions(self._repository).note(outcome.waiting, accepted)
+        return outcome
+
 
 class _Run:
     """One sync with one remote."""
@@ -182,6 +210,8 @@ class _Run:
         self._seen = SeenRefs(self._repository, name)
         self._notes: list[str] = []
         self._branches: dict[str, str | None] = {}
+        self._admission = Admission()
+        self._aside: dict[str, RefAside] = {}
 
     def run(self) -> Synced:
         before = self._seen.all()
@@ -191,9 +221,9 @@ class _Run:
         heads = {**self._memory(there), **shared}
         pulled = self._count(heads.values(), before.values())
         outcome, turns_in = Outcome(), 0
+        heads.pop(self._own, None)
         if self._how.pull:
             self._progress("merging")
-            heads.pop(self._own, None)
             outcome = join(
                 self._store,
                 self._repository,
@@ -202,6 +232,9 @@ class _Run:
                 dry_run=self._how.dry_run,
             )
             turns_in = self._take_turns(there)
+        if not self._how.dry_run:
+            self._seen.note_aside(self._aside)
+            PendingDeletions(self._repository).note(outcome.waiting, heads.values())
         pushed, turns_out = self._push(there) if self._how.push else (0, 0)
         return Synced(
             self._name,
@@ -226,10 +259,9 @@ class _Run:
     def _fetched(self, before: Mapping[str, str]) -> dict[str, str]:
         """Bring all that the remote has, and return its refs as far as they are believed."""
         for left in reversed(range(_TRIES)):
-            there = self._ours(self._transport.refs())
-            wants = sorted({id_ for id_ in there.values() if not self._exchange.has(id_)})
+            there = self._admitted(self._ours(self._transport.refs()))
             try:
-                self._bring(there, wants)
+                there = self._bring(there, is_last=not left)
             except RemoteDamagedError:
                 if not left:
                     raise
@@ -241,14 +273,52 @@ class _Run:
                 self._seen.note(there)
         return there
 
-    def _bring(self, there: Mapping[str, str], wants: list[str]) -> None:
-        if not wants:
-            return
-        new = [id_ for ref, id_ in there.items() if ref.startswith(MEMORY_REFS) and id_ in wants]
+    def _admitted(self, there: Mapping[str, str]) -> dict[str, str]:
+        """Return the refs of this instance and of those that changes are taken from."""
+        self._admit(set(map(_instance_of, there)))
+        return {r: id_ for r, id_ in there.items() if self._admission.is_admitted(_instance_of(r))}
+
+    def _admit(self, found: set[str]) -> None:
+        """Find out what is taken from instances, and remember those that are new."""
+        if self._engine.participants is not None:
+            self._admission = self._engine.participants.admit(
+                found - {self._own}, instances_seen(self._repository), dry_run=self._how.dry_run
+            )
+
+    def _bring(self, there: Mapping[str, str], *, is_last: bool) -> dict[str, str]:
+        """Fetch what refs name, and return those refs of which all that they lead to is here.
+
+        A ref that cannot be taken is set aside, and stops no other.
+
+        Raises:
+            AnotherFamiliarError: All memories there are another familiar's.
+            RemoteDamagedError: No ref that is new can be read; try again.
+        """
+        now = {**there, **self._branches}
+        self._aside = {
+            ref: one
+            for ref, one in self._seen.aside().items()
+            if one.is_final and now.get(ref) == one.id
+        }
+        there = {ref: id_ for ref, id_ in there.items() if ref not in self._aside}
+        new = {ref: id_ for ref, id_ in there.items() if not self._exchange.has(id_)}
+        if not new:
+            return there
         self._progress(f"fetching from {self._transport.address}")
+        try:
+            self._fetch(new)
+        except (RemoteDamagedError, AnotherFamiliarError) as error:
+            if not is_last and not isinstance(error, (RefLimitError, AnotherFamiliarError)):
+                raise  # while others push, a ref may come before its objects
+            self._fetch_apart(new, has_known=len(new) < len(there), error=error)
+        return {ref: id_ for ref, id_ in there.items() if ref not in self._aside}
+
+    def _fetch(self, refs: Mapping[str, str]) -> None:
+        wants = sorted(set(refs.values()))
+        heads = [id_ for ref, id_ in refs.items() if ref.startswith(MEMORY_REFS)]
         with self._exchange.incoming() as incoming:
             self._transport.fetch(wants, self._haves(), incoming)
-            self._check_familiar(new, incoming)
+            self._check_familiar(heads, incoming)
             incoming.accept(wants)
 
     def _shared(self, before: Mapping[str, str]) -> dict[str, str]:
@@ -274,19 +344,55 @@ class _Run:
 
     def _brought(self, ref: str, id_: str) -> bool:
         """Bring a commit that another git made; tell whether it continues this memory."""
+        if ref in self._aside:
+            del self._branches[ref]
+            return False
         self._progress(f"fetching {_shown(ref)} from {self._transport.address}")
-        problem = "it does not continue this memory"
+        problem, is_final = "it does not continue this memory", False
         try:
             with self._exchange.incoming() as incoming:
                 self._transport.fetch([id_], self._haves(), incoming)
                 if incoming.goes_on(id_):
+                    if not self._admits(incoming.instances(id_)):
+                        del self._branches[ref]
+                        return False
                     incoming.accept([id_])
                     return True
         except RemoteDamagedError as error:
-            problem = str(error)
+            problem, is_final = str(error), isinstance(error, RefLimitError)
         self._notes.append(f"{_shown(ref)} at {self._name!r} was ignored: {problem}")
+        self._aside[ref] = RefAside(ref, id_, problem, is_final)
         del self._branches[ref]
         return False
+
+    def _admits(self, found: Collection[str]) -> bool:
+        """Tell whether the changes of all these instances, or authors of other gits, are taken."""
+        names = {name or self._engine._instance().began for name in found}  # noqa: SLF001
+        self._admit(names)
+        return all(map(self._admission.is_admitted, names))
+
+    def _fetch_apart(
+        self, refs: Mapping[str, str], *, has_known: bool, error: FamiliarError
+    ) -> None:
+        """Fetch refs one by one; set aside those that cannot be taken.
+
+        Args:
+            refs: Refs, and the commits that they name.
+            has_known: The remote has refs of this familiar besides.
+            error: Why they could not be fetched together, raised when none can be fetched.
+        """
+        for ref, id_ in sorted(refs.items()):
+            try:
+                self._fetch({ref: id_})
+            except (RemoteDamagedError, AnotherFamiliarError) as reason:
+                is_final = isinstance(reason, (RefLimitError, AnotherFamiliarError))
+                self._aside[ref] = RefAside(ref, id_, str(reason), is_final)
+        aside = [self._aside[ref] for ref in refs if ref in self._aside]
+        is_foreign = isinstance(error, AnotherFamiliarError)
+        if len(aside) == len(refs) and (
+            (is_foreign and not has_known) or not any(one.is_final for one in aside)
+        ):
+            raise error
 
     def _haves(self) -> list[str]:
         found = [self._repository.head(), *self._seen.all().values()]
@@ -329,7 +435,11 @@ class _Run:
             else:
                 believed[ref] = id_
         for ref, old in before.items():
-            if ref not in there and not ref.endswith(f"/{self._own}"):
+            if not self._admission.is_admitted(_instance_of(ref)):
+                continue
+            if ref in self._aside:
+                believed[ref] = old
+            elif ref not in there and not ref.endswith(f"/{self._own}"):
                 self._notes.append(
                     f"{_shown(ref)} was deleted from {self._name!r}; what had been fetched is kept"
                 )
@@ -388,10 +498,16 @@ class _Run:
     def _take_turns(self, there: Mapping[str, str]) -> int:
         if self._turns is None or self._how.dry_run:
             return 0
+        untrusted = self._admission.ids(Trust.new, Trust.waiting, Trust.blocked)
+        self._turns.restrict(self._own, untrusted)
         count = 0
         for ref, id_ in sorted(there.items()):
             instance = ref.removeprefix(TURNS_REFS)
             if not ref.startswith(TURNS_REFS) or instance == self._own:
+                continue
+            if MEMORY_REFS + instance not in there:  # which proves whose turns they are
+                reason = "there is no memory of this familiar beside these turns"
+                self._aside.setdefault(ref, RefAside(ref, id_, reason, is_final=False))
                 continue
             self._progress(f"reading turns of {instance}")
             try:
@@ -489,3 +605,7 @@ class _Run:
 
 def _shown(ref: str) -> str:
     return ref.removeprefix("refs/heads/")
+
+
+def _instance_of(ref: str) -> str:
+    return ref.rpartition("/")[2]

@@ -16,6 +16,7 @@ from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import MISSING, AbsentVersion, Joined
 from familiar_cli.sync.ancestry import comes_before, newest
+from familiar_cli.sync.deletions import LargeDeletion, count_deleted, is_large
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.text import sha256_of
 
@@ -44,6 +45,7 @@ class Outcome:
         conflicts: The files of which it kept two versions.
         notes: What else a person may want to know.
         refused: Why a file could not be taken over, by path.
+        waiting: Commits that are not merged before a person accepts what they delete.
     """
 
     commits: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class Outcome:
     conflicts: tuple[Conflict, ...] = ()
     notes: tuple[Note, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
+    waiting: tuple[LargeDeletion, ...] = ()
 
 
 def join(
@@ -60,6 +63,7 @@ def join(
     heads: Mapping[str, str],
     *,
     began: str,
+    accepted: frozenset[str] = frozenset(),
     dry_run: bool = False,
 ) -> Outcome:
     """Make what other instances did a part of the memory.
@@ -71,6 +75,7 @@ def join(
         repository: Its journal.
         heads: The newest commit of each other instance.
         began: The instance that the familiar began on.
+        accepted: Commits that may delete as much as they like.
         dry_run: Work everything out, change nothing.
 
     Raises:
@@ -83,11 +88,21 @@ def join(
             store.catch_up()
         try:
             is_last = tried == _TRIES - 1
-            return _join_once(store, repository, heads, began, dry_run=dry_run, is_last=is_last)
+            how = _JoinOptions(accepted, dry_run=dry_run, is_last=is_last)
+            return _join_once(store, repository, heads, began, how)
         except ConflictError as meanwhile:
             error = meanwhile
     assert error is not None
     raise error
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinOptions:
+    """See `join`; `is_last`: nothing is tried again after this."""
+
+    accepted: frozenset[str]
+    dry_run: bool
+    is_last: bool
 
 
 def _join_once(
@@ -95,9 +110,7 @@ def _join_once(
     repository: Repository,
     heads: Mapping[str, str],
     began: str,
-    *,
-    dry_run: bool,
-    is_last: bool,
+    how: _JoinOptions,
 ) -> Outcome:
     own = repository.head()
     if own is None:
@@ -105,27 +118,76 @@ def _join_once(
     past = JournalPast(repository, began)
     new = [h for h in dict.fromkeys(heads.values()) if not comes_before(past.parents, h, own)]
     if not new:
-        return _put_late(store, repository, past, own, dry_run=dry_run)
+        return _put_late(store, repository, past, own, dry_run=how.dry_run)
     from familiar_cli.sync.merge import merge_heads  # most syncs merge nothing
 
     merged = merge_heads([own, *new], past)
     here = past.tree(own)
+    unmerged = {name: head for name, head in heads.items() if head in new}
+    waiting = _large_deletions(past, own, unmerged, merged, how.accepted)
+    if waiting:
+        new = [head for head in new if head not in {one.commit for one in waiting}]
+        if not new:
+            return Outcome(waiting=waiting)
+        merged = merge_heads([own, *new], past)
     taking = _Taking(store, past, merged.blobs, here, listed(repository))
-    taking.sort_out(merged.changes_from(here), is_settled=is_last)
+    taking.sort_out(merged.changes_from(here), is_settled=how.is_last)
     commits = tuple(newest(past.parents, new))
     is_forward = taking.can_forward and _continues(past, own, commits, merged)
     if not is_forward and not taking.changes_tree:
-        return Outcome(refused=taking.refused)
+        return Outcome(refused=taking.refused, waiting=waiting)
     joined = Joined(
         own, commits, taking.absent, tuple(taking.gone), taking.new_blobs(), is_forward=is_forward
     )
     message = _message(past, commits)
-    with store.transaction(SYNC, message, dry_run=dry_run, joined=joined) as tx:
+    with store.transaction(SYNC, message, dry_run=how.dry_run, joined=joined) as tx:
         taking.stage(tx)
     done = tx.result
     return Outcome(
-        commits, done.written, done.deleted, merged.conflicts, merged.notes, taking.refused
+        commits,
+        done.written,
+        done.deleted,
+        merged.conflicts,
+        merged.notes,
+        taking.refused,
+        waiting,
     )
+
+
+def _large_deletions(
+    past: JournalPast,
+    own: str,
+    heads: Mapping[str, str],
+    merged: MergedTree,
+    accepted: frozenset[str],
+) -> tuple[LargeDeletion, ...]:
+    """Return which heads wait: those that delete too much, or all when only together they do.
+
+    Args:
+        past: The journal.
+        own: The newest commit here.
+        heads: The newest commits of instances and branches that are not merged yet.
+        merged: All of them together.
+        accepted: Commits that may delete as much as they like.
+    """
+    from familiar_cli.sync.merge import merge_heads
+
+    here = past.tree(own)
+    if accepted.issuperset(heads.values()) or not _deletes_much(merged, here):
+        return ()
+    names = sorted(heads, key=lambda name: (not name.startswith("refs/"), name))
+    found, alone = [], []
+    for head, instance in {heads[name]: name for name in names}.items():
+        if head not in accepted:
+            made = merge_heads([own, head], past)
+            deleted = count_deleted(made.changes_from(here), here)
+            found.append(LargeDeletion(head, instance, deleted, len(here)))
+            alone += [found[-1]] if _deletes_much(made, here) else []
+    return tuple(alone or found)
+
+
+def _deletes_much(merged: MergedTree, here: Mapping[str, str]) -> bool:
+    return is_large(count_deleted(merged.changes_from(here), here), len(here))
 
 
 def _continues(past: JournalPast, own: str, commits: Sequence[str], merged: MergedTree) -> bool:

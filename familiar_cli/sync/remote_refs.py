@@ -5,11 +5,13 @@ They keep git from clearing away what others sent, and tell when a remote moved 
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.journal.objects import is_id
 
 if TYPE_CHECKING:
@@ -18,6 +20,35 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.repository import Repository
 
 _HEADS: Final = "refs/heads/"
+_ASIDE: Final = "familiar-aside"
+_MEMORY: Final = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class RefAside:
+    """A ref of a remote of which nothing is taken.
+
+    Args:
+        ref: Its whole name.
+        id: The commit that it names.
+        reason: Why nothing is taken of it.
+        is_final: It stays so until the ref names another commit.
+    """
+
+    ref: str
+    id: str
+    reason: str
+    is_final: bool = True
+
+    @property
+    def name(self) -> str:
+        """The ref as people are shown it."""
+        return self.ref.removeprefix(_HEADS)
+
+    @property
+    def instance(self) -> str:
+        """The instance whose branch it is."""
+        return self.ref.rpartition("/")[2]
 
 
 class SeenRefs:
@@ -54,11 +85,45 @@ class SeenRefs:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 self._repository.disk.put(path, f"{id_}\n".encode())
 
+    def aside(self) -> dict[str, RefAside]:
+        """Return the refs of which nothing is taken, by name."""
+        try:
+            rows = json.loads(read_plain(self._aside_path))
+            return {row["ref"]: RefAside(**row) for row in rows}
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return {}
+
+    def note_aside(self, refs: Mapping[str, RefAside]) -> None:
+        """Remember the refs of which nothing is taken, as far as that is possible."""
+        rows = [
+            {"ref": one.ref, "id": one.id, "reason": one.reason, "is_final": one.is_final}
+            for _, one in sorted(refs.items())
+        ]
+        if refs != self.aside():
+            with suppress(OSError):
+                write_own(self._aside_path, json.dumps(rows).encode(), durable=False)
+
     def forget(self) -> None:
         """Remove all of them: the remote is no longer one of ours."""
         import shutil
 
         shutil.rmtree(self._top, ignore_errors=True)
+        with suppress(OSError):
+            remove(self._aside_path)
+
+    @property
+    def _aside_path(self) -> str:
+        return os.path.join(self._repository.path, _ASIDE, f"{os.path.basename(self._top)}.json")
+
+
+def instances_seen(repository: Repository) -> frozenset[str]:
+    """Return the instances whose memory was fetched from any remote."""
+    top = os.path.join(repository.path, "refs", "remotes")
+    found: set[str] = set()
+    for remote in os.listdir(top) if os.path.isdir(top) else ():
+        with suppress(OSError):
+            found.update(os.listdir(os.path.join(top, remote, _MEMORY)))
+    return frozenset(found)
 
 
 def local_ref(repository: Repository, ref: str) -> str | None:

@@ -5,6 +5,7 @@ address = "me@example.org:familiar.git"
 
 [instances.old-laptop-7f3a]
 forgotten = true
+trust = "known"
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
-from familiar_cli.files import read_plain, why, write_whole
+from familiar_cli.files import locked, read_plain, why, write_whole
 from familiar_cli.sync.address import read_address
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from familiar_cli.sync.address import Address
@@ -97,7 +99,11 @@ class Remotes:
         same = next((other for other, at in known.items() if at == meant), None)
         if same:
             raise RefusedError(f"The remote {same!r} has that address; nothing was changed")
-        self._change(lambda file: _in(file, "remotes").__setitem__(name, {"address": meant.text}))
+        self._change(
+            lambda file: _in(file, "remotes", is_super=True).__setitem__(
+                name, {"address": meant.text}
+            )
+        )
         return meant
 
     def remove(self, name: str) -> Address:
@@ -110,21 +116,42 @@ class Remotes:
         self._change(lambda file: file["remotes"].pop(name))
         return address
 
+    def instances(self) -> dict[str, dict[str, Any]]:
+        """Return what a person decided about each instance, e.g. `forgotten` and `trust`.
+
+        Raises:
+            ConfigError: The file cannot be read.
+        """
+        return {n: row for n, row in self._table("instances").items() if isinstance(row, dict)}
+
+    def set_instances(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
+        """Change what is stored about instances; None as a value removes it.
+
+        Raises:
+            ConfigError: The file cannot be read or written.
+        """
+
+        def change(file: Any) -> None:  # noqa: ANN401  # as `_change`
+            for name, values in rows.items():
+                row = _in(_in(file, "instances", is_super=True), name)
+                for key, value in values.items():
+                    if value is None:
+                        row.pop(key, None)
+                    else:
+                        row[key] = value
+                if not row:
+                    file["instances"].pop(name)
+
+        self._change(change)
+
     def forgotten(self) -> frozenset[str]:
         """Return the instances that are no longer waited for."""
-        found = self._table("instances")
-        return frozenset(
-            name for name, one in found.items() if isinstance(one, dict) and one.get("forgotten")
-        )
+        return frozenset(name for name, row in self.instances().items() if row.get("forgotten"))
 
     def forget(self, instance: str, *, forgotten: bool = True) -> None:
         """Wait for an instance no longer, or again."""
-        if forgotten:
-            self._change(
-                lambda file: _in(file, "instances").__setitem__(instance, {"forgotten": True})
-            )
-        elif instance in self.forgotten():
-            self._change(lambda file: file["instances"].pop(instance))
+        if forgotten or instance in self.forgotten():
+            self.set_instances({instance: {"forgotten": forgotten or None}})
 
     def _table(self, key: str) -> dict[str, Any]:
         import tomllib
@@ -145,15 +172,16 @@ class Remotes:
     def _change(self, change: Any) -> None:  # noqa: ANN401  # tomlkit's own types say nothing
         import tomlkit
 
-        self.all()  # a file that cannot be read is not written over
         try:
-            text = read_plain(self._path, _MOST_BYTES).decode()
-        except FileNotFoundError:
-            text = ""
-        file = tomlkit.parse(text)
-        change(file)
-        try:
-            write_whole(self._path, tomlkit.dumps(file))
+            with locked(self._path.with_name(f".{FILE}.lock"), what=str(self._path)):
+                self.all()  # a file that cannot be read is not written over
+                try:
+                    text = read_plain(self._path, _MOST_BYTES).decode()
+                except FileNotFoundError:
+                    text = ""
+                file = tomlkit.parse(text)
+                change(file)
+                write_whole(self._path, tomlkit.dumps(file))
         except OSError as error:
             raise self._unusable(f"cannot be written: {why(error)}") from error
 
@@ -164,9 +192,9 @@ class Remotes:
         )
 
 
-def _in(file: Any, key: str) -> Any:  # noqa: ANN401  # as above
+def _in(file: Any, key: str, *, is_super: bool = False) -> Any:  # noqa: ANN401  # as above
     import tomlkit
 
     if key not in file:
-        file[key] = tomlkit.table(is_super_table=True)
+        file[key] = tomlkit.table(is_super_table=is_super)
     return file[key]

@@ -23,11 +23,13 @@ from familiar_cli.history.incoming import (
 )
 from familiar_cli.history.lines import BadLineError, ThroughLine, dumped, parsed
 from familiar_cli.history.outgoing import outgoing
+from familiar_cli.history.provenance import unrestricted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from familiar_cli.history.provenance import FactScope
     from familiar_cli.history.store import HistoryStore
 
 __all__ = [
@@ -120,7 +122,15 @@ def _next_part(since: Since) -> str:
     return f"turns/{instance}/{month}_{min(part + 1, _MOST_PARTS):03}.jsonl"
 
 
-def take_in(history: HistoryStore, own: str, rel_path: str, data: bytes, offset: int = 0) -> Taken:
+def take_in(
+    history: HistoryStore,
+    own: str,
+    rel_path: str,
+    data: bytes,
+    offset: int = 0,
+    *,
+    scope_of: Callable[[str], FactScope] = unrestricted,
+) -> Taken:
     """Take in what a file of turns says; the same again changes nothing.
 
     A line without an end is left for later. Lines that stand before a bad one are kept.
@@ -131,6 +141,7 @@ def take_in(history: HistoryStore, own: str, rel_path: str, data: bytes, offset:
         rel_path: The file's path.
         data: Its bytes from `offset` on.
         offset: Where `data` begins, which is the beginning of a line.
+        scope_of: Returns which facts of an instance are accepted.
 
     Raises:
         BadLineError: The file has no right name, or a line says what cannot be.
@@ -143,7 +154,7 @@ def take_in(history: HistoryStore, own: str, rel_path: str, data: bytes, offset:
     taken, start = Taken(), 0
     while start < len(data):
         end, problem = start, None
-        with intake(history, own) as taking:
+        with intake(history, own, scope_of) as taking:
             for _ in range(_AT_ONCE):
                 stop = data.find(b"\n", end)
                 if stop < 0:

@@ -15,7 +15,7 @@ from familiar_cli.sync.remote_refs import local_ref, set_local_ref
 from familiar_cli.sync.transport import TURNS_REFS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
     from contextlib import AbstractContextManager
 
     from familiar_cli.memory.journal.repository import Repository
@@ -43,6 +43,17 @@ class Conversations(Protocol):
         Raises:
             FamiliarError: Something in it makes no sense; what stands before it was imported.
         """
+
+    def restrict(self, own: str, untrusted: Collection[str]) -> None:
+        """Accept facts about others from trusted instances only; what waited for trust is applied.
+
+        Args:
+            own: The instance that this is.
+            untrusted: Those that may state facts about their own turns and channels only.
+        """
+
+    def count_held(self) -> Mapping[str, int]:
+        """Return how many facts about others wait, by the instance that states them."""
 
     def channels(self) -> bytes:
         """Return what other machines must know of the channels here; empty: nothing."""

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
     from familiar_cli.actions.sync_conflicts import OpenConflict, Settled
+    from familiar_cli.actions.sync_trust import DeviceTrust
+    from familiar_cli.sync.deletions import LargeDeletion
     from familiar_cli.sync.engine import Synced
+    from familiar_cli.sync.joining import Outcome
 
 
 def report_text(report: SyncReport) -> str:
@@ -23,6 +26,7 @@ def report_text(report: SyncReport) -> str:
     lines = [_remote_line(one, dry_run=report.dry_run) for one in report.done]
     lines += [f"conflict: {one.path} (the other version: {one.copy})" for one in report.conflicts]
     lines += _refused_lines(report.refused)
+    lines += map(one_line, report.pending.lines())
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -86,9 +90,27 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
     problem = f"The last sync failed: {found.problem}" if found.problem else ""
     conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
     conflicts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
-    return Group(
-        remotes, instances, embodiments, *conflicts, *([plain(problem, "red")] if problem else [])
-    )
+    pending = [plain(line, "yellow") for line in found.pending.lines()]
+    problems = [plain(problem, "red")] if problem else []
+    return Group(remotes, instances, embodiments, *pending, *conflicts, *problems)
+
+
+def devices_text(found: Sequence[DeviceTrust]) -> str:
+    """Return each machine with what is taken from it."""
+    return "".join(f"{one.id}\t{_trust(one)}\n" for one in found)
+
+
+def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
+    """Return what accepting large deletions did."""
+    names = ", ".join(sorted({one.instance for one in waited}))
+    written, deleted = len(outcome.written), len(outcome.deleted)
+    return f"Merged {names}: wrote {counted(written, 'file')}, deleted {counted(deleted, 'file')}\n"
+
+
+def _trust(one: DeviceTrust) -> str:
+    if one.is_own:
+        return "this machine"
+    return f"{one.trust}, not looked at before" if one.new and one.trust != "new" else one.trust
 
 
 def conflicts_text(found: Sequence[OpenConflict]) -> str:

@@ -46,6 +46,24 @@ def journal(patient: Patient) -> Iterator[Result]:
             )
 
 
+def sync(patient: Patient) -> Iterator[Result]:
+    """Look whether a sync left something that a person has to look at or decide."""
+    from familiar_cli.actions.sync import remotes_of
+    from familiar_cli.actions.sync_trust import pending_decisions
+    from familiar_cli.familiar import Familiar
+
+    if patient.paths is None:
+        return
+    with Familiar(patient.paths) as familiar:
+        remotes = remotes_of(familiar)
+        count = len(remotes.all())
+        pending = pending_decisions(familiar, remotes)
+    if count:
+        yield ok(f"{count} remote{'s' * (count != 1)}")
+    for line in pending.lines():
+        yield warn(line, "Run `familiar sync status` and `familiar sync devices`.")
+
+
 def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
     """Compare every file with the newest commit; what differs was changed by hand."""
     from familiar_cli.memory.journal.edits import Edits

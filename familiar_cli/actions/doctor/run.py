@@ -28,6 +28,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "marks": marks.marks,
     "pins": its.pins,
     "journal": past.journal,
+    "sync": past.sync,
     "yours": its.yours,
     "people": its.people,
     "lock": its.lock,

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import packs, reachable
-from familiar_cli.memory.journal.commits import parents, tree_and_parent
+from familiar_cli.memory.journal.commits import decode, parents, tree_and_parent
 from familiar_cli.memory.journal.compact import batches
 from familiar_cli.memory.journal.objects import TYPE_NUMBERS, Objects
 from familiar_cli.memory.journal.receiving import Received, receive
@@ -206,6 +206,23 @@ class Incoming:
         while at and not self._journal.objects.has(at):
             at = self._before(at)
         return at is not None
+
+    def instances(self, commit: str) -> set[str]:
+        """Return who made a commit and those before it that the journal does not have.
+
+        Raises:
+            FamiliarError: A commit on the way is missing or damaged.
+        """
+        found: set[str] = set()
+        both, waiting, seen = self._both(), [commit], {commit}
+        while waiting:
+            at = waiting.pop()
+            if not self._journal.objects.has(at):
+                content = both.get(at).content
+                found.add(decode(at, content).instance)
+                waiting += [parent for parent in parents(content) if parent not in seen]
+                seen.update(waiting)
+        return found
 
     def _before(self, commit: str) -> str | None:
         """Return the commit that one follows first."""
