@@ -153,16 +153,37 @@ def write(
     text: Text,
     *,
     expect: Expect = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHA256",
+            help="Hash of the version the text was made from; later changes are merged with it.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Write a file, replacing its whole text.
+
+    With --base, what was changed since that version is kept. Exits with 5 if the same place was
+    changed.
 
     \b
     familiar memory write notes.md "Ask Bob about it."
     familiar memory write people/alice.md - < alice.md
     """
     content = text_or_stdin(text, exact=True)
-    _change(ctx, f"write {path}", lambda tx: tx.write(path, content, expect=expect), dry_run)
+    familiar = familiar_of(ctx)
+    begun = familiar.past.version(path, base) if base else None
+
+    def stage(tx: Transaction) -> None:
+        if begun is None:
+            tx.write(path, content, expect=base or expect)
+        else:
+            from familiar_cli.memory.merge.content import stage_merged
+
+            stage_merged(tx, familiar.memory, path, begun, content)
+
+    _change(ctx, f"write {path}", stage, dry_run)
 
 
 @app.command()

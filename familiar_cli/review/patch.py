@@ -1,4 +1,4 @@
-"""Changes of a text in pieces that can be taken one by one, also when the text has moved on."""
+"""Changes of a text in pieces that can be taken one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
 _CONTEXT: Final = 2
 
@@ -74,22 +74,11 @@ def hunks(before: str, after: str) -> tuple[Hunk, ...]:
     )
 
 
-def apply(text: str, chosen: Iterable[Hunk]) -> str | None:
-    """Return `text` with these pieces changed; None when one of them has no place in it any more.
-
-    A piece whose surroundings stand elsewhere now is changed there, if there is one such place.
-    """
+def apply(text: str, chosen: Iterable[Hunk]) -> str:
+    """Make these pieces in the text that they were cut from."""
     lines = lines_of(text)
-    places: list[tuple[int, Hunk]] = []
-    drift = earliest = 0
-    for hunk in sorted(chosen, key=lambda h: h.at):
-        place = _place(lines, hunk, hunk.at + drift)
-        if place is None or place < earliest:
-            return None
-        places.append((place, hunk))
-        drift, earliest = place - hunk.at, place + len(hunk.removed)
-    for place, hunk in reversed(places):
-        lines[place : place + len(hunk.removed)] = hunk.added
+    for hunk in sorted(chosen, key=lambda h: h.at)[::-1]:
+        lines[hunk.at : hunk.at + len(hunk.removed)] = hunk.added
     return "".join(lines)
 
 
@@ -98,19 +87,3 @@ def lines_of(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
-
-
-def _place(lines: Sequence[str], hunk: Hunk, usual: int) -> int | None:
-    """Return the line at which `hunk` begins."""
-    wanted = (*hunk.above, *hunk.removed, *hunk.below)
-    start = usual - len(hunk.above)
-    if start >= 0 and tuple(lines[start : start + len(wanted)]) == wanted:
-        return usual
-    if not wanted:
-        return None
-    places = [
-        n
-        for n in range(len(lines) - len(wanted) + 1)
-        if tuple(lines[n : n + len(wanted)]) == wanted
-    ]
-    return places[0] + len(hunk.above) if len(places) == 1 else None

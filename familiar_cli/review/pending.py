@@ -11,6 +11,7 @@ from familiar_cli.diffs import unified_file
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import PENDING_DIR, REJECTED_DIR
+from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
@@ -62,13 +63,9 @@ class PlannedFile:
 
     @property
     def record(self) -> tuple[patch.Hunk, ...]:
-        """The change of the record; it is made with the first piece that is taken.
-
-        It is found by what it replaces, so that lines of a person's may stand around it.
-        """
+        """The change of the record; it is made with the first piece that is taken."""
         old, start, new_start = self._cut
-        pieces = patch.hunks(old[:start], self.after[:new_start])
-        return tuple(replace(h, above=(), below=()) if h.removed else h for h in pieces)
+        return patch.hunks(old[:start], self.after[:new_start])
 
     @property
     def _cut(self) -> tuple[str, int, int]:
@@ -292,7 +289,6 @@ def _rest(
     old = file.before or ""
     before = patch.apply(old, [*file.record, *made]) if made else file.before
     after = patch.apply(old, [*file.record, *all_of_it])
-    assert after is not None  # the pieces were cut from this very text
     return replace(file, before=before, after=after)
 
 
@@ -304,9 +300,11 @@ def _stage_file(
     plan: ReviewPlan,
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
+    before = file.before or ""
+    sides = (before, there.text if there else "", patch.apply(before, wanted))
     same = (there is None) == (file.before is None)
-    text = patch.apply(there.text if there else "", wanted) if same else None
-    if text is None:
+    merged = merge_onto(file.rel_path, *(side.encode() for side in sides)) if same else None
+    if merged is None:
         raise ConflictError(
             f"{file.rel_path!r} has changed since plan {plan.id!r} was made, in the same place; "
             "nothing was changed",
@@ -314,7 +312,7 @@ def _stage_file(
             "copy what you want by hand and reject the plan.",
         )
     expect = there.sha256 if there else MISSING
-    if file.deletes and not text:
+    if file.deletes and not merged:
         tx.delete(file.rel_path, expect=expect)
     else:
-        tx.write(file.rel_path, text, expect=expect)
+        tx.write(file.rel_path, merged, expect=expect)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from familiar_cli.memory.store.lock import held
-from tests.support.world import data, live, run, spawn
+from tests.support.world import data, home, live, run, spawn
 
 
 @pytest.fixture
@@ -353,3 +353,18 @@ def test_a_hint_with_a_path_can_be_typed(memory) -> None:
     (memory / "my notes.md").write_text("x")
     result = run("memory", "mv", "notes.md", "my notes.md")
     assert "`familiar memory rm 'my notes.md'`" in result.stderr
+
+
+def test_a_write_with_its_base_keeps_what_was_typed_since() -> None:
+    live()
+    assert run("memory", "write", "tea.md", "- green\n").exit_code == 0
+    base = data("memory", "cat", "tea.md")["sha256"]
+    (home() / "ada" / "memory" / "tea.md").write_text("- green\n- typed\n")
+    written = run("memory", "write", "tea.md", "- green\n- black\n", "--base", base)
+    assert written.exit_code == 0
+    kept = (home() / "ada" / "memory" / "tea.md").read_text()
+    assert kept == "- green\n- typed\n- black\n"
+    base = data("memory", "cat", "tea.md")["sha256"]
+    (home() / "ada" / "memory" / "tea.md").write_text("- green, cold\n")
+    clash = run("memory", "write", "tea.md", "- green, hot\n", "--base", base)
+    assert (clash.exit_code, data("memory", "cat", "tea.md")["text"]) == (5, "- green, cold\n")

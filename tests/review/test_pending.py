@@ -168,3 +168,13 @@ def test_pieces_taken_in_two_goes_make_the_same(before, after, data) -> None:
 
     assert half is not None
     assert patch.apply(half, patch.hunks(half, after)) == after
+
+
+def test_a_line_typed_since_stays_beside_a_piece_that_is_applied(world, plan):
+    world.store.write_file(ANNAS, OLD + "- typed\n")
+
+    decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+
+    assert {"- five", "- typed", "- Anna keeps bees. <!-- turns 1 -->"} <= set(
+        world.read(ANNAS).splitlines()
+    )

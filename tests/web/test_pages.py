@@ -157,6 +157,18 @@ def test_an_edit_is_written_and_can_be_undone(client, world) -> None:
     assert "keeps bees" in (world / "memory/people/anna.md").read_text("utf-8")
 
 
+def test_an_edit_keeps_a_line_that_was_typed_elsewhere_meanwhile(client, world) -> None:
+    page = client.get("/memory/people/anna.md?view=edit")
+    path = world / "memory/people/anna.md"
+    before = path.read_text("utf-8")
+    path.write_text(before + "- typed elsewhere\n", "utf-8")
+    form = {"sha256": hash_in(page), "text": before.replace("# Anna", "# Anna B.", 1)}
+    done = client.post("/save/people/anna.md", data=form, follow_redirects=True)
+    assert "Wrote people/anna.md" in words(done)
+    after = path.read_text("utf-8")
+    assert after == before.replace("# Anna", "# Anna B.", 1) + "- typed elsewhere\n"
+
+
 def test_the_field_holds_the_file_to_the_character(client, world) -> None:
     odd = "\n\n<textarea> & \u202e \x1b [x](javascript:alert(1)) </textarea>\u200b\n"
     MemoryStore(world / "memory").write_file("odd.md", odd)
@@ -165,18 +177,20 @@ def test_the_field_holds_the_file_to_the_character(client, world) -> None:
     assert unescape(field) == odd
 
 
-def test_a_file_that_changed_meanwhile_is_not_overwritten(client, world) -> None:
+def test_a_line_that_changed_meanwhile_is_not_overwritten(client, world) -> None:
     page = client.get("/memory/people/anna.md?view=edit")
-    (world / "memory/people/anna.md").write_text("# Anna\n\n- moved to Lisbon\n", "utf-8")
-    form = {"sha256": hash_in(page), "text": "# Anna\n\n- mine\n"}
-    answer = client.post("/save/people/anna.md", data=form)
+    path = world / "memory/people/anna.md"
+    before = path.read_text("utf-8")
+    path.write_text(before.replace("green tea", "green tea in Lisbon"), "utf-8")
+    mine = before.replace("green tea", "green tea in Porto")
+    answer = client.post("/save/people/anna.md", data={"sha256": hash_in(page), "text": mine})
     assert answer.status_code == 409
-    assert "moved to Lisbon" in answer.text
-    assert "- mine" in answer.text
-    assert "Lisbon" in (world / "memory/people/anna.md").read_text("utf-8")
-    again = {"sha256": hash_in(answer), "text": "# Anna\n\n- moved to Lisbon\n- mine\n"}
+    assert "in Lisbon" in answer.text
+    assert "in Porto" in answer.text
+    assert "Lisbon" in path.read_text("utf-8")
+    again = {"sha256": hash_in(answer), "text": mine}
     assert client.post("/save/people/anna.md", data=again).status_code == 303
-    assert "- mine" in (world / "memory/people/anna.md").read_text("utf-8")
+    assert "Porto" in path.read_text("utf-8")
 
 
 def test_a_new_file_does_not_take_the_place_of_another(client) -> None:

@@ -11,6 +11,7 @@ from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.history import History, is_id
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store import paths
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 _MOST_COMMITS = 2
+_MOST_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,20 @@ class Past:
         clean = paths.parse(rel_path)
         with self._history(rel_path=clean) as history:
             return blame(self._repository, history, clean)
+
+    def version(self, rel_path: str, sha256: str) -> bytes | None:
+        """Return the version of a file that has a hash; None: the journal has none.
+
+        Args:
+            rel_path: The file.
+            sha256: In hex, of its bytes.
+        """
+        with self._history(rel_path=rel_path) as history:
+            for change in history.log(rel_path, limit=_MOST_VERSIONS):
+                content = self._repository.file_at(change.commit.id, change.rel_path)
+                if content is not None and sha256_of(content) == sha256.lower():
+                    return content
+            return None
 
     def before_edits(self, rel_path: str, *, since: datetime) -> bytes | None:
         """Return a file as it was before the newest edits of people; None: it has none.

@@ -12,7 +12,7 @@ from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.layout import DERIVED
-from familiar_cli.memory.merge.content import merge_content
+from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.merge.lines import Clash, merge_lines
 from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store.paths import is_private
@@ -246,10 +246,9 @@ def _reversed(
     if now is None or any(is_binary(side or b"") for side in (before, after, now)):
         return now, (_whole(now, after, before),)
     sides = after or b"", now, before or b""
-    merged = merge_content(rel_path, *sides)
-    content = merged.content
+    content = None if after is None else merge_onto(rel_path, *sides)
     clashes: tuple[Clash, ...] = ()
-    if after is None or merged.clashes or merged.kept:  # lines say where, or can be told apart
+    if content is None:  # lines say where, or can be told apart
         content, clashes = merge_lines(*sides)
     return (None if before is None and not content else content), clashes
 

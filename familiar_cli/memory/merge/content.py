@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.errors import ConflictError
 from familiar_cli.memory.merge.blocks import Page, normal, put_together, reads_back, take_apart
 from familiar_cli.memory.merge.front import merge_front
 from familiar_cli.memory.merge.sections import Findings, merge_sections, pick
 from familiar_cli.memory.pages.privacy import may_hide, visible_in
+from familiar_cli.text import sha256_of, typed
 
 if TYPE_CHECKING:
     from familiar_cli.memory.merge.sections import Settle
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
 
 _MARKDOWN: Final = frozenset({".md", ".markdown", ".txt"})
 WHOLE: Final = "file"
@@ -63,6 +67,42 @@ def merge_content(
         return _merge_text(texts, settle) or either
     except (UnicodeDecodeError, RecursionError):  # it is not text, or nested a thousand deep
         return either
+
+
+def merge_onto(path: str, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Merge `theirs`, made from `base`, onto what there is now; None when the two clash.
+
+    Something that one side removed and the other changed is a clash here, too.
+    """
+    merged = merge_content(path, base, ours, theirs)
+    return None if merged.clashes or merged.kept else merged.content
+
+
+def stage_merged(
+    tx: Transaction, store: MemoryStore, rel_path: str, base: bytes, content: str | bytes
+) -> None:
+    """Stage the new content of a file, merged with what was changed since its base.
+
+    Args:
+        tx: The transaction.
+        store: The memory.
+        rel_path: The file.
+        base: The content that `content` was made from.
+        content: What is to be written.
+
+    Raises:
+        ConflictError: The same place was changed, or the file was deleted.
+    """
+    there = store.read_bytes(rel_path) if store.exists(rel_path) else None
+    new = content.encode() if isinstance(content, str) else content
+    merged = None if there is None else merge_onto(rel_path, base, there, new)
+    if merged is None:
+        raise ConflictError(
+            f"{rel_path!r} has changed since it was read, in the same place; it was not"
+            " overwritten",
+            hint=f"Read it again: `familiar memory cat {typed(rel_path)}`.",
+        )
+    tx.write(rel_path, merged, expect=sha256_of(there or b""))
 
 
 def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:

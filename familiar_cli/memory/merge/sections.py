@@ -11,6 +11,7 @@ import difflib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from familiar_cli.memory.merge.blocks import Block, normal, walk
@@ -18,7 +19,7 @@ from familiar_cli.memory.merge.lines import merge_lines
 from familiar_cli.memory.pages.evidence import Cited, cited, reference, without_references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Settle = Literal["ours", "theirs", "both"]
 """What stands where two versions differ."""
@@ -72,11 +73,17 @@ def _are_titled(ours: Block, theirs: Block) -> bool:
     return is_all and all(top.level == 1 and not top.channel for top in tops)
 
 
-def in_one_order(base: Sequence[_T], ours: Sequence[_T], theirs: Sequence[_T]) -> list[_T]:
+def in_one_order(
+    base: Sequence[_T],
+    ours: Sequence[_T],
+    theirs: Sequence[_T],
+    is_item: Callable[[_T], bool] = lambda _: False,
+) -> list[_T]:
     """Return everything in `ours` and `theirs`, each thing once, in an order that both would know.
 
-    What only one side has comes after what it follows there; ours first. Where one side alone moved
-    something, it is moved; where both did, our order stands.
+    What only one side has comes after what it follows there; ours first, but what goes on with a
+    list before what ends it. Where one side alone moved something, it is moved; where both did, our
+    order stands.
     """
     both = set(ours) & set(theirs)
     mine, other = ([one for one in side if one in both] for side in (ours, theirs))
@@ -88,8 +95,12 @@ def in_one_order(base: Sequence[_T], ours: Sequence[_T], theirs: Sequence[_T]) -
     for anchor in (None, *frame):
         if anchor is not None:
             out.append(anchor)
-        out += after_ours.get(anchor, ())
-        out += after_theirs.get(anchor, ())
+        left, right = after_ours.get(anchor, []), after_theirs.get(anchor, [])
+        if anchor is not None and is_item(anchor):
+            items, more = list(takewhile(is_item, left)), list(takewhile(is_item, right))
+            out += [*items, *more]
+            left, right = left[len(items) :], right[len(more) :]
+        out += [*left, *right]
     return out
 
 
@@ -159,6 +170,7 @@ class _Blocks:
             list(began),
             [name for key in mine if made.get(name := from_ours.get(key, key))],
             [name for key in other if made.get(name := from_theirs.get(key, key))],
+            lambda name: made[name][0].kind == "item",
         )
         return _set_apart([block for name in order for block in made[name]])
 

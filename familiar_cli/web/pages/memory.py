@@ -141,7 +141,7 @@ def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
 
 
 def _edit(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
-    del asked, rel_path
+    asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that is edited
     fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
     return {"fits": fits}
 
@@ -157,14 +157,23 @@ _SHOW: Final[dict[str, Callable[[Asked, str, str], dict[str, Any]]]] = {
 
 
 def save(asked: Asked) -> Shown | Moved:
-    """Write a file, if it is still what the person had read."""
+    """Write a file, merged with what was changed since the person read it."""
+    from familiar_cli.memory.merge.content import stage_merged
     from familiar_cli.memory.store.paths import parse
 
     rel_path = parse(asked.path["path"])
-    expect = asked.sent("sha256") or "missing"
+    known = asked.sent("sha256")
     content = _as_in_file(asked, rel_path, asked.sent("text"))
+    base = asked.familiar.past.version(rel_path, known) if known else None
+
+    def stage(tx: Transaction) -> None:
+        if base is None:
+            tx.write(rel_path, content, expect=known or "missing")
+        else:
+            stage_merged(tx, asked.familiar.memory, rel_path, base, content)
+
     try:
-        _change(asked, f"write {rel_path}", lambda tx: tx.write(rel_path, content, expect=expect))
+        _change(asked, f"write {rel_path}", stage)
     except ConflictError as error:
         return _conflict(asked, rel_path, content, error)
     return Moved(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
