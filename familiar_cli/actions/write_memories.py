@@ -440,7 +440,8 @@ def _written(
     before = _text(store, rel_path)
     waiting = None
     if not writer.may_write and what in {"create", "update"}:
-        waiting = _waiting(store, writer, rel_path, before)
+        is_addition = what == "create" and rel_path.startswith(f"{DAILY_DIR}/")
+        waiting = _waiting(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
     after = made(start)
     if after == start:
@@ -462,15 +463,19 @@ def _written(
 
 
 def _waiting(
-    store: MemoryStore, writer: Writer, rel_path: str, before: str | None
+    store: MemoryStore,
+    writer: Writer,
+    rel_path: str,
+    before: str | None,
+    *,
+    is_addition: bool,
 ) -> ReviewPlan | None:
     """Return the plan of the same client that changes this file alone, as it is now.
 
     What it proposes next goes into it: of two plans for one file the second would be in conflict
-    once the first is applied. Only to a day, where nothing is replaced, another session may add.
+    once the first is applied. Another session's plan only gets what is added to a day, since nothing is replaced there.
     """
-    is_day = rel_path.startswith(f"{DAILY_DIR}/")
-    for plan in plans_of(store, writer) if is_day else _own_plans(store, writer):
+    for plan in plans_of(store, writer) if is_addition else _own_plans(store, writer):
         is_its = len(plan.files) == 1
         if is_its and plan.files[0].rel_path == rel_path and not plan.files[0].deletes:
             return plan if plan.files[0].before == before else None

@@ -12,18 +12,20 @@ if TYPE_CHECKING:
 
 
 def turns_from(
-    history: HistoryStore, source: str, after_id: int, limit: int
+    history: HistoryStore, source: str | None, after_id: int, limit: int
 ) -> list[tuple[int, str, str, str]]:
     """Return number, channel, role and words of the oldest `limit` turns after one.
 
-    Those that do not stand are among them.
+    Those that do not stand are among them. Without a `source`, those from all sources are.
     """
+    chosen = "" if source is None else "AND source = ? "
     sql = (
-        "SELECT id, channel_id, role, content FROM turns WHERE id > ? AND source = ? "
+        f"SELECT id, channel_id, role, content FROM turns WHERE id > ? {chosen}"  # noqa: S608
         "ORDER BY id LIMIT ?"
     )
+    values = [after_id, *([] if source is None else [pack(source)]), limit]
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, (after_id, pack(source), limit)) if connection else ()
+        rows = connection.execute(sql, values) if connection else ()
         return [(row[0], *map(unpack, row[1:])) for row in rows]
 
 

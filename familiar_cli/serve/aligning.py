@@ -9,11 +9,13 @@ program, to save tokens, and is no edit.
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from familiar_cli.identity import Author
 
 Step = Literal["say", "answer", "again", "branch"]
 
@@ -25,10 +27,19 @@ _KEPT_SHARE: Final = 0.5  # of a reply whose end a program has cut
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message of a conversation: who says it, and the words."""
+    """One message of a conversation: who says it, and the words.
 
-    role: Literal["user", "assistant"]
+    Args:
+        role: As what it is kept; `assistant` is the familiar, `system` a narrator.
+        text: The words.
+        name: Who says it, in the program's words; empty: it does not say.
+        author: Who says it, where that is neither the familiar nor whoever speaks now.
+    """
+
+    role: Literal["user", "assistant", "system"]
     text: str
+    name: str = field(default="", compare=False)
+    author: Author | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from familiar_cli.bootstrap.chats.casting import known_names
 from familiar_cli.clock import now
 from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.serve import answering
 from familiar_cli.serve.asking import find_model, parse, parse_object, unknown_model
 from familiar_cli.serve.client_jobs import is_client_job
-from familiar_cli.serve.failing import ApiError, from_error
+from familiar_cli.serve.failing import ApiError, from_error, other_character
 from familiar_cli.serve.guard import Guard, RequestBudget
 from familiar_cli.serve.memories import Memories
+from familiar_cli.serve.participants import read_participants
 from familiar_cli.serve.recalling import has_exchange, keep, keep_chat, recall
 from familiar_cli.serve.replying import Replying
 from familiar_cli.serve.speakers import (
+    name_of_character,
+    name_of_speaker,
     resolve_channel,
     resolve_message_id,
     resolve_speaker,
     wants_keeping,
 )
 from familiar_cli.serve.turns import Alone, ServedTurn, Wanted
+from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     from familiar_cli.serve.asking import Asked
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import Rules
+    from familiar_cli.serve.participants import Participants
     from familiar_cli.web.site import Site
 
 _JSON: Final = "application/json"
@@ -82,16 +89,11 @@ class Server:
     async def chat(self, request: Request) -> Replying:
         """Reply to a conversation."""
         asked, headers = await self._asked(request)
-        chore = is_client_job(asked.lines, headers) or not asked.is_said
-        if chore and not asked.memory_only and not asked.lines:
-            raise ApiError(400, "The request has no message from a user", param="messages")
         lease = AsyncExitStack()
-        served = await lease.enter_async_context(self.pool.lease(asked.familiar_id))
-        try:
-            wanted = self._wanted(served, asked, headers, chore=chore)
-        except BaseException:
+        served, wanted = await lease.enter_async_context(self._lease(asked, headers))
+        if wanted.is_chore and not asked.memory_only and not asked.lines:
             await lease.aclose()
-            raise
+            raise ApiError(400, "The request has no message from a user", param="messages")
         turn = ServedTurn(served, wanted, self.alone)
         self.turns.add(turn)
 
@@ -103,22 +105,19 @@ class Server:
 
     async def context(self, request: Request) -> Response:
         """Return what memory has to say to a conversation; nothing is asked or kept."""
-        asked, headers = await self._asked(request)
-        is_job = is_client_job(asked.lines, headers) or not asked.is_said
-        async with self.pool.lease(asked.familiar_id) as served:
-            wanted = self._wanted(served, asked, headers)
-            if is_job:
+        asked, headers = await self._asked(request, is_transcript=True)
+        async with self._lease(asked, headers) as (served, wanted):
+            if wanted.is_chore:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
             found = await recall(served, wanted, RequestBudget.of(request.scope))
         return JSONResponse(found)
 
     async def keep(self, request: Request) -> Response:
         """Keep the newest exchange of a conversation that another model took part in."""
-        asked, headers = await self._asked(request)
-        is_job = is_client_job(asked.lines[:-1], headers) or not has_exchange(asked.lines)
-        async with self.pool.lease(asked.familiar_id) as served:
-            wanted = self._wanted(served, asked, headers)
-            if is_job or not wanted.is_kept:
+        asked, headers = await self._asked(request, is_transcript=True)
+        async with self._lease(asked, headers) as (served, wanted):
+            is_job = is_client_job(wanted.asked.lines[:-1], headers)
+            if is_job or not wanted.is_kept or not has_exchange(wanted.asked.lines):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
             kept = await keep(served, wanted, self.alone)
         return JSONResponse(kept)
@@ -145,20 +144,58 @@ class Server:
             code="unsupported_api",
         )
 
-    async def _asked(self, request: Request) -> tuple[Asked, Headers]:
+    async def _asked(
+        self, request: Request, *, is_transcript: bool = False
+    ) -> tuple[Asked, Headers]:
         _check_json(request)
         raw, ids = await request.body(), list_familiars(self.pool.home)
-        asked = await RequestBudget.of(request.scope).work(lambda: parse(raw, ids))
+        budget = RequestBudget.of(request.scope)
+        asked = await budget.work(lambda: parse(raw, ids, is_transcript=is_transcript))
         return asked, request.headers
 
-    def _wanted(
-        self, served: Served, asked: Asked, headers: Headers, *, chore: bool = False
-    ) -> Wanted:
+    @asynccontextmanager
+    async def _lease(self, asked: Asked, headers: Headers) -> AsyncIterator[tuple[Served, Wanted]]:
+        """Lend the familiar that is meant, with what is wanted of it.
+
+        Raises:
+            ApiError: The chat is with a character that no familiar here is.
+        """
+        async with self.pool.lease(asked.familiar_id) as served:
+            them = self._participants(served, asked, headers)
+            other = them.foreign_character
+            if not other or them.include_familiar:
+                yield served, self._wanted(served, asked, headers, them)
+                return
+        asked = replace(asked, familiar_id=self._familiar_of(other, asked.model))
+        async with self._lease(asked, headers) as lent:
+            yield lent
+
+    def _familiar_of(self, character: str, model: str) -> str:
+        familiar_id = slugify(character)
+        if familiar_id not in list_familiars(self.pool.home):
+            raise other_character(character, model)
+        return familiar_id
+
+    def _participants(self, served: Served, asked: Asked, headers: Headers) -> Participants:
+        familiar = served.familiar
+        own = known_names(familiar.memory, familiar_id=asked.familiar_id, name=familiar.config.name)
+        return read_participants(
+            asked.body,
+            asked.lines,
+            own,
+            character=name_of_character(headers),
+            person=name_of_speaker(headers) or "",
+        )
+
+    def _wanted(self, served: Served, asked: Asked, headers: Headers, them: Participants) -> Wanted:
+        person = resolve_speaker(served.familiar, headers, asked)
+        asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
+        is_job = is_client_job(asked.lines, headers) or not asked.is_said
         return Wanted(
             asked,
-            resolve_speaker(served.familiar, headers, asked),
+            person,
             resolve_channel(headers),
-            is_chore=chore,
+            is_chore=is_job or bool(them.foreign_character),
             message_id=resolve_message_id(headers),
             is_kept=wants_keeping(headers),
         )

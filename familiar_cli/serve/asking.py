@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.serve.aligning import Line
 from familiar_cli.serve.failing import ApiError
+from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,6 +24,8 @@ _OURS: Final = frozenset(
         *("tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"),
     }
 )
+_SPOKEN: Final = frozenset({"user", "assistant"})
+_FENCED: Final = re.compile(r"<memory>.*?</memory>\s*", re.DOTALL)
 _IMAGE: Final = "[image]"
 _MOST_MESSAGES: Final = 20_000
 MOST_CHARS: Final = 4_000_000
@@ -83,8 +87,14 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(raw: bytes, familiars: Collection[str]) -> Asked:
+def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False) -> Asked:
     """Return what the body of a request asks for.
+
+    Args:
+        raw: The body.
+        familiars: The ids of those that are here.
+        is_transcript: All messages were said, by a narrator those of the role `system`; else such a
+            message is an instruction of the program's.
 
     Raises:
         ApiError: It is no such request, or names no model that is here.
@@ -101,7 +111,7 @@ def parse(raw: bytes, familiars: Collection[str]) -> Asked:
         memory_only=memory_only,
         body=body,
         raw=raw.decode("utf-8"),
-        lines=_lines(body.get("messages")),
+        lines=_lines(body.get("messages"), _SPOKEN | {"system"} if is_transcript else _SPOKEN),
         stream=body.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
         person=body.get("user"),
@@ -165,7 +175,7 @@ def _check(body: Mapping[str, Any]) -> None:
         raise ApiError(400, "'temperature' must be a number", param="temperature")
 
 
-def _lines(messages: object) -> tuple[Line, ...]:
+def _lines(messages: object, roles: frozenset[str]) -> tuple[Line, ...]:
     if not isinstance(messages, list) or not messages:
         raise ApiError(400, "The request has no 'messages'", param="messages")
     if len(messages) > _MOST_MESSAGES:
@@ -175,13 +185,18 @@ def _lines(messages: object) -> tuple[Line, ...]:
     for number, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise ApiError(400, f"Message {number} is not valid", param=f"messages[{number}]")
-        text = text_of(message.get("content"))
+        text = without_fence(text_of(message.get("content")))
         chars += len(text)
         if chars > MOST_CHARS:
             raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
-        if message["role"] in {"user", "assistant"} and text.strip():
-            lines.append(Line(message["role"], text))
+        if message["role"] in roles and text.strip():
+            lines.append(Line(message["role"], text, str_or_empty(message.get("name")).strip()))
     return tuple(lines)
+
+
+def without_fence(text: str) -> str:
+    """Return a text without the notes that the server, or its extension, put there."""
+    return _FENCED.sub("", text) if "<memory>" in text else text
 
 
 def text_of(content: object) -> str:

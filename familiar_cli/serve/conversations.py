@@ -16,9 +16,11 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.types import Spoken
 from familiar_cli.history import standing
+from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.messages import of_id, whole_reply
 from familiar_cli.history.store import GREETING
 from familiar_cli.history.types import Turn
+from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Line, Placement, align, normal
 from familiar_cli.serve.failing import ApiError
 from familiar_cli.serve.known import KnownLines
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
 
 KNOWN_FILE: Final = "served.sqlite"
@@ -36,6 +39,8 @@ _MOST_CHANNELS: Final = 24  # that are looked at
 _LEAST_TURNS: Final = 200  # of each
 _SAME_QUESTION: Final = timedelta(hours=1)
 """For so long a first message that comes again wants another reply, and is no new conversation."""
+_TRUSTED_LINES: Final = 3  # so many in a row, beyond the greeting, are no coincidence
+_TRUSTED_PAIR_CHARS: Final = 80  # nor are two with so much text
 _MERGED_CHARS: Final = 40  # of a reply that stands in what a person says
 
 
@@ -95,23 +100,34 @@ class Conversations:
             channels = self._family(channel_id, author)
         else:
             channels = self._candidates(lines, author)
-        if known := self._with_id(lines[-1], author, channels, message_id):
-            return known
-        best = self._best(lines, channels) if len(lines) > 1 or not channel_id else None
+        known = self._with_id(lines[-1], author, channels, message_id)
+        return known or self._by_words(lines, author, channels, channel_id, message_id)
+
+    def _by_words(
+        self,
+        lines: Sequence[Line],
+        author: Author,
+        channels: Sequence[str],
+        channel_id: str,
+        message_id: str,
+    ) -> Found:
+        best = None
+        if len(lines) > 1 or not channel_id:
+            best = self._best(lines, channels, is_named=bool(channel_id))
         if best is not None:
-            if self._is_allowed(best[1], author, message_id):
+            if self._is_allowed(best[1], lines[-1], author, message_id):
                 return self._settled(*best)
             if channel_id or len(lines) > 1:
                 return Found(best[0])
         if not channel_id:
             self._check_not_merged(lines)
             return Found(_new_channel(), unknown=tuple(lines[:-1]))
+        kept = self._kept(channel_id, lines)
         if len(lines) > 1:
-            kept = self._kept(channel_id, 1)
-            return Found(channel_id, unknown=() if kept else tuple(lines[:-1]))
-        placement = self._at_end(lines[-1], self._kept(channel_id, 2))
-        is_repeated = placement and self._is_allowed(placement, author, message_id)
-        return Found(channel_id, placement if is_repeated else None)
+            return Found(channel_id) if kept else self._leaving(lines, author, channel_id)
+        placement = self._at_end(lines[-1], kept)
+        is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
+        return Found(channel_id, placement if is_allowed else None)
 
     def off_record(self, found: Found, said: Said, past: Sequence[Line]) -> Said:
         """Return what is to be said where nothing is written down, neither it nor its past.
@@ -158,16 +174,7 @@ class Conversations:
             FamiliarError: It cannot be written down.
         """
         said, history = self.prepare(found, said), self._familiar.history
-        question = history.turn(said.reply_to) if said.reply_to is not None else None
-        if question is None:
-            question = history.append(
-                said.channel_id,
-                "user",
-                said.text,
-                author=said.author,
-                source=SOURCE,
-                message_id=said.message_id,
-            )
+        question = self._kept_line(said, "user")
         old = said.instead_of
         if old is None:
             made = history.append(
@@ -183,6 +190,25 @@ class Conversations:
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
         return question, standing.supersede(history, old, replace(new, reply_to=question.id))
 
+    def keep_line(self, found: Found, said: Said, role: Role) -> Turn:
+        """Keep a line that is no reply to the one before it; return its turn.
+
+        Raises:
+            FamiliarError: It cannot be written down.
+        """
+        return self._kept_line(self.prepare(found, said), role)
+
+    def _kept_line(self, said: Said, role: Role) -> Turn:
+        kept = self._familiar.history.turn(said.reply_to) if said.reply_to is not None else None
+        return kept or self._familiar.history.append(
+            said.channel_id,
+            role,
+            said.text,
+            author=said.author,
+            source=SOURCE,
+            message_id=said.message_id,
+        )
+
     def _said(self, said: Said, found: Found) -> Said:
         placement = found.placement
         said = replace(said, channel_id=found.channel_id)
@@ -190,6 +216,16 @@ class Conversations:
             return said
         reply = placement.reply and self._familiar.history.turn(placement.reply)
         return replace(said, reply_to=placement.question, instead_of=reply or None)
+
+    def _leaving(self, lines: Sequence[Line], author: Author, channel_id: str) -> Found:
+        """Return a conversation that begins as a branch of the one that holds its past, if any."""
+        best = self._best(lines, self._candidates(lines, author))
+        if best is None or best[1].after is None:
+            return Found(channel_id, unknown=tuple(lines[:-1]))
+        parent, placement = best
+        unknown = tuple(lines[placement.common : -1])
+        placement = replace(placement, step="branch", unknown=unknown, chosen=None, revised=None)
+        return Found(channel_id, placement, parent=parent)
 
     def _family(self, channel_id: str, author: Author) -> list[str]:
         family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
@@ -209,7 +245,7 @@ class Conversations:
             turn = of_id(history, channel_id, message_id, author)
             if turn is None:
                 continue
-            reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, 1)[-1:]
+            reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, ())[-1:]
             if normal(turn.content) != normal(said.text):
                 return Found(channel_id)
             if reply is None:
@@ -220,11 +256,14 @@ class Conversations:
             return Found(channel_id, again)
         return None
 
-    def _is_allowed(self, placement: Placement, author: Author, message_id: str) -> bool:
+    def _is_allowed(
+        self, placement: Placement, said: Line, author: Author, message_id: str
+    ) -> bool:
         """Return whether a message may be the kept one that a placement takes it for, if any."""
         if placement.step not in {"again", "answer"} or placement.question is None:
             return True
         question = self._familiar.history.turn(placement.question)
+        author = said.author or author
         if message_id or question is None or question.author is None:
             return not message_id
         me = self._familiar.me()
@@ -239,23 +278,50 @@ class Conversations:
                 return placement
         return None
 
-    def _best(self, lines: Sequence[Line], channels: Sequence[str]) -> tuple[str, Placement] | None:
-        """Return the channel in which most of `lines` stand; of equals the first."""
+    def _best(
+        self, lines: Sequence[Line], channels: Sequence[str], *, is_named: bool = False
+    ) -> tuple[str, Placement] | None:
+        """Return the channel in which most of `lines` stand; of equals the first.
+
+        Args:
+            lines: What the program sent.
+            channels: Where to look.
+            is_named: The program says that the conversation is one of these.
+        """
         best: tuple[tuple[int, bool, bool], str, Placement] | None = None
         for channel_id in channels:
-            placement = align(lines, self._kept(channel_id, len(lines)))
-            if placement is None or not self._is_credible(lines, placement):
+            kept = self._kept(channel_id, lines)
+            placement = align(lines, kept)
+            if placement is None:
+                continue
+            if not is_named and not self._is_credible(placement, kept):
                 continue
             rank = (placement.common, placement.is_whole, placement.step != "branch")
             if best is None or rank > best[0]:
                 best = (rank, channel_id, placement)
         return best[1:] if best else None
 
-    def _is_credible(self, lines: Sequence[Line], placement: Placement) -> bool:
-        """Return whether a first message is that of a conversation, and not of another one."""
-        if placement.common:
+    def _is_credible(self, placement: Placement, kept: Sequence[KeptLine]) -> bool:
+        """Return whether a conversation is the one that the lines are from, and not one like it.
+
+        Its lines reach the newest turn, or share enough beyond the greeting. Another reply to the
+        first message is wanted soon, or the message begins another conversation.
+        """
+        ids = [line.turn_id for line in kept]
+        end = ids.index(placement.after) + 1 if placement.after in ids else 0
+        shared = kept[end - placement.common : end]
+        beyond = shared[1:] if shared and shared[0] is kept[0] and _is_opening(kept[0]) else shared
+        chars = sum(len(line.text) for line in beyond)
+        if len(beyond) >= _TRUSTED_LINES or (len(beyond) > 1 and chars >= _TRUSTED_PAIR_CHARS):
             return True
-        if len(lines) > 1 or placement.question is None:
+        if placement.step in {"again", "answer"} and not beyond:
+            return self._is_soon(placement)
+        if placement.revised is not None:
+            return _are_alike(placement.words, kept[end].text)
+        return bool(placement.common) and placement.step != "branch"
+
+    def _is_soon(self, placement: Placement) -> bool:
+        if placement.question is None:
             return False
         question = self._familiar.history.turn(placement.question)
         return question is not None and now() - question.at <= _SAME_QUESTION
@@ -265,7 +331,16 @@ class Conversations:
             return Found(channel_id, placement)
         if placement.after is None:
             return Found(_new_channel(), unknown=placement.unknown)
-        return Found(_branch_of(channel_id), placement, parent=channel_id)
+        return Found(self._branch_of(channel_id), placement, parent=channel_id)
+
+    def _branch_of(self, channel_id: str) -> str:
+        """Return an id for a branch, made from that of the conversation it all began with."""
+        parents = {branch.channel_id: branch.parent for branch in self._familiar.history.branches()}
+        seen = {channel_id}
+        while (parent := parents.get(channel_id)) and parent not in seen:
+            channel_id = parent
+            seen.add(channel_id)
+        return f"{channel_id[: MAX_ID_CHARS - 7]}-{secrets.token_hex(3)}"
 
     def _candidates(self, lines: Sequence[Line], author: Author) -> list[str]:
         looked_up = lines[-1 - _LOOKED_UP : -1] or lines[-1:]
@@ -275,11 +350,28 @@ class Conversations:
             found.update(dict.fromkeys(sorted(self._familiar.history.family(channel_id))))
             if len(found) >= _MOST_CHANNELS:
                 break
-        return [name for name in found if self._is_own(name, author)]
+        return [name for name in found if self._takes_part(name, author)]
 
-    def _kept(self, channel_id: str, lines: int) -> list[KeptLine]:
-        turns = self._familiar.history.recent(channel_id, max(_LEAST_TURNS, 2 * lines))
-        turns = [turn for turn in turns if turn.role in {"user", "assistant"}]
+    def _takes_part(self, channel_id: str, author: Author) -> bool:
+        """Return whether a conversation that nobody named may be somebody's.
+
+        It is if they spoke there. What was imported, and what nobody is named in, is the owner's.
+        """
+        if not self._is_own(channel_id, author):
+            return False
+        authors = self._familiar.history.recent_distinct_authors(channel_id, _LEAST_TURNS)
+        if not authors or author.slug in {known.slug for known in authors}:
+            return True
+        me = self._familiar.me()
+        if not me.is_me(author):
+            return False
+        is_imported = self._familiar.history.recent(channel_id, 1)[-1:]
+        return any(map(me.is_me, authors)) or any(turn.source == IMPORTED for turn in is_imported)
+
+    def _kept(self, channel_id: str, lines: Sequence[Line]) -> list[KeptLine]:
+        roles = {"user", "assistant", *(line.role for line in lines)}
+        turns = self._familiar.history.recent(channel_id, max(_LEAST_TURNS, 2 * len(lines)))
+        turns = [turn for turn in turns if turn.role in roles]
         others = self._alternatives(turns[-1:])
         return [
             KeptLine(
@@ -335,7 +427,7 @@ class Conversations:
 def _turns(lines: Sequence[Line], channel_id: str, author: Author | None) -> Iterator[Turn]:
     """Yield lines as turns that were said one after the other until now."""
     for number, line in enumerate(lines):
-        who = author if line.role == "user" else None
+        who = line.author or (author if line.role == "user" else None)
         at = to_ms(now() - timedelta(milliseconds=len(lines) - number))
         yield Turn(0, channel_id, who, line.role, line.text, at, "text", SOURCE, partial=False)
 
@@ -344,8 +436,14 @@ def _new_channel() -> str:
     return f"serve-{now():%Y%m%d}-{secrets.token_hex(4)}"
 
 
-def _branch_of(channel_id: str) -> str:
-    return f"{channel_id}-{secrets.token_hex(3)}"
+def _is_opening(line: KeptLine) -> bool:
+    return line.is_greeting or line.role == "assistant"
+
+
+def _are_alike(text: str, other: str) -> bool:
+    """Return whether one text may be an edit of the other: they share half of their words."""
+    words, others = set(normal(text).split()), set(normal(other).split())
+    return 2 * len(words & others) >= min(len(words), len(others))
 
 
 class Served:

@@ -21,6 +21,7 @@ from familiar_cli.errors import (
     UsageError,
     bounded,
 )
+from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
@@ -70,6 +71,18 @@ class ApiError(Exception):
         kind = _KINDS.get(self.status, usual)
         error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
         return {"error": error}
+
+
+def other_character(name: str, model: str) -> ApiError:
+    """Return the error for a chat with a character that is not the familiar of the model."""
+    return ApiError(
+        409,
+        f"This chat is with {one_line(name, 60)!r}, and the model is {one_line(model, 60)!r}, "
+        "which takes no part in it; nothing was asked or kept. Choose the model of that character "
+        "(SillyTavern: API Connections, Model), or make it a familiar with `familiar init`",
+        code="other_character",
+        param="model",
+    )
 
 
 def from_error(error: FamiliarError) -> ApiError:

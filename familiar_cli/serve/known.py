@@ -1,7 +1,7 @@
 """Which conversations hold the words that a chat program sends. Derived from the history.
 
-One row a turn that was said through the server: a hash of its role and words, and its channel. The
-file can be deleted at any time.
+One row a turn, whichever way it came: a hash of its role and words, and its channel. The file can
+be deleted at any time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.files import remove
 from familiar_cli.history.by_source import turns_from
 from familiar_cli.serve.aligning import normal
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.serve.aligning import Line
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BEGINNING: Final = 60  # characters of a reply
 _BATCH: Final = 2_000
 _MOST: Final = 50  # rows of one text; "Hello" stands in many conversations
@@ -35,7 +34,7 @@ CREATE INDEX IF NOT EXISTS lines_by_key ON lines (key, turn_id);
 
 
 class KnownLines:
-    """Finds the channels in which something was said through the server. Safe in threads.
+    """Finds the channels in which something was said. Safe in threads.
 
     Args:
         path: The file.
@@ -79,7 +78,7 @@ class KnownLines:
     def _catch_up(self, connection: sqlite3.Connection) -> None:
         """Read the turns that were said since the last time."""
         (newest,) = connection.execute("SELECT coalesce(max(turn_id), 0) FROM lines").fetchone()
-        while turns := turns_from(self._history, SOURCE, newest, _BATCH):
+        while turns := turns_from(self._history, None, newest, _BATCH):
             rows = [(turn_id, _key(role, text), channel) for turn_id, channel, role, text in turns]
             with transaction(connection):
                 connection.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)

@@ -25,8 +25,9 @@ _MEMORY: Final = frozenset({"content", "pinned"})
 
 
 def has_exchange(lines: Sequence[Line]) -> bool:
-    """Return whether a conversation ends with something said and a reply to it."""
-    return [line.role for line in lines[-2:]] == ["user", "assistant"]
+    """Return whether somebody answered a person in a conversation."""
+    spoken = [line for line in lines if line.role != "system"]
+    return len({line.author for line in spoken}) > 1
 
 
 async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[str, Any]:
@@ -53,13 +54,19 @@ async def keep(served: Served, wanted: Wanted, alone: Alone) -> dict[str, Any]:
     """Keep the newest exchange; what is kept already is not added again."""
     *lines, reply = wanted.asked.lines
     message_id = wanted.message_id
-    said = Said(lines[-1].text, wanted.author, greeting=0, source=SOURCE, message_id=message_id)
+    is_reply = reply.role == "assistant" and lines[-1].role == "user"
+    said = lines[-1] if is_reply else reply
+    saying = Said(said.text, said.author, greeting=0, source=SOURCE, message_id=message_id)
 
     def write() -> dict[str, Any]:
-        find = served.conversations.find
-        found = find(lines, wanted.author, wanted.channel_id, message_id)
-        question, answer = served.conversations.keep(found, said, reply.text)
-        return {"kept": True, "turn": question.id, "reply_turn": answer.id}
+        conversations = served.conversations
+        sent = lines if is_reply else wanted.asked.lines
+        found = conversations.find(sent, wanted.author, wanted.channel_id, message_id)
+        if is_reply:
+            question, answer = conversations.keep(found, saying, reply.text)
+            return {"kept": True, "turn": question.id, "reply_turn": answer.id}
+        kept = conversations.keep_line(found, saying, reply.role)
+        return {"kept": True, "turn": kept.id, "reply_turn": None}
 
     async with alone.hold(key_of(wanted)):
         return await asyncio.to_thread(write)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
+from familiar_cli.conversation_key import parse_conversation
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_id, clean_name, is_placeholder, parse_author
 from familiar_cli.serve.failing import ApiError, from_error
@@ -28,6 +29,7 @@ CHANNEL: Final = "X-Familiar-Channel"
 USER: Final = "X-Familiar-User"
 USER_NAME: Final = "X-Familiar-User-Name"
 MESSAGE: Final = "X-Familiar-Message"
+CHARACTER: Final = "X-Familiar-Character"
 KEEP: Final = "X-Familiar-Keep"
 _OPEN_WEBUI_USER: Final = "X-OpenWebUI-User-Id"
 _OPEN_WEBUI_NAME: Final = "X-OpenWebUI-User-Name"
@@ -47,7 +49,7 @@ def resolve_speaker(familiar: Familiar, headers: Headers, asked: Asked) -> Autho
     Raises:
         ApiError: A field that names the speaker cannot be used.
     """
-    name = clean_name(_header(headers, USER_NAME) or _header(headers, _OPEN_WEBUI_NAME))
+    name = name_of_speaker(headers)
     for field, platform, value in (
         (USER, "", _header(headers, USER)),
         (_OPEN_WEBUI_USER, "open_webui:", _header(headers, _OPEN_WEBUI_USER)),
@@ -57,6 +59,16 @@ def resolve_speaker(familiar: Familiar, headers: Headers, asked: Asked) -> Autho
             with _naming(field):
                 return parse_author(platform + value, display_name=name, field=field)
     return speaker(familiar, resolve_channel(headers), name=name)
+
+
+def name_of_speaker(headers: Headers) -> str | None:
+    """Return what whoever speaks is called; None: nobody says."""
+    return clean_name(_header(headers, USER_NAME) or _header(headers, _OPEN_WEBUI_NAME))
+
+
+def name_of_character(headers: Headers) -> str:
+    """Return whose reply is wanted, in the program's words; empty: nobody says."""
+    return clean_name(_header(headers, CHARACTER)) or ""
 
 
 def resolve_channel(headers: Headers) -> str:
@@ -69,7 +81,7 @@ def resolve_channel(headers: Headers) -> str:
     """
     if named := _header(headers, CHANNEL):
         with _naming(CHANNEL):
-            return check_id(named, CHANNEL)
+            return parse_conversation(named) or check_id(named, CHANNEL)
     for field, program in _CHATS.items():
         chat = _header(headers, field)
         if chat and not is_placeholder(chat):

@@ -153,7 +153,7 @@ class ServedTurn:
         wanted, conversations = self._wanted, self._served.conversations
         lines = wanted.asked.lines
         found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
-        said = Said(wanted.asked.said, wanted.author, greeting=0, source=SOURCE)
+        said = Said(wanted.asked.said, lines[-1].author or wanted.author, greeting=0, source=SOURCE)
         if not wanted.is_kept:
             return conversations.off_record(found, said, lines[:-1])
         return conversations.prepare(found, replace(said, message_id=wanted.message_id))

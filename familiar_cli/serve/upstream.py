@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.context.trace import TracedMessage
 from familiar_cli.llm.wrapping import Wrapping
-from familiar_cli.serve.asking import text_of
+from familiar_cli.serve.asking import text_of, without_fence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,14 +103,32 @@ class ClientsPrompt(WithSampling):
 def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
     """Return a program's messages with memory at the beginning of the last one of a person's.
 
-    Every other message stays as it is, and all of them when nothing was found.
+    Memory that was put there before is left out. Every other message stays as it is, and all of
+    them when nothing was found.
     """
+    messages = [_without_fence(message) for message in messages]
     last = next((n for n in reversed(range(len(messages))) if messages[n]["role"] == "user"), None)
     if not found.strip() or last is None:
-        return list(messages)
+        return messages
     changed = dict(messages[last])
     changed["content"] = _joined(fenced(found, name), changed.get("content"))
     return [*messages[:last], changed, *messages[last + 1 :]]
+
+
+def _without_fence(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        cleaned: object = without_fence(content)
+    elif isinstance(content, list):
+        cleaned = [
+            {**part, "text": without_fence(part["text"])}
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+            else part
+            for part in content
+        ]
+    else:
+        return message
+    return message if cleaned == content else {**message, "content": cleaned}
 
 
 def texts_sent(body: bytes) -> tuple[TracedMessage, ...]:

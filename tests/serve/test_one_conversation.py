@@ -1,0 +1,181 @@
+"""One conversation, however it comes in: imported, live, or both."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from familiar_cli.history.store import HistoryStore
+from tests.support.serving import assistant, serving, user
+from tests.support.world import data, home, live, run
+
+GREETING = "Welcome to the harbour, Robin. What brings you here?"
+TALK = [
+    ("Robin", "Good evening, Ada."),
+    ("Ada", "Good evening. The tide is low."),
+    ("Robin", "My dog Biscuit is brown."),
+    ("Ada", "A fine dog, brown as the mud here."),
+]
+
+
+@pytest.fixture
+def api(serve):
+    live("ada")
+    scripted = serve(*(f"Reply {n} of a script." for n in range(1, 99)))
+    with serving() as server:
+        yield server, scripted
+
+
+def chat_file(talk=TALK, name: str = "evening"):
+    """Write a chat as SillyTavern keeps it, and return its path."""
+    path = home().parent / "Ada" / f"{name}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    head = {"user_name": "Robin", "character_name": "Ada", "chat_metadata": {}}
+    lines = [("Ada", GREETING), *talk]
+    messages = [
+        {
+            "name": who,
+            "is_user": who == "Robin",
+            "send_date": f"2024-05-01T10:{n:02d}:00.000Z",
+            "mes": text,
+        }
+        for n, (who, text) in enumerate(lines)
+    ]
+    path.write_text("\n".join(json.dumps(line) for line in [head, *messages]) + "\n")
+    return path
+
+
+def messages(talk=TALK):
+    """Return the chat as SillyTavern sends it."""
+    found = [assistant(GREETING)]
+    return found + [user(text) if who == "Robin" else assistant(text) for who, text in talk]
+
+
+def turns(channel: str | None = None) -> list[tuple[str, str, str]]:
+    store = HistoryStore(home() / "ada" / "history.db")
+    try:
+        found = store.recent(channel, 1_000) if channel else store.after(0, 1_000)
+        return [(t.role, t.author.slug if t.author else "", t.content) for t in found]
+    finally:
+        store.close()
+
+
+def test_what_was_imported_goes_on_in_its_channel_with_its_times(api) -> None:
+    server, _ = api
+    assert run("import-chat", str(chat_file())).exit_code == 0
+    before = data("history", "show")["turns"]
+    asked = [*messages(), user("Do you remember his name?")]
+    reply = server.post(model="ada+memory", messages=asked)
+    after = data("history", "show")["turns"]
+    assert after[: len(before)] == before
+    assert [turn["content"] for turn in after[len(before) :]] == [
+        "Do you remember his name?",
+        "Reply 1 of a script.",
+    ]
+    assert reply.headers["x-familiar-channel"] == before[0]["channel"]
+
+
+def test_another_chat_with_the_same_beginning_is_another_conversation(api) -> None:
+    server, _ = api
+    beginning = [assistant(GREETING), user("Hello")]
+    first = server.post(messages=beginning)
+    goes_on = [*beginning, assistant("Reply 1 of a script."), user("I am Robin.")]
+    assert (
+        server.post(messages=goes_on).headers["x-familiar-channel"]
+        == (first.headers["x-familiar-channel"])
+    )
+    other = server.post(messages=beginning)
+    assert other.headers["x-familiar-channel"] != first.headers["x-familiar-channel"]
+
+
+def test_our_own_fence_is_never_kept_nor_sent_twice(api) -> None:
+    server, scripted = api
+    fenced = "<memory>\nWhat Ada remembers, as notes.\n\n- old\n</memory>\n\nHello again"
+    server.post(model="ada+memory", messages=[user(fenced), assistant("Hi."), user(fenced)])
+    assert "<memory" not in json.dumps(turns())
+    assert "old" not in scripted.last.body.decode()
+
+
+def test_forty_edits_do_not_lengthen_the_channel(api) -> None:
+    server, _ = api
+    talk = [user("First words of a talk, long enough."), assistant("Reply 1 of a script.")]
+    channel = ""
+    for number in range(12):
+        asked = [*talk, user(f"Edit number {number}")]
+        headers = {"X-OpenWebUI-Chat-Id": "c-1"}
+        channel = server.post(messages=asked, headers=headers).headers["x-familiar-channel"]
+    assert len(channel) < 40
+
+
+def test_a_chat_file_that_begins_like_another_one_shares_its_beginning(api) -> None:
+    server, _ = api
+    assert run("import-chat", str(chat_file())).exit_code == 0
+    headers = {"X-Familiar-Channel": "sillytavern/Ada/Branch #2"}
+    asked = [*messages(TALK[:3]), user("And mine is black.")]
+    reply = server.post(messages=asked, headers=headers)
+    channel = reply.headers["x-familiar-channel"]
+    assert channel.startswith("sillytavern-ada-branch-2-")
+    assert [content for _, _, content in turns(channel)] == [
+        GREETING,
+        *(text for _, text in TALK[:3]),
+        "And mine is black.",
+        "Reply 1 of a script.",
+    ]
+    assert len(turns()) == 5 + 2
+
+
+def test_a_group_with_a_narrator_is_kept_as_the_importer_keeps_it(api) -> None:
+    server, _ = api
+    group = {
+        "model": "ada",
+        "messages": [
+            {"role": "user", "name": "Robin", "content": "Who is here?"},
+            {"role": "system", "name": "Narrator", "content": "The lamps go out."},
+            {"role": "assistant", "name": "Bo", "content": "Me."},
+            {"role": "assistant", "name": "Ada", "content": "And I."},
+        ],
+    }
+    headers = {"X-Familiar-Channel": "sillytavern/group/Evening", "X-Familiar-User-Name": "Robin"}
+    for _ in range(2):
+        assert server.client.post("/familiar/turns", json=group, headers=headers).json()["kept"]
+    assert turns() == [
+        ("user", "cli-user", "Who is here?"),
+        ("system", "", "The lamps go out."),
+        ("user", "sillytavern_character-Bo", "Me."),
+        ("assistant", "", "And I."),
+    ]
+
+
+def test_prefixes_of_a_plain_client_name_who_speaks(api) -> None:
+    server, _ = api
+    card = (
+        "Write Ada's next reply in a fictional chat between Ada, Bo and Robin.\n"
+        "[Start a new group chat. Group members: Ada, Bo]"
+    )
+    asked = [
+        {"role": "system", "content": card},
+        user("Robin: Who is here?"),
+        assistant("Bo: Me."),
+    ]
+    server.post(model="ada+memory", messages=asked)
+    assert turns() == [
+        ("user", "cli-user", "Who is here?"),
+        ("user", "sillytavern_character-Bo", "Me."),
+        ("assistant", "", "Reply 1 of a script."),
+    ]
+
+
+def test_a_foreign_character_is_routed_to_the_familiar_of_that_name_or_refused(api) -> None:
+    server, _ = api
+    live("yuzu")
+    card = "Write {}'s next reply in a fictional chat between {} and Robin."
+    for name in ("Yuzu", "Kiku"):
+        asked = [{"role": "system", "content": card.format(name, name)}, user(f"Hello {name}")]
+        reply = server.post(model="ada+memory", messages=asked)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "other_character")
+    assert "Model" in reply.json()["error"]["message"]
+    assert not (home() / "ada" / "history.db").exists() or turns() == []
+    assert data("history", "show", "--familiar", "yuzu")["turns"][0]["content"] == "Hello Yuzu"
+    named = {"X-Familiar-Character": "Kiku"}
+    assert server.post(messages=[user("Hello")], headers=named).status_code == 409
