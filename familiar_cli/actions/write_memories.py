@@ -473,7 +473,7 @@ def _waiting(
     """Return the plan of the same client that changes this file alone, as it is now.
 
     What it proposes next goes into it: of two plans for one file the second would be in conflict
-    once the first is applied. Another session's plan only gets what is added to a day, since nothing is replaced there.
+    once the first is applied. Another session's plan only gets what is added to a day.
     """
     for plan in plans_of(store, writer) if is_addition else _own_plans(store, writer):
         is_its = len(plan.files) == 1
