@@ -1,11 +1,23 @@
-// Familiar for SillyTavern: asks a local server for memory before each reply, and shows what it gave.
+// Familiar for SillyTavern: asks a local server for memory before each reply, shows what it gave,
+// and keeps the chat as it is shown: with its edits, swipes and deletions.
 
-import { DEFAULTS, addMemory, linesOf, requestFor, summaryOf, wantsMemory } from './logic.js';
+import {
+    DEFAULTS, addMemory, bind, chatRequest, diagnose, familiarOf, hasBegun, linesOf, originOf,
+    proposalFor, requestFor, summaryOf, wantsMemory,
+} from './logic.js';
 
 const NAME = 'familiar';
+const SETTLE_MS = 250; // several events tell of one change
 const context = () => globalThis.SillyTavern.getContext();
+const page = globalThis.location?.origin ?? '';
+const channels = new Map(); // what the server calls a chat
 let pending = null; // what was recalled for the reply that is being made
 let toldOf = ''; // the failure that was shown last, so that it is not shown at each reply
+let timer = null;
+let sending = Promise.resolve();
+let asking = null; // the question which familiar a card is, while it is open
+let light = null;
+let chooser = null;
 
 function settings() {
     const all = context().extensionSettings;
@@ -13,15 +25,14 @@ function settings() {
     return all[NAME];
 }
 
-function who(type) {
-    const { name1, name2, chatId, groupId } = context();
-    return { character: name2, user: name1, chatId: groupId ? `${groupId}-${chatId}` : chatId, type };
+function change(values) {
+    Object.assign(settings(), values);
+    context().saveSettingsDebounced();
 }
 
-async function ask(path, chat, type) {
+async function ask(path, request) {
     const set = settings();
-    const url = `${set.address.replace(/\/+(v1\/*)?$/, '')}${path}`;
-    const request = requestFor(set, chat, who(type));
+    const url = `${originOf(set.address, page)}${path}`;
     const response = await fetch(url, { ...request, signal: AbortSignal.timeout(set.timeoutMs) });
     const found = await response.json();
     if (!response.ok) {
@@ -31,25 +42,139 @@ async function ask(path, chat, type) {
     return found;
 }
 
-function tell(error) {
-    const words = `Familiar: ${error.message}`;
+async function tell(error) {
+    const found = error instanceof TypeError || error.name === 'TimeoutError' ? await check() : null;
+    const words = `Familiar: ${found && !found.ok ? found.words : error.message}`;
     if (words !== toldOf) {
         toldOf = words;
         globalThis.toastr?.warning(words);
     }
 }
 
+const probe = (url, options) => fetch(url, { ...options, signal: AbortSignal.timeout(settings().timeoutMs) });
+
+async function check() {
+    const found = await diagnose(settings(), probe, page);
+    if (light) {
+        light.className = `familiar-light ${found.ok ? 'familiar-ok' : 'familiar-wrong'}`;
+        light.textContent = found.words;
+    }
+    return found;
+}
+
+/** Return the cards that take part in the chat that is open; the one that speaks is the first. */
+function cards() {
+    const { characters, characterId, groupId, groups } = context();
+    const speaker = characters[characterId];
+    if (!groupId) {
+        return speaker ? [speaker] : [];
+    }
+    const members = groups.find((group) => group.id === groupId)?.members ?? [];
+    const others = characters.filter((card) => members.includes(card.avatar) && card !== speaker);
+    return speaker && members.includes(speaker.avatar) ? [speaker, ...others] : others;
+}
+
+/** Return the familiar of a card; ask which one it is where nobody was asked yet. */
+async function familiarFor(card) {
+    const known = familiarOf(settings(), card);
+    if (known !== null) {
+        return known;
+    }
+    asking ??= askWho(card).finally(() => { asking = null; });
+    return asking;
+}
+
+async function askWho(card) {
+    const { familiars, ok, words } = await check();
+    if (!ok) {
+        throw new Error(words);
+    }
+    const choice = optionsOf(familiars, proposalFor(card, familiars));
+    const content = element('div', 'familiar-question', '');
+    const isNew = !settings().bindings[card.avatar];
+    content.append(
+        element('h3', '', isNew ? `Whose memory is ${card.name}’s?` : `The card ${card.name} has changed. Whose memory is it?`),
+        element('p', '', `The card ${card.avatar} gets the memory of this familiar, and what is said in its chats is kept there.`),
+        choice,
+    );
+    const { callGenericPopup, POPUP_TYPE } = context();
+    const isYes = await callGenericPopup(content, POPUP_TYPE.CONFIRM, '', { okButton: 'Use it', cancelButton: 'No memory for this card' });
+    change({ bindings: bind(settings(), card, isYes ? choice.value : '') });
+    showCard();
+    return familiarOf(settings(), card);
+}
+
+function optionsOf(familiars, chosen) {
+    const made = element('select', 'text_pole familiar-choice', '');
+    for (const name of ['', ...familiars]) {
+        const option = element('option', '', name || '(none)');
+        option.value = name;
+        option.selected = name === chosen;
+        made.append(option);
+    }
+    made.value = chosen;
+    return made;
+}
+
+/** Keep the chat that is open for all familiars in it whose cards are bound. */
+function keepChat() {
+    sending = sending.then(send, send);
+    return sending;
+}
+
+async function send() {
+    const { chat, chatId, chatMetadata, groupId, groups, name1, name2 } = context();
+    if (!settings().enabled || !settings().keep || !chatId || !hasBegun(chat)) {
+        return;
+    }
+    const group = groupId ? groups.find((one) => one.id === groupId) : null;
+    for (const card of cards()) {
+        const familiar = familiarOf(settings(), card);
+        if (familiar) {
+            const about = {
+                familiar,
+                name: chatId,
+                directory: group ? '' : card.avatar.replace(/\.[^.]*$/, ''),
+                group: group ? group.name : null,
+                user: name1,
+                character: group ? 'unused' : name2,
+                metadata: chatMetadata,
+            };
+            const kept = await ask('/familiar/chat', chatRequest(settings(), chat, about));
+            channels.set(`${familiar}\n${chatId}`, kept.channel);
+        }
+    }
+}
+
+const isBusy = () => Boolean(document.body?.dataset.generating);
+
+/** Keep the chat a moment after the last of several events, and not while a reply is written. */
+function onChange() {
+    clearTimeout(timer);
+    timer = setTimeout(() => (isBusy() ? onChange() : keepChat().catch(tell)), SETTLE_MS);
+}
+
 globalThis.familiarInterceptor = async (chat, contextSize, abort, type) => {
     pending = null;
-    if (!settings().enabled || !wantsMemory(type)) {
+    const card = cards()[0];
+    if (!settings().enabled || !card || !wantsMemory(type)) {
         return;
     }
     try {
-        const found = await ask('/familiar/context', chat, type);
+        const familiar = await familiarFor(card);
+        if (!familiar) {
+            return;
+        }
+        if (type !== 'swipe' && type !== 'continue') { // what is to be replaced stays until it is
+            await keepChat();
+        }
+        const { chatId, name1 } = context();
+        const about = { familiar, user: name1, channel: channels.get(`${familiar}\n${chatId}`), type };
+        const found = await ask('/familiar/context', requestFor(settings(), chat, about));
         addMemory(chat, found.memory);
         pending = found.recalled;
     } catch (error) {
-        tell(error); // the reply is made without memory
+        await tell(error); // the reply is made without memory
     }
 };
 
@@ -79,20 +204,16 @@ function show(id, recalled) {
     block.append(details);
 }
 
-async function onReply(id, type) {
-    const set = settings();
-    if (!set.enabled || !wantsMemory(type)) {
-        return;
-    }
-    if (pending) {
-        show(id, pending);
-    }
-    if (set.keep) {
-        try {
-            await ask('/familiar/turns', context().chat, type);
-        } catch (error) {
-            tell(error);
+function onReply(id, type) {
+    if (settings().enabled && wantsMemory(type) && type !== 'first_message' && type !== 'command') {
+        const recalled = pending;
+        pending = null;
+        if (recalled) {
+            show(id, recalled);
         }
+    }
+    if (type !== 'first_message') {
+        onChange();
     }
 }
 
@@ -108,10 +229,32 @@ function input(kind, key) {
     const isSwitch = kind === 'checkbox';
     made[isSwitch ? 'checked' : 'value'] = settings()[key];
     made.addEventListener('change', () => {
-        settings()[key] = isSwitch ? made.checked : made.value.trim();
-        context().saveSettingsDebounced();
+        change({ [key]: isSwitch ? made.checked : made.value.trim() });
+        check().then(showCard);
     });
     return made;
+}
+
+/** Show which familiar the card is that is open; another choice binds it anew. */
+async function showCard() {
+    const card = cards()[0];
+    if (!chooser || !card) {
+        return;
+    }
+    const { familiars } = await check();
+    const choice = optionsOf(familiars, familiarOf(settings(), card) ?? '');
+    choice.addEventListener('change', () => change({ bindings: bind(settings(), card, choice.value) }));
+    chooser.textContent = '';
+    chooser.append(field(`Familiar of ${card.name}`, choice));
+}
+
+/** Keep a card bound that its owner edits here. */
+function onEdited(event) {
+    const card = event?.detail?.character;
+    const bound = card?.avatar ? settings().bindings[card.avatar] : null;
+    if (bound) {
+        change({ bindings: bind(settings(), card, bound.familiar) });
+    }
 }
 
 function addPanel() {
@@ -120,17 +263,30 @@ function addPanel() {
         return;
     }
     const panel = element('div', 'familiar-panel', '');
+    light = element('div', 'familiar-light', 'Not asked yet');
+    chooser = element('div', 'familiar-card', '');
     panel.append(
         element('h4', '', 'Familiar'),
+        light,
         field('Ask for memory', input('checkbox', 'enabled')),
         field('Address of familiar serve', input('text', 'address')),
         field('Token (if the server needs one)', input('password', 'token')),
-        field('Familiar (empty: the character’s name)', input('text', 'familiar')),
         field('Keep what is said (off if SillyTavern talks to familiar serve itself)', input('checkbox', 'keep')),
+        chooser,
     );
     place.append(panel);
 }
 
 const { eventSource, eventTypes } = context();
 eventSource.on(eventTypes.CHARACTER_MESSAGE_RENDERED, onReply);
+for (const name of ['MESSAGE_SWIPED', 'MESSAGE_UPDATED', 'MESSAGE_DELETED', 'MESSAGE_SWIPE_DELETED', 'USER_MESSAGE_RENDERED', 'GENERATION_STOPPED', 'GENERATION_ENDED']) {
+    if (eventTypes[name]) {
+        eventSource.on(eventTypes[name], onChange);
+    }
+}
+eventSource.on(eventTypes.CHARACTER_EDITED, onEdited);
+eventSource.on(eventTypes.CHAT_CHANGED, () => showCard());
 addPanel();
+if (settings().enabled) {
+    check();
+}

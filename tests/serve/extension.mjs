@@ -23,22 +23,45 @@ class Element {
 const block = new Element('div');
 const panel = new Element('div');
 const warnings = [];
+const asked = [];
 const handlers = {};
+let onKept = () => {};
+const realFetch = globalThis.fetch;
+globalThis.fetch = async (url, options) => {
+    asked.push(url);
+    try {
+        return await realFetch(url, options);
+    } finally {
+        if (url.endsWith('/familiar/chat')) {
+            onKept();
+        }
+    }
+};
+globalThis.location = { origin: scenario.page ?? 'http://127.0.0.1:8000' };
 globalThis.document = {
+    body: { dataset: {} },
     createElement: (kind) => new Element(kind),
     querySelector: (selector) => (selector.startsWith('#chat') ? block : panel),
 };
 globalThis.toastr = { warning: (words) => warnings.push(words) };
+const name = scenario.character ?? 'Ada';
+const questions = [];
 const context = {
     extensionSettings: { familiar: scenario.settings },
     saveSettingsDebounced() {},
-    eventSource: { on: (name, handler) => { handlers[name] = handler; } },
-    eventTypes: { CHARACTER_MESSAGE_RENDERED: 'rendered' },
+    eventSource: { on: (event, handler) => { handlers[event] = handler; } },
+    eventTypes: { CHARACTER_MESSAGE_RENDERED: 'rendered', CHAT_CHANGED: 'changed', CHARACTER_EDITED: 'edited' },
     name1: 'Anna',
-    name2: scenario.character ?? 'Ada',
+    name2: name,
+    characters: [{ name, avatar: scenario.avatar ?? 'Ada.png', data: scenario.card ?? {} }],
+    characterId: 0,
+    groups: [],
     chatId: scenario.chatId ?? 'Ada - 2026-01-01',
+    chatMetadata: {},
     groupId: null,
     chat: scenario.chat,
+    POPUP_TYPE: {},
+    callGenericPopup: async (content) => { questions.push(content.text()); return scenario.answer ?? true; },
 };
 globalThis.SillyTavern = { getContext: () => context };
 
@@ -46,7 +69,13 @@ await import(pathToFileURL(scenario.extension));
 const sent = [...scenario.chat];
 await globalThis.familiarInterceptor(sent, 4096, () => {}, scenario.type ?? 'normal');
 if (scenario.reply) {
-    context.chat.push({ is_user: false, mes: scenario.reply });
-    await handlers.rendered(context.chat.length - 1, scenario.type ?? 'normal');
+    const isKept = new Promise((done) => { onKept = done; });
+    context.chat.push({ name, is_user: false, mes: scenario.reply, send_date: '2026-01-01T10:01:00.000Z' });
+    handlers.rendered(context.chat.length - 1, scenario.type ?? 'normal');
+    if (Object.keys(context.extensionSettings.familiar.bindings ?? {}).length) {
+        await isKept;
+    }
 }
-console.log(JSON.stringify({ sent, chat: context.chat, shown: block.text(), panel: panel.text(), warnings }));
+const bindings = context.extensionSettings.familiar.bindings;
+console.log(JSON.stringify({ sent, chat: context.chat, shown: block.text(), panel: panel.text(), warnings, asked, questions, bindings }));
+process.exit(0);

@@ -76,18 +76,39 @@ class Tavern:
         self.js(code, name)
         self.settle()
 
+    def click(self, selector: str) -> None:
+        """Click what may be shown only while the mouse is over its message."""
+        self.js("(selector) => document.querySelector(selector).click()", selector)
+
+    def agree(self) -> None:
+        self.page.click(".popup-button-ok:visible")
+
     def option(self, name: str) -> None:
-        self.page.click("#options_button")
-        self.page.click(f"#option_{name}")
+        self.click(f"#option_{name}")
+        self.page.wait_for_timeout(100)
         self.settle()
 
     def say(self, text: str, *, wait: bool = True) -> None:
         """Type into the box, and send it; a slash command is typed, too."""
         self.page.fill("#send_textarea", text)
-        self.page.click("#send_but")
+        self.click("#send_but")
         if wait:
             self.page.wait_for_function("!document.querySelector('#send_textarea').value")
+            self.page.wait_for_timeout(100)
             self.settle()
+
+    def begin(self, text: str) -> None:
+        """Say the first line of a card, and take the familiar that is proposed for it."""
+        self.say(text, wait=False)
+        self.agree()
+        self.page.wait_for_timeout(100)
+        self.settle()
+
+    def stop(self, text: str) -> None:
+        self.say(text, wait=False)
+        self.page.get_by_text("It was a dark").wait_for()
+        self.click("#mes_stop")
+        self.settle()
 
     def message(self, number: int) -> str:
         """Return the selector of a message; -1 is the newest."""
@@ -96,30 +117,45 @@ class Tavern:
         return f'#chat .mes[mesid="{number}"]'
 
     def swipe(self, way: str = "right") -> None:
-        self.page.click(f".last_mes .swipe_{way}")
-        self.page.wait_for_timeout(100)
+        self.click(f".last_mes .swipe_{way}")
+        self.page.wait_for_timeout(300)
         self.settle()
 
     def edit(self, number: int, text: str) -> None:
         place = self.message(number)
-        self.page.hover(place)
-        self.page.click(f"{place} .mes_edit")
-        self.page.fill(f"{place} .edit_textarea", text)
-        self.page.click(f"{place} .mes_edit_done")
+        self.click(f"{place} .mes_edit")
+        self.page.fill("#curEditTextarea", text)
+        self.click(f"{place} .mes_edit_done")
         self.settle()
 
     def delete(self, number: int) -> None:
         place = self.message(number)
-        self.page.hover(place)
-        self.page.click(f"{place} .mes_edit")
-        self.page.click(f"{place} .mes_edit_delete")
-        self.page.click(".popup-button-ok:visible")
+        self.click(f"{place} .mes_edit")
+        self.click(f"{place} .mes_edit_delete")
+        button = self.page.locator(".popup-button-custom:visible, .popup-button-ok:visible")
+        (button.first if button.count() else button).click()
         self.settle()
 
     def delete_from(self, number: int) -> None:
         self.option("delete_mes")
-        self.page.click(f"{self.message(number)} .del_checkbox")
-        self.page.click("#dialogue_del_mes_ok")
+        self.click(f"{self.message(number)} .del_checkbox")
+        self.click("#dialogue_del_mes_ok")
+        self.settle()
+
+    def branch(self, number: int, text: str) -> None:
+        """Branch off at a message, and go on there."""
+        before = self.chat_id
+        self.click(f"{self.message(number)} .mes_create_branch")
+        self.page.wait_for_function(
+            "(before) => SillyTavern.getContext().chatId !== before", arg=before
+        )
+        self.settle()
+        self.say(text)
+
+    def checkpoint(self, number: int, name: str) -> None:
+        self.click(f"{self.message(number)} .mes_create_bookmark")
+        self.page.fill(".popup-input:visible", name)
+        self.agree()
         self.settle()
 
 
