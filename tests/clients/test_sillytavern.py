@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.skipif(node() is None, reason="there is no Node on this machine"),
 ]
 EXTENSION = ROOT / "integrations" / "sillytavern"
+IN_TURN = {"activation_strategy": 1, "generation_mode": 0, "disabled_members": []}
 PATIENCE_S = 5.0
 LOG = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ def client(program, tmp_path) -> Iterator[Tavern]:
     folder = DataFolder(tmp_path / "data" / "default-user")
     for name in ("Ada", "Bo", "Cleo"):
         folder.character(name)
+    group = folder.group("Pier", ["Ada.png", "Bo.png", "Cleo.png"], ["at-night"])
+    group.write_text(json.dumps(json.loads(group.read_text()) | IN_TURN))
     install_extension(folder, EXTENSION)
     with tavern(program, tmp_path, folder) as found:
         yield found
@@ -142,5 +145,11 @@ def test_what_a_person_does_in_sillytavern_is_what_is_kept(client) -> None:
         client.open("Bo")
         step.familiars = ("bo",)
         step("another character", client.begin, "Hello")
+        client.open_group("Pier")
+        step.familiars = ("ada", "bo", "cleo")
+        step("a group of three", client.begin, "Good evening, all.")
+        step("narrator in the group", client.say, "/sys A ship passes.")
+        step("the group goes on", client.say, "Did you see it?")
+        step("import after it", step.command, "import-sillytavern", str(client.data.root))
     assert not step.differences, "\n".join(step.differences)
     assert not client.complaints

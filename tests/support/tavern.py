@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.support.browsing import BROWSER, FLAGS
 from tests.support.node import node
-from tests.support.server import ChatServer, Received, Say, Stall, Step, closed_port
+from tests.support.server import ChatServer, Received, Say, Step, closed_port
 from tests.support.sillytavern import DataFolder
 
 VERSION = {"sillytavern": "1.19.0"}
@@ -25,16 +25,18 @@ START_S = 180
 
 _LINES = """SillyTavern.getContext().chat.map((m) =>
     [m.is_user || !m.extra?.type ? m.name : '', m.mes])"""
+_LENGTH = "SillyTavern.getContext().chat.length"
 _IDLE = "!document.body.dataset.generating && !document.querySelector('.loader, #preloader')"
 
 
 class Replies(ChatServer):
-    """A model that numbers its replies, and falls silent in the middle where it is to be slow."""
+    """A model that numbers its replies, and takes its time where it is to be slow."""
 
     def take(self, received: Received) -> Step:
         self.requests.append(received)
         said = received.json()["messages"][-1]["content"]
-        return Stall("It was a dark") if "slowly" in said else Say(f"Reply {len(self.requests)}.")
+        slow = Say("It was a dark and stormy night. " * 9, pause_s=0.25)
+        return slow if "slowly" in said else Say(f"Reply {len(self.requests)}.")
 
 
 class Tavern:
@@ -83,6 +85,16 @@ class Tavern:
     def agree(self) -> None:
         self.page.click(".popup-button-ok:visible")
 
+    def open_group(self, name: str) -> None:
+        self.js(
+            """(name) => [...document.querySelectorAll('.group_select')]
+                .find((row) => row.textContent.includes(name)).click()""",
+            name,
+        )
+        self.page.wait_for_function("SillyTavern.getContext().groupId")
+        self.page.wait_for_timeout(300)
+        self.settle()
+
     def option(self, name: str) -> None:
         self.click(f"#option_{name}")
         self.page.wait_for_timeout(100)
@@ -91,17 +103,20 @@ class Tavern:
     def say(self, text: str, *, wait: bool = True) -> None:
         """Type into the box, and send it; a slash command is typed, too."""
         self.page.fill("#send_textarea", text)
+        before = self.js(_LENGTH)
         self.click("#send_but")
         if wait:
             self.page.wait_for_function("!document.querySelector('#send_textarea').value")
-            self.page.wait_for_timeout(100)
+            if not text.startswith("/"):
+                self.page.wait_for_function(f"{_LENGTH} >= {before + 2}")
             self.settle()
 
     def begin(self, text: str) -> None:
         """Say the first line of a card, and take the familiar that is proposed for it."""
+        before = self.js(_LENGTH)
         self.say(text, wait=False)
         self.agree()
-        self.page.wait_for_timeout(100)
+        self.page.wait_for_function(f"{_LENGTH} >= {before + 2}")
         self.settle()
 
     def stop(self, text: str) -> None:
@@ -113,7 +128,7 @@ class Tavern:
     def message(self, number: int) -> str:
         """Return the selector of a message; -1 is the newest."""
         if number < 0:
-            number += self.js("SillyTavern.getContext().chat.length")
+            number += self.js(_LENGTH)
         return f'#chat .mes[mesid="{number}"]'
 
     def swipe(self, way: str = "right") -> None:
