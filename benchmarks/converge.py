@@ -2,8 +2,8 @@
 
 They edit, rename (also only in case, or in Unicode's normal form), move, delete, put down binary
 and oddly named files, nest directories, commit with another git to `main`, are killed while they
-sync, and have clocks that are hours apart. Then each syncs until nothing changes: their files must be
-the same, but for those that `sync status` lists.
+sync, and have clocks that are hours apart. Then each syncs until nothing changes: their files must
+be the same, but for those that `sync status` lists.
 
 `python -m benchmarks.converge [1000] [--seed 1] [--dir DIR] [--json]`
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.diffs import unified
@@ -20,7 +20,7 @@ from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import counted, sha256_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.desk.conflicts import Conflict
@@ -82,11 +82,13 @@ class Settled:
         files: One row for each conflict.
         left: How many conflicts there are still.
         dry_run: Nothing was changed.
+        skipped: Why others could not be settled in this way, by their copies.
     """
 
     files: tuple[SettledFile, ...]
     left: int
     dry_run: bool
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def resolve(
 ) -> Settled:
     """Settle one conflict, or all; one change of the memory, which can be undone.
 
+    Of all, one that cannot be settled in this way stays, and stops no other.
+
     Args:
         familiar: Whose memory.
         path: A file in conflict or a copy below `conflicts/`; None: every one.
@@ -120,9 +124,23 @@ def resolve(
         RefusedError: It is not text, so both versions cannot be kept in one file.
         ConflictError: A file was changed meanwhile; nothing was changed.
     """
-    found = _named(familiar.memory, path, choice)
-    after = [_chosen(familiar, one, choice) for one in found]
-    return _settle(familiar.memory, found, after, choice, dry_run=dry_run)
+    if path is not None:
+        found = _named(familiar.memory, path, choice)
+        after = [_chosen(familiar, one, choice) for one in found]
+        return _settle(familiar.memory, found, after, choice, dry_run=dry_run)
+    settled: list[tuple[_Sides, bytes | None]] = []
+    errors: dict[str, FamiliarError] = {}
+    for copy in [one.conflict.copy for one in _named(familiar.memory, None, "ours")]:
+        try:
+            (one,) = _named(familiar.memory, copy, choice, among_all=True)
+            settled.append((one, _chosen(familiar, one, choice)))
+        except (RefusedError, UsageError) as error:
+            errors[copy] = error
+    if not settled:
+        raise next(iter(errors.values()))
+    sides, contents = zip(*settled, strict=True)
+    done = _settle(familiar.memory, sides, contents, choice, dry_run=dry_run)
+    return replace(done, skipped={copy: str(error) for copy, error in errors.items()})
 
 
 def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
@@ -149,7 +167,17 @@ def resolve_by_hand(familiar: Familiar, path: str, text: str, *, dry_run: bool =
     return _settle(familiar.memory, found, [text.encode()], "edit", dry_run=dry_run)
 
 
-def _named(store: MemoryStore, path: str | None, choice: Choice) -> list[_Sides]:
+def _named(
+    store: MemoryStore, path: str | None, choice: Choice, *, among_all: bool = False
+) -> list[_Sides]:
+    """Return the conflicts that a path names; None: all.
+
+    Args:
+        store: The memory.
+        path: A file in conflict, or a copy.
+        choice: What is to become of them.
+        among_all: A copy is one of all, so other versions of its file count, too.
+    """
     known = conflicts_in(store)
     if path is None:
         found = known
@@ -161,10 +189,10 @@ def _named(store: MemoryStore, path: str | None, choice: Choice) -> list[_Sides]
         raise NotFoundError(
             f"{told}; nothing was changed", hint="List conflicts: `familiar sync resolve`."
         )
-    paths = [one.path for one in found]
-    twice = next((one for one in paths if paths.count(one) > 1), None)
+    paths = [one.path for one in (known if among_all else found)]
+    twice = next((one.path for one in found if paths.count(one.path) > 1), None)
     if twice and choice != "ours":
-        copies = ", ".join(one.copy for one in found if one.path == twice)
+        copies = ", ".join(one.copy for one in known if one.path == twice)
         raise UsageError(
             f"{twice!r} has several other versions: {copies}; nothing was changed",
             hint=f"Name one of them: `familiar sync resolve {typed(found[0].copy)} --{choice}`.",

@@ -139,7 +139,8 @@ def resolve(
     from typing import cast
 
     from familiar_cli.actions import sync_conflicts as action
-    from familiar_cli.errors import UsageError
+    from familiar_cli.errors import PartialError, UsageError
+    from familiar_cli.text import counted
     from familiar_cli.ui.sync_page import conflicts_text, settled_text
 
     given = [
@@ -165,7 +166,14 @@ def resolve(
         else:
             choice = cast("action.Choice", given[0])
             settled = action.resolve(familiar, path, choice, dry_run=dry_run)
-    out.answer(settled, settled_text(settled))
+    if settled.skipped:
+        error = PartialError(
+            f"{counted(len(settled.skipped), 'conflict')} could not be resolved in this way",
+            hint="Resolve each by itself: `familiar sync resolve PATH --ours`, or `--theirs`.",
+        )
+        out.partial(settled, [error], settled_text(settled))
+    else:
+        out.answer(settled, settled_text(settled))
     if not dry_run:
         out.note("Next: `familiar sync` sends it to the other machines.")
 

@@ -128,6 +128,7 @@ def settled_text(settled: Settled) -> str:
         f"{verb}: {one.path}{'' if one.changed else ' (unchanged)'}\n{one.diff}"
         for one in settled.files
     ]
+    lines += [f"skipped: {copy}: {one_line(why)}\n" for copy, why in settled.skipped.items()]
     left = f"{counted(settled.left, 'conflict')} left\n" if settled.left else ""
     return "".join(lines) + left
 

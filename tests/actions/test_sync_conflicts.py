@@ -116,6 +116,19 @@ def test_what_is_no_text_cannot_hold_both(ada: Familiar) -> None:
         resolve(ada, JSON, "merged")
 
 
+def test_of_all_what_cannot_hold_both_stays_and_stops_no_other(ada: Familiar) -> None:
+    done = resolve(ada, None, "merged")
+
+    assert [one.path for one in done.files] == [PATH]
+    assert list(done.skipped) == [f"conflicts/{JSON}"]
+    assert "do not fit into one file" in done.skipped[f"conflicts/{JSON}"]
+    assert [one.path for one in open_conflicts(ada)] == [JSON]
+    with pytest.raises(RefusedError):
+        resolve(ada, None, "merged")
+    assert resolve(ada, None, "theirs").left == 0
+    assert ada.memory.read_bytes(JSON) == b"2"
+
+
 def test_a_file_in_no_conflict_is_named(ada: Familiar) -> None:
     with pytest.raises(NotFoundError, match=r"notes\.md"):
         resolve(ada, "notes.md", "ours")
