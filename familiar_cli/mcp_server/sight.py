@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
     from familiar_cli.mcp_server.tool import Caller
+    from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.types import MemoryFile
 
 _MOST_LINES: Final = 60  # of one item; so far a citation of lines may be off
@@ -34,10 +35,12 @@ class SeenFile:
     Args:
         file: The file.
         lines: Its lines, without their ends, with their numbers from 1; private ones are missing.
+        numbering: Which turns it cites.
     """
 
     file: MemoryFile
     lines: tuple[tuple[int, str], ...]
+    numbering: Numbering
 
     @property
     def text(self) -> str:
@@ -51,7 +54,9 @@ class SeenFile:
             text = "\n".join(line for _, line in piece).strip("\n")
             if text.strip():
                 about = {"path": self.file.rel_path, "lines": f"{piece[0][0]}-{piece[-1][0]}"}
-                yield Item({**about, **cited(text), **({"date": day} if day else {})}, text)
+                yield Item(
+                    {**about, **cited(text, self.numbering), **({"date": day} if day else {})}, text
+                )
 
 
 def see(caller: Caller, path: str) -> SeenFile:
@@ -74,7 +79,7 @@ def see(caller: Caller, path: str) -> SeenFile:
         for number, (line, owners) in enumerate(owned(file.text), 1)
         if owners <= {caller.channel_id}
     )
-    return SeenFile(file, lines)
+    return SeenFile(file, lines, caller.familiar.numbering)
 
 
 def is_readable(rel_path: str) -> bool:
@@ -89,9 +94,9 @@ def day_of(rel_path: str) -> str:
     return day.isoformat() if day else last_day(rel_path)
 
 
-def cited(text: str) -> dict[str, str]:
+def cited(text: str, numbering: Numbering) -> dict[str, str]:
     """Return the turns that a text names as its evidence, if any."""
-    named = spans(turn_ids(text))
+    named = spans(turn_ids(text, numbering))
     return {"turns": named} if named else {}
 
 

@@ -57,13 +57,13 @@ def _files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
     except NotFoundError:
         return [], 0
     pages = [entry.rel_path for entry in found if is_page(entry.rel_path)]
-    made = []
+    made, numbering = [], familiar.numbering
     for rel_path in pages[:_MOST_FILES]:
         try:
             text = familiar.memory.read_head(rel_path, _MOST_FILE_BYTES).text
         except FamiliarError:
             continue
-        made.append((rel_path, rendered(split_front_matter(text)[1], rel_path, _INSIDE)))
+        made.append((rel_path, rendered(split_front_matter(text)[1], rel_path, _INSIDE, numbering)))
     return made, len(found) - len(made)
 
 

@@ -17,21 +17,26 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+    from familiar_cli.memory.pages.evidence import Numbering
+
 _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,200})(#[^\[\]\n|]*)?(?:\|([^\[\]\n]{1,200}))?\]\]")
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-def rendered(markdown: str, rel_path: str, base: str) -> Html:
+def rendered(markdown: str, rel_path: str, base: str, numbering: Numbering) -> Html:
     """Return what a file says, as HTML.
 
     Args:
         markdown: The text, without its front matter.
         rel_path: The file, since links in it begin there.
         base: What the addresses of the familiar's pages begin with.
+        numbering: Which turns it cites.
     """
     try:
-        made = _parser().render(markdown, {"rel_path": rel_path, "base": base})
+        made = _parser().render(
+            markdown, {"rel_path": rel_path, "base": base, "numbering": numbering}
+        )
     except RecursionError:
         return el("pre", markdown, dir="auto")
     return Html(made)
@@ -75,9 +80,9 @@ def _html(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  
     return "".join([*pieces, text(content[end:].strip("\n"))])
 
 
-def turns_named(comment: str, env: dict[str, str]) -> Html:
+def turns_named(comment: str, env: dict[str, Any]) -> Html:
     """Return a link to the turns that a comment names; nothing for any other comment."""
-    turns = evidence.turn_ids(comment)
+    turns = evidence.turn_ids(comment, env["numbering"])
     if not turns:
         return Html("")
     said = f"turn {evidence.spans(turns)}"

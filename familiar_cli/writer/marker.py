@@ -14,7 +14,7 @@ from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER, waiting
 from familiar_cli.memory.layout import WRITER_JSON
-from familiar_cli.memory.pages.evidence import spans, turn_ids
+from familiar_cli.memory.pages.evidence import PLAIN, spans, turn_ids
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> 
         return 0
     before = history.unsummarised_count()
     if part is not None:
-        waiting.finish(history, turn_ids(f"<!-- turns {part} -->"))
+        waiting.finish(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
     elif through > history.watermark(WRITER):
         history.move_watermark(WRITER, through)  # an older version's file
     return before - history.unsummarised_count()

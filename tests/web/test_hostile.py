@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.web.rendering import rendered
 from tests.support.browsing import looking
 from tests.support.world import live, run
@@ -31,7 +32,7 @@ OURS = ("<script src=", "<script>")
 
 @pytest.mark.parametrize("text", EVIL)
 def test_markdown_becomes_no_element_that_runs_or_loads(text) -> None:
-    html = rendered(text, "notes.md", "").lower()
+    html = rendered(text, "notes.md", "", PLAIN).lower()
     for tag in ("<script", "<img", "<iframe", "<style", "<object", "<link", " style=", "<b>"):
         assert tag not in html
     for href in ('href="javascript', 'href="data', 'href="vbscript', 'href="file', 'href="//'):
@@ -82,3 +83,10 @@ def test_bytes_that_are_no_text_are_said_to_be_none() -> None:
         assert answer.status_code == 200
         assert "UTF-8" in answer.text
         assert client.get("/memory/photo.md?raw=1").content == b"\xff\xfe\x00binary"
+
+
+def test_a_turn_of_this_instance_is_linked_as_evidence() -> None:
+    # A pitfall: pages read citations without the instance's numbering, and nothing failed.
+    own = Numbering("laptop-7f3a", "desk-9c2d")
+    html = rendered("- Anna keeps bees <!-- turns laptop-7f3a:12 -->", "notes.md", "", own)
+    assert 'href="/turns/12"' in html

@@ -23,7 +23,7 @@ from familiar_cli.identity import Who
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion, Usage
 from familiar_cli.memory.layout import WRITER_JSON
-from familiar_cli.memory.pages.evidence import Numbering, turn_ids
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
 from familiar_cli.writer import marker
@@ -95,7 +95,7 @@ def test_a_session_file_is_merged_and_never_forked(world):
     report = world.write(reply(merged))
 
     assert world.store.glob("sessions/*") == [SESSION]
-    assert turn_ids(world.read(SESSION)) == (1, 2)
+    assert turn_ids(world.read(SESSION), PLAIN) == (1, 2)
     assert report.files[SESSION].operation == "update"
 
 

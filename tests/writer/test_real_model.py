@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
-from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
 from tests.writer.support import World
 
 pytest.importorskip("xllamacpp")
@@ -45,4 +45,4 @@ def test_a_pass_with_the_real_model_completes_and_loses_nothing(tmp_path, model_
         if path.endswith(".md"):
             text = world.read(path)
             assert MarkdownIt().parse(text)[0].tag == "h1"
-            assert set(turn_ids(text)) <= {1, 2, 3}
+            assert set(turn_ids(text, PLAIN)) <= {1, 2, 3}

@@ -161,7 +161,7 @@ def spans(turn_ids: Iterable[int]) -> str:
     return ", ".join(map(_numbers, _joined(Cited("", n, n) for n in turn_ids)))
 
 
-def turn_ids(line: str, numbering: Numbering = PLAIN) -> tuple[int, ...]:
+def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
     """Return the local turns that a line, or a longer text, names; sorted, each once."""
     found = (numbering.local(one).values() for one in cited(line))
     return tuple(sorted(set().union(*found)))

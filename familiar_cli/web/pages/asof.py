@@ -50,7 +50,9 @@ def file(asked: Asked) -> Shown:
     values = {"day": day, "rel_path": rel_path, "crumbs": crumbs(rel_path), "listed": listed}
     text = content.decode("utf-8", "replace") if content is not None else ""
     front, body = split_front_matter(text)
-    html = rendered(body[:_SHOWN_CHARS], rel_path, asked.base) if content is not None else None
+    html = None
+    if content is not None:
+        html = rendered(body[:_SHOWN_CHARS], rel_path, asked.base, asked.familiar.numbering)
     memory = asked.familiar.memory
     is_now = content is not None and memory.exists(rel_path)
     same = is_now and memory.read_bytes(rel_path) == content

@@ -90,7 +90,7 @@ def _text(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
     front, body = split_front_matter(text)
     cut = body.rfind("\n", 0, _RENDERED_CHARS) + 1 if len(body) > _RENDERED_CHARS else len(body)
-    html = rendered(body[: cut or _RENDERED_CHARS], rel_path, asked.base)
+    html = rendered(body[: cut or _RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering)
     rest = body[cut or _RENDERED_CHARS :][:_SHOWN_CHARS]
     return {"parts": {"front": front or "", "html": html, "rest": rest}}
 
@@ -107,8 +107,12 @@ def _blame(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
         lines = asked.familiar.past.blame(rel_path)
     except FamiliarError as error:
         return {"groups": [], "problem": str(error)}
+    numbering = asked.familiar.numbering
     groups = [
-        (commit, [(one, turn_ids(one.text), without_references(one.text)) for one in members])
+        (
+            commit,
+            [(one, turn_ids(one.text, numbering), without_references(one.text)) for one in members],
+        )
         for commit, members in (
             (key, list(run)) for key, run in groupby(lines[:_MOST_BLAMED], lambda one: one.commit)
         )

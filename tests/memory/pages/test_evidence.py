@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.evidence import (
+    PLAIN,
     Cited,
     Numbering,
     cited,
@@ -43,7 +44,7 @@ def as_turns(citations):
 @settings(max_examples=60)
 @given(ids=IDS)
 def test_what_is_written_is_read_again(ids) -> None:
-    assert turn_ids(f"- a line {reference(ids)}") == tuple(sorted(ids))
+    assert turn_ids(f"- a line {reference(ids)}", PLAIN) == tuple(sorted(ids))
 
 
 @settings(max_examples=200)
@@ -103,7 +104,7 @@ def test_a_turn_that_is_not_held_here_is_no_local_one() -> None:
 
 
 def test_a_familiar_without_an_id_takes_no_qualified_turn_for_its_own() -> None:
-    assert turn_ids("- a <!-- turns 2; laptop-7f3a:3 -->") == (2,)
+    assert turn_ids("- a <!-- turns 2; laptop-7f3a:3 -->", PLAIN) == (2,)
 
 
 def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
@@ -118,7 +119,7 @@ def test_it_can_be_searched_for_with_grep() -> None:
 
 
 def test_a_slip_of_the_pen_does_not_fill_the_machine() -> None:
-    assert len(turn_ids("<!-- turns 1-999999999999 -->")) < 20_000
+    assert len(turn_ids("<!-- turns 1-999999999999 -->", PLAIN)) < 20_000
 
 
 def test_a_comment_that_ends_badly_is_read_in_no_time() -> None:
