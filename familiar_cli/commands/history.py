@@ -105,6 +105,40 @@ def show(
     )
 
 
+@app.command()
+def salvage(
+    ctx: typer.Context,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count what can be read; change nothing.")
+    ] = False,
+) -> None:
+    """Get what can be read out of a damaged history into a new one.
+
+    The damaged file is kept beside it. Stop `familiar serve` and `familiar daemon` first. Search is
+    rebuilt by itself; what marks a turn as replaced or withdrawn may be lost with a damaged page.
+
+    \b
+    familiar history salvage --dry-run
+    familiar history salvage
+    """
+    from familiar_cli.history.salvage import salvage as run_salvage
+
+    with familiar_of(ctx) as familiar:
+        found = run_salvage(familiar.paths.history, dry_run=dry_run)
+    if not found.damaged:
+        words = "The history is not damaged; nothing was changed."
+    else:
+        rows = sum(found.tables.values())
+        words = f"{found.turns:,} turns and {rows:,} other rows can be read"
+        words += (
+            f"; {found.missing:,} turns are missing." if found.missing else "; no turn is missing."
+        )
+        if found.kept:
+            words += f"\nThey are the history now; the damaged file is {found.kept}"
+    output(ctx).answer(found.to_json(), words)
+
+
 TurnIds = Annotated[
     list[str], typer.Argument(metavar="TURN...", help="Turns, by number or as INSTANCE:NUMBER.")
 ]

@@ -50,7 +50,7 @@ class DamagedRowError(BadInputError):
     def __init__(self, what: str) -> None:
         super().__init__(
             f"The history is damaged: {what}; it was not changed",
-            hint="Replace `history.db` with a backup copy.",
+            hint="Replace `history.db` with a backup copy, or run `familiar history salvage`.",
         )
         self.what = what
 

@@ -224,5 +224,6 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
 def _damaged(path: Path, error: object) -> BadInputError:
     return BadInputError(
         f"The history {str(path)!r} is damaged or not a history ({error}); it was not changed",
-        hint="Replace it with a backup copy, or move it away to start a new history.",
+        hint="Replace it with a backup copy, or get what can be read out of it: `familiar history "
+        "salvage`.",
     )

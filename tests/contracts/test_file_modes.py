@@ -101,6 +101,7 @@ history restore 2
 history choose 1
 history search oslo
 history stats
+history salvage
 history export --channel cli --out OUT/turns.jsonl
 sync remote add hub HUB
 sync remote ls
