@@ -6,7 +6,7 @@ A migration is one transaction: the file is as it was, or it is new.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+_ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
 APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
 
 VERSION_1: Final = (
@@ -146,6 +147,26 @@ def _opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def foreign_objects(path: Path) -> list[str]:
+    """Return what stands in a history that this program did not put there, e.g. `trigger 'x'`.
+
+    Raises:
+        As `opened`.
+    """
+    own = connect(":memory:", 0)
+    with closing(own), closing(opened_to_read(path, 0)) as connection:
+        for step in MIGRATIONS:
+            step(own)
+        messages.settle(own)
+        listed = "SELECT type, name FROM sqlite_master"
+        known = set(own.execute(listed))
+        return [
+            f"{kind} {name!r}"
+            for kind, name in connection.execute(f"{listed} ORDER BY name")
+            if (kind, name) not in known and not name.startswith(_ALSO_OURS)
+        ]
 
 
 def _has_unmerged_turns(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import socket
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from familiar_cli.actions.familiar_pool import FamiliarPool, pages_pool
+from familiar_cli.config.home import list_familiars
 from familiar_cli.config.serving import check_reach, is_loopback_host
 from familiar_cli.errors import ConfigError
 from familiar_cli.familiar import Familiar
@@ -109,6 +111,7 @@ async def serve_until(
         ConfigError: It cannot listen there, or must not without a token.
     """
     check_reach(listening.host, listening.tokens)
+    tell_of_read_only(home, tell)
     with _socket(listening) as bound:
         host, port = bound.getsockname()[:2]
         background = Background(home, tell) if listening.background else None
@@ -142,6 +145,16 @@ async def serve_until(
         finally:
             if background:
                 await asyncio.to_thread(background.close)
+
+
+def tell_of_read_only(home: Path, tell: Callable[[str], None]) -> None:
+    """Name the familiars that cannot be written to, before anybody talks to them."""
+    for familiar_id in list_familiars(home):
+        if not os.access(home / familiar_id, os.W_OK):
+            tell(
+                f"{str(home / familiar_id)!r} cannot be written to: it can be read, but nothing "
+                "that is said will be kept, and requests for a reply will fail"
+            )
 
 
 class _Server(uvicorn.Server):

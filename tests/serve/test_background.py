@@ -6,9 +6,10 @@ import time
 
 import pytest
 
+from familiar_cli.serve.running import tell_of_read_only
 from tests.support.remotes import HAS_GIT, bare, git
 from tests.support.serving import serving
-from tests.support.world import live, run
+from tests.support.world import home, live, run
 
 pytestmark = pytest.mark.skipif(not HAS_GIT, reason="needs git")
 
@@ -30,3 +31,13 @@ def test_it_syncs_when_the_server_begins_and_when_it_ends(tmp_path) -> None:
         run("sync", "--dry-run")  # waits until the first sync is over
         run("memory", "append", "topics/coffee.md", "- black")
     assert "topics/coffee.md" in held_by(hub)
+
+
+def test_a_disk_that_takes_no_writing_is_named_at_the_start(monkeypatch) -> None:
+    live("ada")
+    told: list[str] = []
+    tell_of_read_only(home(), told.append)
+    assert told == []
+    monkeypatch.setattr("os.access", lambda *_: False)
+    tell_of_read_only(home(), told.append)
+    assert [line for line in told if "ada" in line and "cannot be written to" in line] == told != []

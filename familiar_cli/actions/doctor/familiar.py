@@ -147,6 +147,7 @@ def lock(patient: Patient) -> Iterator[Result]:
 
 def history(patient: Patient) -> Iterator[Result]:
     """Look whether the history is whole, without changing it."""
+    from familiar_cli.history.schema import foreign_objects
     from familiar_cli.history.store import HistoryStore
 
     if patient.paths is None:
@@ -160,7 +161,10 @@ def history(patient: Patient) -> Iterator[Result]:
         return
     damage = _quick_check(patient)
     if damage:
-        mend = f"Replace {patient.paths.history} with a backup copy; nothing is changed until then."
+        mend = (
+            f"Replace {patient.paths.history} with a backup copy, or run `familiar history "
+            "salvage`; nothing is changed until then."
+        )
         yield fail(f"SQLite reports damage: {damage}", mend)
         return
     store = HistoryStore(patient.paths.history)
@@ -168,6 +172,11 @@ def history(patient: Patient) -> Iterator[Result]:
         yield ok(f"{store.count()} turns, no damage")
     finally:
         store.close()
+    if foreign := foreign_objects(patient.paths.history):
+        mend = (
+            "Another program added it; drop it if you do not know it: it can change what is kept."
+        )
+        yield warn(f"history.db holds what this program does not know: {_some(foreign)}", mend)
 
 
 def withdrawn(patient: Patient) -> Iterator[Result]:
