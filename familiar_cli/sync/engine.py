@@ -435,7 +435,8 @@ class _Run:
             else:
                 believed[ref] = id_
         for ref, old in before.items():
-            if not self._admission.is_admitted(_instance_of(ref)):
+            is_branch = not ref.startswith((MEMORY_REFS, TURNS_REFS))  # of other gits
+            if is_branch or not self._admission.is_admitted(_instance_of(ref)):
                 continue
             if ref in self._aside:
                 believed[ref] = old

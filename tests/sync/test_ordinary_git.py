@@ -66,6 +66,7 @@ def test_a_commit_on_main_arrives_everywhere_with_its_author(laptop, desk, hub, 
     for machine in (laptop, desk):
         machine.sync(hub)
         assert "from the web" in machine.files()["topics/tea.md"]
+        assert machine.sync(hub).notes == ()
     assert f"{id_} Anna Web" in git(hub, "log", "--format=%H %an", "main").splitlines()
 
 
