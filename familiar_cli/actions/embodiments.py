@@ -26,6 +26,7 @@ from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.pages.outward import holds_back, outward, put_back
 from familiar_cli.memory.run_ids import RUN_ID
 from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.sync.devices import Device, Devices
@@ -246,16 +247,13 @@ def push(
             f"The embodiment {device.id!r} is not known here; nothing was changed",
             hint="Call sync_pull first, then push what differs.",
         )
-    for tries_left in reversed(range(_TRIES)):
+
+    def push() -> tuple[FilePasts, int, list[Received]]:
         pasts = _look(familiar)
         seen = _known(familiar, since)
-        try:
-            received = _Push(familiar, writer, device.id, seen).take(changes)
-        except ConflictError:
-            if not tries_left:
-                raise
-        else:
-            break
+        return pasts, seen, _Push(familiar, writer, device.id, seen).take(changes)
+
+    pasts, seen, received = retry_on_conflict(push, _TRIES)
     pasts.read_on()
     told = replace(
         known,

@@ -17,7 +17,6 @@ from familiar_cli import clock
 from familiar_cli.consolidation.periods import read_period
 from familiar_cli.errors import (
     BadInputError,
-    ConflictError,
     NotFoundError,
     RefusedError,
     UsageError,
@@ -30,6 +29,7 @@ from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.pages.outward import holds_back, outward, put_back
 from familiar_cli.memory.run_ids import RUN_ID
 from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import (
     PlannedFile,
@@ -418,13 +418,9 @@ def _write(
         made: Returns its new text, given the old; None: it goes.
         by: Who edited it, where that is not the writer's instance.
     """
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            return _written(familiar, writer, rel_path, what, made, by=by)
-        except ConflictError:
-            if not tries_left:
-                raise
-    raise AssertionError
+    return retry_on_conflict(
+        lambda: _written(familiar, writer, rel_path, what, made, by=by), _TRIES
+    )
 
 
 def _written(

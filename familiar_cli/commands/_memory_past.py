@@ -164,7 +164,7 @@ def undo(
         str | None, typer.Option(metavar="ID", help="Undo all changes of one run.")
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Undo a merge without asking: what others wrote goes.")
+        bool, typer.Option("--yes", help="Undo what other machines wrote without asking.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -192,7 +192,7 @@ def undo(
     familiar = familiar_of(ctx)
     if (commit or run) and not (yes or dry_run or out.as_json) and sys.stdin.isatty():
         would = undo(familiar, commit, run=run, dry_run=True).undone
-        if would.changes and any(one.merged for one in would.commits):
+        if would.changes and would.is_from_elsewhere:
             _print_diff(out, None, page.undone_text(would, dry_run=True))
             yes = typer.confirm("Remove this here and, with the next sync, everywhere?", err=True)
     done = undo(familiar, commit, run=run, dry_run=dry_run, merges=yes)

@@ -10,10 +10,10 @@ from familiar_cli.consolidation.keeping import hand_in, made_again
 from familiar_cli.consolidation.pages import MadePage, Record, page_text, read_page
 from familiar_cli.consolidation.plans import made_from, plan_for, plan_id
 from familiar_cli.consolidation.types import Made
-from familiar_cli.errors import ConflictError
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import CONSOLIDATION
+from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile, stage
 from familiar_cli.review.rejected import forget
@@ -62,14 +62,10 @@ class Engine:
             FamiliarError: The disk or a limit refused. In each case nothing was changed.
         """
         body, refused = await self._body(wanted)
-        for attempt in range(_TRIES):
-            made = self._drawn(wanted, body, refused)
-            try:
-                return self._written(wanted, made)
-            except ConflictError:  # a person wrote meanwhile: theirs stays, and ours joins it
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+        # Where a person wrote meanwhile, theirs stays, and ours joins it.
+        return retry_on_conflict(
+            lambda: self._written(wanted, self._drawn(wanted, body, refused)), _TRIES
+        )
 
     async def _body(self, wanted: Wanted) -> tuple[str, tuple[Refused, ...]]:
         if wanted.body is not None:

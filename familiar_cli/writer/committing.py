@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import ConflictError, LimitError, UnsafePathError
+from familiar_cli.errors import LimitError, UnsafePathError
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
+from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.draft import Draft
 from familiar_cli.writer.applying import Applying
 from familiar_cli.writer.types import Operation, Refusal
@@ -78,20 +79,16 @@ def commit(
         ConflictError: Somebody else keeps writing; nothing was changed.
         FamiliarError: The disk refused; nothing was changed.
     """
-    for attempt in range(_TRIES):
+
+    def commit() -> StepOutcome:
         applied = _taken_by(store, verdicts)
-        if not applied.draft and not applied.has_held:
-            return applied
-        try:
+        if applied.draft or applied.has_held:
             with store.transaction(MEMORY_WRITER, message, trailers=noting(run)) as tx:
                 applied.draft.stage(tx)
                 also(tx, applied)
-        except ConflictError:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            return applied
-    raise AssertionError("unreachable")
+        return applied
+
+    return retry_on_conflict(commit, _TRIES)
 
 
 def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcome:

@@ -110,3 +110,14 @@ def test_a_choice_that_is_none_changes_nothing(apart, client, form) -> None:
     before = apart.files()
     assert client.post("/sync/settle", data=form).status_code in {400, 404, 409}
     assert apart.files() == before
+
+
+def test_what_others_did_is_undone_only_with_a_yes(client, first, here) -> None:  # noqa: F811
+    first.append("topics/rain.md", "# Rain\n\n- falls in Bergen\n")
+    first.run("sync")
+    press(client, "/sync/now")
+    assert 'name="yes"' in client.get("/journal/HEAD").text
+    assert client.post("/journal/HEAD/undo").status_code == 409
+    assert (here.memory / "topics/rain.md").exists()
+    press(client, "/journal/HEAD/undo", yes="1")
+    assert not (here.memory / "topics/rain.md").exists()

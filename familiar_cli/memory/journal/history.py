@@ -138,8 +138,13 @@ class History:
                     seen.add(parent)
                     waiting.append(parent)
 
-    def _of_all(self) -> Iterator[LoggedChange]:
+    def all_commits(self) -> Iterator[Commit]:
+        """Yield every commit, those that were merged among them, newest first."""
         for commit, _ in self._newest_first("", lambda commit, _: _parents(commit, "")):
+            yield commit
+
+    def _of_all(self) -> Iterator[LoggedChange]:
+        for commit in self.all_commits():
             yield LoggedChange(commit, self.touched(commit))
 
     def _of_path(self, rel_path: str) -> Iterator[LoggedChange]:

@@ -108,6 +108,12 @@ class Past:
             files = tuple(between(self._repository, old, commit.tree))
             return LoggedChange(commit, history.touched(commit)), files
 
+    def came_from_elsewhere(self, commit: Commit) -> bool:
+        """Tell whether a commit holds what other machines wrote."""
+        from familiar_cli.memory.journal.undo import came_from_elsewhere
+
+        return came_from_elsewhere(commit, self._instance())
+
     def diff(self, words: Sequence[str]) -> Difference:
         """Return what differs between two commits.
 

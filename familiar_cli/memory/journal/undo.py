@@ -42,11 +42,13 @@ class Undone:
         commits: The changes, newest first.
         changes: What each file held before, and after.
         result: What the store did.
+        is_from_elsewhere: Some of it came from other machines.
     """
 
     commits: tuple[Commit, ...]
     changes: tuple[Change, ...]
     result: Applied
+    is_from_elsewhere: bool = False
 
     @property
     def commit(self) -> Commit:
@@ -92,7 +94,7 @@ def undo(
     """
     if word or run:
         commits = _of_run(history, run) if run else (history.find(word or ""),)
-        undone = _undone(history.commits())
+        undone = _undone(history.all_commits())
         changes = reversal(store, repository, [c for c in commits if c.id not in undone])
         if changes and not (merges or dry_run):
             _check_made_here(commits, changes, instance)
@@ -101,7 +103,13 @@ def undo(
     what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
     trailers = {UNDOES: " ".join(commit.id for commit in commits)}
     result = _carry_out(store, changes, f"undo {what}", trailers, dry_run=dry_run)
-    return Undone(commits, tuple(changes), result)
+    is_from_elsewhere = any(came_from_elsewhere(commit, instance) for commit in commits)
+    return Undone(commits, tuple(changes), result, is_from_elsewhere)
+
+
+def came_from_elsewhere(commit: Commit, instance: str) -> bool:
+    """Tell whether a commit holds what other machines wrote; `instance` is the one here."""
+    return bool(commit.merged) or commit.source == SYNC or commit.instance != instance
 
 
 def restore(
@@ -127,7 +135,7 @@ def restore(
 def _check_made_here(commits: Iterable[Commit], changes: Sequence[Change], instance: str) -> None:
     """Refuse to take back what other machines wrote, unless somebody has seen what that is."""
     for commit in commits:
-        if commit.merged or commit.instance != instance:
+        if came_from_elsewhere(commit, instance):
             id_ = commit.id[:SHORT]
             files = [change.rel_path for change in changes]
             more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
@@ -147,12 +155,10 @@ def _newest(
     What people changed by hand, what came from other machines, and the first commit, with which
     everything began, are taken back only when they are named.
     """
-    undone = _undone(history.commits())
-    for commit in history.commits():
-        if commit.parent is None:
-            break
-        is_from_elsewhere = commit.merged or commit.source == SYNC or commit.instance != instance
-        if commit.by_hand or is_from_elsewhere or commit.undoes or commit.id in undone:
+    undone = _undone(history.all_commits())
+    for commit in history.all_commits():
+        is_ours = not (commit.by_hand or commit.undoes or came_from_elsewhere(commit, instance))
+        if commit.parent is None or not is_ours or commit.id in undone:
             continue
         if changes := reversal(store, repository, [commit]):
             return (commit,), changes
@@ -164,7 +170,7 @@ def _newest(
 
 def _of_run(history: History, run: str) -> tuple[Commit, ...]:
     """Return the commits of a run, newest first."""
-    found = tuple(c for c in history.commits() if c.run_id == run and not c.undoes)
+    found = tuple(c for c in history.all_commits() if c.run_id == run and not c.undoes)
     if not found:
         raise NotFoundError(
             f"No change belongs to the run {run!r}",

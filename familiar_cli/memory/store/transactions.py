@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from familiar_cli.errors import BadInputError, FamiliarError
+from familiar_cli.errors import BadInputError, ConflictError, FamiliarError
 from familiar_cli.memory.store import paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from familiar_cli.memory.store.types import Applied, Joined
+
+
+_T = TypeVar("_T")
+
+
+def retry_on_conflict(work: Callable[[], _T], tries: int) -> _T:
+    """Call `work`, which reads, decides and commits; again when somebody else wrote meanwhile.
+
+    Raises:
+        ConflictError: Others were quicker each time.
+    """
+    for _ in range(tries - 1):
+        with suppress(ConflictError):
+            return work()
+    return work()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ def show(asked: Asked) -> Shown:
 def one(asked: Asked) -> Shown:
     """Return one change."""
     change, files = asked.familiar.past.show(asked.path["commit"])
-    return Shown("change", {"change": change, "files": files})
+    elsewhere = asked.familiar.past.came_from_elsewhere(change.commit)
+    return Shown("change", {"change": change, "files": files, "is_from_elsewhere": elsewhere})
 
 
 def undo(asked: Asked) -> Moved:
