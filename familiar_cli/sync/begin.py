@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.instance import begin_instance, is_instance_id
-from familiar_cli.errors import NotFoundError, RefusedError, UnsafePathError
+from familiar_cli.errors import (
+    NotFoundError,
+    RefusedError,
+    RemoteDamagedError,
+    UnsafePathError,
+)
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.absent import CANNOT_BE_HERE, note
 from familiar_cli.memory.journal.exchange import Exchange
@@ -26,13 +31,14 @@ from familiar_cli.sync.transport import MEMORY_REFS, TURNS_REFS
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from familiar_cli.config.instance import Instance
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.address import Address
+    from familiar_cli.sync.transport import Transport
 
 BEGAN: Final = "Began"
 """In the first commit of an instance: the instance that the familiar began on."""
@@ -90,17 +96,11 @@ def begin_from(
                 f"The remote {transport.address!r} holds no memory yet",
                 hint="Run `familiar sync` on the first machine, then try again.",
             )
-        turns = [id_ for ref, id_ in refs.items() if ref.startswith(TURNS_REFS)]
-        wants = sorted({*heads.values(), *turns})
-        with exchange.incoming() as incoming:
-            transport.fetch(wants, [], incoming)
-            if len({incoming.root(head) for head in heads.values()}) > 1:
-                raise RefusedError(
-                    f"The remote {transport.address!r} holds more than one familiar;"
-                    " nothing was changed",
-                    hint="Give each familiar a remote of its own.",
-                )
-            incoming.accept(wants)
+        turns = {r: id_ for r, id_ in refs.items() if r.startswith(TURNS_REFS)}
+        wanted = {**{MEMORY_REFS + i: id_ for i, id_ in heads.items()}, **turns}
+        taken = _fetch(transport, exchange, wanted, sender.tell)
+    refs = {ref: id_ for ref, id_ in wanted.items() if ref in taken}
+    heads = {instance: id_ for instance, id_ in heads.items() if MEMORY_REFS + instance in taken}
     past = JournalPast(repository, "")
     began = _began(past, heads)
     instance = begin_instance(instance_path, began, chosen=chosen)
@@ -110,10 +110,55 @@ def begin_from(
     with store.transaction(SYNC, message, trailers={BEGAN: began}, joined=Joined(head, ())):
         pass
     with translated(repository.path):
-        SeenRefs(repository, name).note(
-            {ref: id_ for ref, id_ in refs.items() if ref.startswith((MEMORY_REFS, TURNS_REFS))}
-        )
+        SeenRefs(repository, name).note(refs)
     return instance
+
+
+def _fetch(
+    transport: Transport,
+    exchange: Exchange,
+    refs: Mapping[str, str],
+    tell: Callable[[str], None],
+) -> set[str]:
+    """Bring what refs lead to, and return those that could be taken; others are named.
+
+    Raises:
+        RefusedError: They hold more than one familiar.
+        RemoteDamagedError: No memory can be taken.
+    """
+
+    def bring(some: Mapping[str, str]) -> None:
+        wants = sorted(set(some.values()))
+        with exchange.incoming() as incoming:
+            transport.fetch(wants, [], incoming)
+            heads = [id_ for ref, id_ in refs.items() if ref in some and ref in memories]
+            if len({incoming.root(head) for head in heads}) > 1:
+                raise RefusedError(
+                    f"The remote {transport.address!r} holds more than one familiar;"
+                    " nothing was changed",
+                    hint="Give each familiar a remote of its own.",
+                )
+            incoming.accept(wants)
+
+    memories = {ref for ref in refs if ref.startswith(MEMORY_REFS)}
+    with suppress(RemoteDamagedError):  # then each is tried by itself
+        bring(refs)
+        return set(refs)
+    taken, problem = set(), ""
+    for ref, id_ in sorted(refs.items()):
+        try:
+            bring({ref: id_})
+        except RemoteDamagedError as error:
+            name = ref.removeprefix("refs/heads/")
+            problem = f"The branch {name!r} at {transport.address!r} was not taken: {error}"
+            tell(problem)
+        else:
+            taken.add(ref)
+    if not taken & memories:
+        raise RemoteDamagedError(
+            problem, hint="Sync from a machine that has the memory, into a new repository."
+        )
+    return taken
 
 
 def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:

@@ -15,7 +15,7 @@ from familiar_cli.errors import (
     RemoteUnreachableError,
 )
 from familiar_cli.files import Disk, SharedDisk, open_patiently, read_plain, why
-from familiar_cli.memory.journal import reachable
+from familiar_cli.memory.journal import bounds, reachable
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
 from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
 
@@ -63,9 +63,11 @@ class PathRemote:
     def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
         """See `Transport`."""
         try:
-            if not haves:
+            if not haves and set(wants).issuperset(self.refs().values()):
                 return self._fetch_all(incoming)
-            new = reachable.new_objects(self._objects, wants, self._exchange.has)
+            new = reachable.new_objects(
+                self._objects, wants, self._exchange.has, most_levels=bounds.MOST_LEVELS
+            )
             incoming.add_objects(map(self._objects.get, new))
         except OSError as error:
             raise self._unreadable(error) from error

@@ -8,9 +8,10 @@ import shutil
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.errors import RefLimitError, RemoteDamagedError
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import packs, reachable
+from familiar_cli.memory.journal.bounds import TreeShape, check_trees, shape_of
 from familiar_cli.memory.journal.commits import decode, parents, tree_and_parent
 from familiar_cli.memory.journal.compact import batches
 from familiar_cli.memory.journal.objects import TYPE_NUMBERS, Objects
@@ -157,7 +158,7 @@ class Incoming:
             try:
                 receive(file, os.path.join(self.path, "pack"), self._raw, self._received)
                 self._objects.close()  # its packs are listed anew
-            except OSError:
+            except (OSError, RefLimitError):
                 raise
             except Exception as error:  # dulwich raises what a broken pack happens to cause
                 raise damaged_pack(error) from error
@@ -182,7 +183,12 @@ class Incoming:
         for want in wants:
             if self._both().get(want).kind != "commit":
                 raise damaged_pack(f"object {want} is not a commit")
+        check_trees(self._received.roots, self._shape)
         self.take_over()
+
+    def _shape(self, tree: bytes) -> TreeShape:
+        found = self._received.shapes.get(tree)
+        return found or shape_of(self._journal.objects.get(tree.hex()).content)
 
     def root(self, commit: str) -> str:
         """Return the commit with which a history began, on the way of its first parents.

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
 from familiar_cli.memory.journal.pack_reader import PackReader, UnknownIndexError
 
@@ -35,6 +35,8 @@ _LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which do not shrink; packing keeps 
 TYPE_NUMBERS: Final[dict[Kind, int]] = {"commit": 1, "tree": 2, "blob": 3}
 _KINDS: Final[dict[str, Kind]] = {kind: kind for kind in TYPE_NUMBERS}
 _ID: Final = re.compile(r"[0-9a-f]{40}")
+_HEAD_BYTES: Final = 64  # of a loose object, which say how large it is
+_MOST_DIGITS: Final = 20
 _BY_NUMBER: Final = {number: kind for kind, number in TYPE_NUMBERS.items()}
 
 
@@ -96,14 +98,14 @@ class Objects:
         except FileNotFoundError:
             found = self._read_packed(id_)
         except OSError as error:
-            raise unreadable(f"object {id_}", error) from error
+            raise self._unreadable(f"object {id_}", error) from error
         except (zlib.error, ValueError, KeyError) as error:
-            raise damaged(f"object {id_} cannot be read: {error}") from error
+            raise self._damaged(f"object {id_} cannot be read: {error}") from error
         return self._checked_id(id_, found)
 
     def _checked_id(self, id_: str, found: GitObject) -> GitObject:
         if found.id != id_:
-            raise damaged(f"object {id_} does not match its id")
+            raise self._damaged(f"object {id_} does not match its id")
         return found
 
     def has(self, id_: str) -> bool:
@@ -252,11 +254,11 @@ class Objects:
         except (UnknownIndexError, OSError):
             return self._read_with_dulwich(id_)
         except (zlib.error, ValueError) as error:
-            raise damaged(f"object {id_} cannot be read: {error}") from error
+            raise self._damaged(f"object {id_} cannot be read: {error}") from error
         except KeyError as error:
             if os.path.exists(os.path.join(self.directory, "info", "alternates")):
                 return self._read_with_dulwich(id_)
-            raise damaged(f"object {id_} is missing") from error
+            raise self._damaged(f"object {id_} is missing") from error
 
     def _read_with_dulwich(self, id_: str) -> GitObject:
         """Return an object of an old or damaged pack, or of the repository that this one uses."""
@@ -268,9 +270,9 @@ class Objects:
             number, content = self.packs().get_raw(ObjectID(id_.encode()))
             return git_object(_BY_NUMBER[number], content)
         except KeyError as error:
-            raise damaged(f"object {id_} is missing") from error
+            raise self._damaged(f"object {id_} is missing") from error
         except Exception as error:  # dulwich raises what a broken pack happens to cause
-            raise damaged(f"object {id_} cannot be read: {error}") from error
+            raise self._damaged(f"object {id_} cannot be read: {error}") from error
 
     def _inflated(self, path: str) -> bytes:
         if not self._is_foreign:
@@ -278,6 +280,10 @@ class Objects:
         from familiar_cli.memory.journal import packs
 
         compressed = read_plain(path, packs.MOST_OBJECT_BYTES)
+        head = zlib.decompressobj().decompress(compressed[:_HEAD_BYTES], _HEAD_BYTES)
+        size = head.partition(b"\0")[0].partition(b" ")[2]
+        if size.isdigit() and int(size[:_MOST_DIGITS]) > packs.MOST_OBJECT_BYTES:
+            raise packs.too_large(int(size[:_MOST_DIGITS]))
         unpacker = zlib.decompressobj()
         content = unpacker.decompress(compressed, packs.MOST_OBJECT_BYTES)
         if not unpacker.eof:
@@ -300,7 +306,7 @@ class Objects:
         for name in _names(os.path.join(self.directory, directory)):
             path = os.path.join(self.directory, directory, name)
             if not os.path.isfile(path):
-                raise damaged(f"{path!r} is not a regular file")
+                raise self._damaged(f"{path!r} is not a regular file")
 
     def _make_dir(self, directory: str) -> None:
         if not os.path.isdir(directory):
@@ -310,6 +316,20 @@ class Objects:
 
     def _path(self, id_: str) -> str:
         return os.path.join(self.directory, id_[:2], id_[2:])
+
+    def _damaged(self, what: str) -> FamiliarError:
+        if not self._is_foreign:
+            return damaged(what)
+        return RemoteDamagedError(
+            f"The remote is damaged: {what}; nothing was changed here",
+            hint="A machine that has what is missing repairs it when it syncs. To look: `git fsck`"
+            " there.",
+        )
+
+    def _unreadable(self, what: str, error: OSError) -> FamiliarError:
+        if not self._is_foreign:
+            return unreadable(what, error)
+        return self._damaged(f"{what} cannot be read: {error.strerror or error}")
 
 
 def is_id(value: object) -> bool:

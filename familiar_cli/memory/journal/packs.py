@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import IO, TYPE_CHECKING, Final
 
-from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.errors import RefLimitError, RemoteDamagedError
+from familiar_cli.memory.journal.bounds import MOST_TREE_BYTES, too_wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ MOST_BYTES: Final = 16 * 1024**3
 _READ_BYTES: Final = 16 * 1024  # at a time; what follows a small object is copied once for each
 _PART_BYTES: Final = 256 * 1024
 _HEAD_BYTES: Final = 24  # hold both sizes that a difference begins with
+_TREE: Final = 2
 _OFS_DELTA: Final = 6
 _REF_DELTA: Final = 7
 _KINDS: Final = {1, 2, 3, 4, _OFS_DELTA, _REF_DELTA}
@@ -66,6 +68,8 @@ def _object(stream: _Stream) -> int:
     elif kind == _REF_DELTA:
         stream.take(20)
     _check_size(size)
+    if kind == _TREE and size > MOST_TREE_BYTES:
+        raise too_wide()
     head = stream.inflate(size)
     if kind in {_OFS_DELTA, _REF_DELTA}:
         numbers = iter(head)
@@ -91,10 +95,10 @@ def _check_size(size: int) -> None:
         raise too_large(size)
 
 
-def too_large(size: int | None) -> RemoteDamagedError:
+def too_large(size: int | None) -> RefLimitError:
     """Return the error for an object that is not taken from elsewhere; its size, if known."""
     shown = f" of {size:,} bytes" if size is not None else ""
-    return RemoteDamagedError(
+    return RefLimitError(
         f"The remote sent a file{shown}, over the limit of {MOST_OBJECT_BYTES:,}; nothing was "
         "merged",
         hint="Find out who pushed it: `git log --stat` at the remote.",

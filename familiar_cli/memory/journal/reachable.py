@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal import commits, trees
+from familiar_cli.errors import RefLimitError, RemoteDamagedError
+from familiar_cli.memory.journal import bounds, commits, trees
 from familiar_cli.memory.journal.delta import shared, shared_end
 
 if TYPE_CHECKING:
@@ -46,12 +46,16 @@ def raw_entries(tree: bytes) -> list[RawEntry]:
     return found
 
 
-def _unreadable() -> RemoteDamagedError:
-    return RemoteDamagedError("A directory that came from a remote cannot be read")
+def _unreadable() -> RefLimitError:
+    return RefLimitError("a directory has an entry without a name, or cannot be read")
 
 
 def new_objects(
-    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+    source: Source,
+    wants: Iterable[str],
+    is_known: Callable[[str], bool],
+    *,
+    most_levels: int | None = None,
 ) -> Iterator[str]:
     """Yield the ids of all objects that commits lead to, parents before children.
 
@@ -59,6 +63,7 @@ def new_objects(
         source: Where commits and directories are read; the known ones, too, where it has them.
         wants: The commits.
         is_known: Tells of a commit that it, and all it leads to, is not of interest.
+        most_levels: How deep directories may be nested; None: as deep as they are.
 
     Raises:
         FamiliarError: A commit or a directory is missing or damaged. Of files only the ids are
@@ -71,7 +76,7 @@ def new_objects(
         tree, _ = commits.tree_and_parent(content)
         roots[id_] = tree
         old = [_tree_of(source, parent, roots) for parent in commits.parents(content)]
-        yield from _new_in(source, [t for t in old if t], tree, seen)
+        yield from _new_in(source, [t for t in old if t], tree, seen, most_levels)
 
 
 def _new_commits(
@@ -109,20 +114,28 @@ def _tree_of(source: Source, commit: str, known: dict[str, str]) -> str | None:
     return known[commit]
 
 
-def _new_in(source: Source, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
+def _new_in(
+    source: Source, old: list[str], tree: str, seen: set[str], most_levels: int | None
+) -> Iterator[str]:
     """Yield a tree and what is in it, but not what the trees `old` have at the same place."""
-    waiting = [(old, tree)]
+    waiting = [(old, tree, 1)]
     while waiting:
-        old, tree = waiting.pop()
+        old, tree, level = waiting.pop()
         if tree in old or tree in seen:
             continue
+        if most_levels is not None and level > most_levels:
+            raise bounds.too_deep()
         seen.add(tree)
         yield tree
         before = [_of_kind(source, t, "tree") for t in old]
         below = []
-        for entry in _new_entries(_of_kind(source, tree, "tree"), before):
+        content = _of_kind(source, tree, "tree")
+        if most_levels is not None and len(content) > bounds.MOST_TREE_BYTES:
+            raise bounds.too_wide()
+        for entry in _new_entries(content, before):
             if entry.mode == _DIR:
-                below.append(([i for b in before if (i := _dir_in(b, entry.name))], entry.id))
+                was = [i for b in before if (i := _dir_in(b, entry.name))]
+                below.append((was, entry.id, level + 1))
             elif entry.mode != _SUBMODULE and entry.id not in seen:
                 seen.add(entry.id)
                 yield entry.id

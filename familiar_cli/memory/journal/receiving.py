@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from contextlib import suppress
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from familiar_cli.files import Disk
+from familiar_cli.memory.journal.bounds import TreeShape, shape_of
 from familiar_cli.memory.journal.commits import parents, tree_and_parent
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _COMMIT: Final = 1
 _TREE: Final = 2
 _KINDS: Final = {"commit": _COMMIT, "tree": _TREE}
-_SUBMODULE: Final = b"160000"
-_ENTRY: Final = re.compile(rb"([0-7]{5,6}) [^\0]+\0(.{20})", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -31,21 +29,26 @@ class Received:
         ids: The ids of all objects, as 20 bytes.
         needs: The ids that they lead to.
         follows: The commit that each commit follows first, in hex; None for the first of all.
+        shapes: What each directory holds, by its id.
+        roots: The topmost directories of all commits.
     """
 
     ids: set[bytes] = field(default_factory=set)
     needs: set[bytes] = field(default_factory=set)
     follows: dict[str, str | None] = field(default_factory=dict)
+    shapes: dict[bytes, TreeShape] = field(default_factory=dict)
+    roots: set[bytes] = field(default_factory=set)
 
     def note(self, id_: bytes, kind: int, content: bytes) -> None:
         """Note an object, and what it leads to."""
         self.ids.add(id_)
         if kind == _TREE:
-            found = _ENTRY.findall(content)
-            self.needs.update(entry for mode, entry in found if mode != _SUBMODULE)
+            self.shapes[id_] = shape = shape_of(content)
+            self.needs |= shape.ids
         elif kind == _COMMIT:
             tree, parent = tree_and_parent(content)
             self.follows[id_.hex()] = parent
+            self.roots.add(bytes.fromhex(tree))
             self.needs.update(bytes.fromhex(i) for i in (tree, *parents(content)))
 
     def note_objects(self, objects: Iterable[Any]) -> None:

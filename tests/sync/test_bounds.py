@@ -1,0 +1,143 @@
+"""Branches that hold more than any memory: set aside and named, while the others are synced."""
+
+from __future__ import annotations
+
+import resource
+import time
+import zlib
+
+import pytest
+
+from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.memory.journal.objects import git_object
+from familiar_cli.sync.remote_refs import SeenRefs
+from tests.support.forging import commit_of, head_of, put, tree_of
+from tests.support.instances import Machine, adopt
+from tests.support.remotes import HAS_GIT, bare, bare_by_hand
+
+EVIL = "memory/evil-0000"
+HUGE = "a" * 40
+
+
+def empty_name():
+    blob = git_object("blob", b"x")
+    return [blob, tree_of([("100644", b"", blob.id)])]
+
+
+def deep(levels: int = 5000):
+    made = [git_object("blob", b"x")]
+    made.append(tree_of([("100644", b"a.md", made[0].id)]))
+    for _ in range(levels):
+        made.append(tree_of([("40000", b"d", made[-1].id)]))
+    return made
+
+
+def wide():
+    """Return 81 objects with 10 ** 80 files."""
+    made = [git_object("blob", b"x")]
+    made.append(tree_of([("100644", f"{n}.md".encode(), made[0].id) for n in range(10)]))
+    for _ in range(79):
+        made.append(tree_of([("40000", f"{n}".encode(), made[-1].id) for n in range(10)]))
+    return made
+
+
+def long_row():
+    """Return one directory with more files than any memory."""
+    blob = git_object("blob", b"x")
+    return [blob, tree_of([("100644", b"%07d.md" % n, blob.id) for n in range(250_000)])]
+
+
+def huge():
+    return [tree_of([("100644", b"huge.md", HUGE)])]
+
+
+FORGED = {"no-name": empty_name, "deep": deep, "wide": wide, "long": long_row, "huge": huge}
+
+
+@pytest.fixture
+def hub(tmp_path):
+    return bare(tmp_path / "hub.git") if HAS_GIT else bare_by_hand(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def laptop(tmp_path, hub):
+    machine = Machine(tmp_path / "laptop", "laptop")
+    machine.commit("first", topics__tea="# Tea\n")
+    machine.sync(hub)
+    yield machine
+    machine.journal.repository.close()
+
+
+@pytest.fixture
+def desk(tmp_path, laptop, hub):
+    machine = Machine(tmp_path / "desk", "desk", began=laptop.instance.id)
+    adopt(machine, hub)
+    yield machine
+    machine.journal.repository.close()
+
+
+def forge(hub, kind: str) -> None:
+    objects = FORGED[kind]()
+    put(hub, EVIL, objects, commit_of(objects[-1].id, [head_of(hub, "main")]))
+    if kind == "huge":
+        path = hub / "objects" / HUGE[:2] / HUGE[2:]
+        path.parent.mkdir(exist_ok=True)
+        packer = zlib.compressobj(1)
+        with path.open("wb") as file:
+            file.write(packer.compress(b"blob %d\0" % 2**31))
+            for _ in range(64):
+                file.write(packer.compress(bytes(2**20)))
+
+
+@pytest.mark.parametrize("kind", FORGED)
+@pytest.mark.parametrize("scheme", ["", "file"])
+def test_a_branch_beyond_all_bounds_is_set_aside_and_stops_no_other(
+    laptop, desk, hub, kind, scheme
+) -> None:
+    desk.commit("theirs", notes="# Notes\n")
+    desk.sync(hub)
+    laptop.commit("ours", other="# Other\n")
+    forge(hub, kind)
+    begun, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    done = laptop.sync(f"file://{hub}" if scheme else hub)
+    laptop.sync(hub)
+    assert time.process_time() - begun < 10
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 300 * 1024
+    (aside,) = SeenRefs(laptop.journal.repository, "hub").aside().values()
+    assert aside.name == EVIL
+    assert aside.reason
+    assert done.pushed
+    assert "notes.md" in laptop.files()
+    assert not laptop.journal.repository.objects.has(aside.id)
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_new_machine_begins_beside_a_branch_beyond_all_bounds(
+    laptop, hub, tmp_path, kind
+) -> None:
+    forge(hub, kind)
+    machine = Machine(tmp_path / "third", "third", began=laptop.instance.id)
+    adopt(machine, hub)
+    assert machine.files() == laptop.files()
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_remote_with_nothing_else_is_named_when_a_machine_begins(hub, tmp_path, kind) -> None:
+    objects = FORGED[kind]()
+    put(hub, EVIL, objects, commit_of(objects[-1].id))
+    machine = Machine(tmp_path / "third", "third", began="third-0000")
+    with pytest.raises(RemoteDamagedError, match=r"hub\.git") as raised:
+        adopt(machine, hub)
+    assert "journal" not in f"{raised.value}{raised.value.hint}"
+
+
+def test_a_damaged_remote_is_said_to_be_the_remote(laptop, desk, hub) -> None:
+    desk.commit("theirs", notes="# Notes\n")
+    desk.sync(hub)
+    commit = head_of(hub, f"memory/{desk.instance.id}")
+    path = hub / "objects" / commit[:2] / commit[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"broken")
+    with pytest.raises(RemoteDamagedError) as raised:
+        laptop.sync(hub)
+    assert "journal" not in f"{raised.value}{raised.value.hint}"
