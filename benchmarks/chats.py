@@ -26,6 +26,7 @@ from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.fulltext import search
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,7 @@ def measure(directory: Path, turns: int) -> dict[str, Any]:
         searches = {
             name: median_ms(lambda q=query: search(store, q)) for name, query in QUERIES.items()
         }
-        recent_ms = median_ms(lambda: store.recent("yuzu", 40), 99)
+        recent_ms = median_ms(lambda: store.recent("yuzu", 40, viewer=OWNER), 99)
     return {
         "turns": turns,
         "import_s": first_s,

@@ -17,6 +17,7 @@ from familiar_cli import tokens
 from familiar_cli.clock import now
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Place
+from familiar_cli.visibility import OWNER
 
 LIMIT_MS = 50
 WANTED = {
@@ -52,7 +53,9 @@ class Provider:
 
 
 def request() -> ContextRequest:
-    return ContextRequest("ada", "cli", None, "Hello", Modality.text, now(), budget_tokens=1000)
+    return ContextRequest(
+        "ada", "cli", None, "Hello", Modality.text, now(), budget_tokens=1000, viewer=OWNER
+    )
 
 
 def overrun_ms(deadline_s: float) -> float:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +141,7 @@ async def _at_once(url: str, home: Path, conversations: int) -> dict[str, float]
     history = HistoryStore(home / "ada" / "history.db")
     whole = 0
     for number in range(conversations):
-        turns = history.recent(f"many-{number}", 10)
+        turns = history.recent(f"many-{number}", 10, viewer=OWNER)
         roles = [turn.role for turn in turns]
         whole += roles == ["user", "assistant"] and turns[0].content == f"Hello {number}"
     history.close()

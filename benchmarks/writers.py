@@ -24,6 +24,7 @@ from familiar_cli.history.store import HistoryStore
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import OWNER
 
 KINDS = ("one file", "50 files", "history.db")
 
@@ -57,7 +58,7 @@ def lines(root: Path, kind: str) -> list[str]:
     """Return every written line, in the order of its file."""
     if kind == "history.db":
         with closing(HistoryStore(root / "history.db")) as history:
-            return [turn.content for turn in history.recent("cli", 1_000_000)]
+            return [turn.content for turn in history.recent("cli", 1_000_000, viewer=OWNER)]
     files = (p for p in (root / "memory").rglob("*.md"))
     return [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
 

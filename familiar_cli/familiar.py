@@ -323,11 +323,6 @@ class Familiar:
         shares = self.config.memory_writer.dm == "share"
         return Privacy(self.channels, self.history, self.me().slugs, shares)
 
-    @property
-    def kept_private(self) -> frozenset[str]:
-        """The channels whose words and names are told nowhere else."""
-        return frozenset() if self.config.memory_writer.dm == "share" else self.channels.private()
-
     def channel_label(self, channel_id: str) -> str:
         """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
         from familiar_cli.config.channel_kinds import ChannelContext
@@ -590,7 +585,7 @@ class Familiar:
 
         return SummaryKeeper(
             self.summaries,
-            self.channels.private,
+            self.privacy.rules,
             self.config.history.summary_every,
             self._summariser,
             self.jobs,
@@ -745,6 +740,7 @@ class Familiar:
         from familiar_cli.bootstrap.chats.casting import known_names
         from familiar_cli.bootstrap.chats.types import Cast, Reading
         from familiar_cli.identity import parse_author
+        from familiar_cli.visibility import OWNER
 
         known = known_names(self.memory, familiar_id=self.paths.id, name=self.config.name)
         cast = Cast(
@@ -753,7 +749,7 @@ class Familiar:
             parse_author(person) if person else None,
             me=self.me().author,
             mine=mine,
-            before=frozenset(speaker.author.slug for speaker in self.history.speakers()),
+            before=frozenset(speaker.author.slug for speaker in self.history.speakers(OWNER)),
         )
         return Reading(cast, self.zone)
 
@@ -851,7 +847,7 @@ class Familiar:
 
     def _labels(self) -> Labels:
         """Return what everybody is called in public."""
-        return self.labels(s.author for s in self.history.speakers(self.kept_private))
+        return self.labels(s.author for s in self.history.speakers(self.privacy.program()))
 
     def _summary_tokens(self) -> int:
         """Return what a prompt has for a summary, beside the line above it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS
+from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.errors import RefusedError
-from familiar_cli.history.one_to_one import only_speaker, people_in
-from familiar_cli.visibility import PrivacyRules, Viewer, channel_scope
+from familiar_cli.history.one_to_one import only_speaker, only_speakers, people_in
+from familiar_cli.visibility import PUBLIC, PrivacyRules, Viewer, channel_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,60 +49,98 @@ class Privacy:
             persons = {rules.scope_of_person(s) for one in past for s in people.get(one, ())}
             is_shared = self.channels.declared_kind(past[-1]) in SHARED_KINDS
             is_person = len(persons) == 1 and not is_shared
-            scopes[channel] = persons.pop() if is_person else channel_scope(channel)
-        return replace(rules, private=scopes)
+            scopes[channel] = persons.pop() if is_person else channel_scope(past[-1])
+        rules = replace(rules, private=scopes)
+        alone = {} if self.shares else only_speakers(self.history)
+        return replace(
+            rules,
+            one_to_one={
+                channel: rules.scope_of_person(who.slug)
+                for channel, who in alone.items()
+                if who.slug not in self.own and not {channel} & (scopes.keys() | rules.public)
+            },
+        )
 
     def program(self, channel_id: str = "") -> Viewer:
         """Build the viewer for a program: nothing private, but what its own channel may show."""
         return self.viewer_in(channel_id) if channel_id else Viewer(self.rules(), frozenset())
 
-    def viewer_in(self, channel_id: str, author: Author | None = None) -> Viewer:
+    def glance(self) -> Viewer:
+        """Build the viewer for the owner, without the channels that are declared private."""
+        return Viewer(replace(self.rules(), shares=True), frozenset())
+
+    def enter(self, channel_id: str, author: Author | None, kind: str) -> None:
+        """Keep what kind of conversation it is, before something is said there.
+
+        Args:
+            channel_id: The channel.
+            author: Who speaks.
+            kind: What whoever brings the conversation says of it; empty: nothing.
+
+        Raises:
+            UsageError: There is no such kind.
+            RefusedError: As `check_member`.
+            ConfigError: The channel's file cannot be read or written.
+        """
+        if kind:
+            self.channels.declare(channel_id, kind)
+        self.check_member(channel_id, author)
+
+    def viewer_in(self, channel_id: str, author: Author | None = None, kind: str = "") -> Viewer:
         """Build the viewer of what is shown in a channel.
 
         Args:
             channel_id: The channel.
             author: Who speaks there now, besides whoever did before; None: nobody else.
+            kind: What whoever brings the conversation says of it, if its file says nothing.
 
         Raises:
+            UsageError: There is no such kind.
             ConfigError: As `rules`.
         """
         rules = self.rules()
-        declared = rules.private.get(channel_id)
-        if declared is not None:
-            scopes = {declared, channel_scope(channel_id)}
-            if declared == channel_scope(channel_id) and author and self._is_new(channel_id):
-                scopes.add(rules.scope_of_person(author.slug))
-            return Viewer(rules, frozenset(scopes), channel_id)
-        if channel_id in rules.public:
+        if kind and not self.channels.declared_kind(channel_id):
+            check_kind(kind)
+            if kind in SHARED_KINDS or kind not in PRIVATE_KINDS:
+                return Viewer(rules, frozenset({channel_scope(channel_id)}), channel_id)
+        elif author and not self.is_member(channel_id, author):
             return Viewer(rules, frozenset(), channel_id)
+        persons = self._people_alone(channel_id, author, rules)
+        scopes = {channel_scope(channel_id), rules.private.get(channel_id, PUBLIC), *persons}
+        return Viewer(rules, frozenset(scopes - {PUBLIC}), channel_id)
+
+    def _people_alone(
+        self, channel_id: str, author: Author | None, rules: PrivacyRules
+    ) -> frozenset[str]:
+        """Return the scope of the only person who is in a channel; nothing if there are several."""
+        if channel_id in rules.public or self.channels.declared_kind(channel_id) in SHARED_KINDS:
+            return frozenset()
         has_begun, only = only_speaker(self.history, channel_id)
         people = {who.slug for who in (only, author) if who}
-        persons = {rules.scope_of_person(slug) for slug in people}
-        if not has_begun or only:
-            return Viewer(rules, frozenset(persons if len(persons) == 1 else ()), channel_id)
-        everybody = people | people_in(self.history, (channel_id,)).get(channel_id, set())
-        owners = everybody and everybody <= self.own
-        return Viewer(rules, frozenset(persons if owners else ()), channel_id)
+        if has_begun and not only:
+            people |= people_in(self.history, (channel_id,)).get(channel_id, set())
+        persons = frozenset(map(rules.scope_of_person, people))
+        is_known = not has_begun or only or people <= self.own or channel_id in rules.private
+        return persons if len(persons) == 1 and is_known else frozenset()
+
+    def is_member(self, channel_id: str, author: Author) -> bool:
+        """Return whether somebody may speak in a channel: in a private one only who did before."""
+        if self.shares or channel_id not in self.channels.private():
+            return True
+        known = people_in(self.history, (channel_id,)).get(channel_id, set())
+        return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))
 
     def check_member(self, channel_id: str, author: Author | None) -> None:
-        """Make sure that somebody may speak in a channel that is declared private.
+        """Make sure that somebody may speak in a channel.
 
         Raises:
-            RefusedError: Others spoke there, and this person never did.
+            RefusedError: It is private, others spoke there, and this person never did.
         """
-        if author is None or self.channels.declared_kind(channel_id) not in PRIVATE_KINDS:
-            return
-        known = people_in(self.history, (channel_id,)).get(channel_id, set())
-        if known and not ({author.slug} if author.slug not in self.own else self.own) & known:
+        if author and not self.is_member(channel_id, author):
             raise RefusedError(
                 f"Channel {channel_id!r} is private, and this speaker has never spoken there",
                 hint="Use another channel; nothing was kept.",
             )
-
-    def _is_new(self, channel_id: str) -> bool:
-        """Return whether a one-to-one channel has no person's words yet."""
-        is_shared = self.channels.declared_kind(channel_id) in SHARED_KINDS
-        return not is_shared and not people_in(self.history, (channel_id,))
 
 
 def _past(channel_id: str, parents: Mapping[str, str]) -> list[str]:

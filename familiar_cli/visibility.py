@@ -10,7 +10,7 @@ from familiar_cli.identity import NEUTRAL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from familiar_cli.identity import Author
+    from familiar_cli.history.types import Turn
 
 PUBLIC: Final = ""
 """The scope of what anybody may see."""
@@ -43,30 +43,38 @@ class PrivacyRules:
         own: Slugs of the owner's accounts, all of them one person.
         private: Channels declared private, each with the scope of what is said there.
         public: Channels declared public.
+        one_to_one: Other channels in which one person spoke so far, who is not the owner, each with
+            the scope of that person.
         shares: What is learned in private is shared everywhere (`memory_writer.dm = "share"`).
     """
 
     own: frozenset[str] = frozenset({NEUTRAL.slug})
     private: Mapping[str, str] = field(default_factory=dict)
     public: frozenset[str] = frozenset()
+    one_to_one: Mapping[str, str] = field(default_factory=dict)
     shares: bool = False
 
     def scope_of_person(self, slug: str) -> str:
         """Return the scope of a person; the owner has one, whichever account is meant."""
         return person_scope(NEUTRAL.slug if slug in self.own else slug)
 
-    def scope_of_turn(self, channel_id: str, one_to_one: Author | None) -> str:
-        """Return to whom a turn is private.
+    @property
+    def private_channels(self) -> frozenset[str]:
+        """The channels in which something private is being said."""
+        return frozenset(self.private.keys() | self.one_to_one.keys())
 
-        Args:
-            channel_id: Where it was said.
-            one_to_one: The only person who had spoken there by then; None: there were several.
-        """
-        if channel_id in self.private:
-            return self.private[channel_id]
-        if one_to_one is None or channel_id in self.public or one_to_one.slug in self.own:
+    def scope_of_channel(self, channel_id: str) -> str:
+        """Return to whom what is said in a channel now is private."""
+        return self.private.get(channel_id) or self.one_to_one.get(channel_id, PUBLIC)
+
+    def scope_of_turn(self, turn: Turn) -> str:
+        """Return to whom a turn is private."""
+        if turn.channel_id in self.private:
+            return self.private[turn.channel_id]
+        only = turn.one_to_one
+        if only is None or turn.channel_id in self.public or only.slug in self.own:
             return PUBLIC
-        return PUBLIC if self.shares else person_scope(one_to_one.slug)
+        return PUBLIC if self.shares else person_scope(only.slug)
 
     def resolve(self, scope: str) -> str:
         """Return the present scope of what was once marked with `scope`.
@@ -104,12 +112,17 @@ class Viewer:
             return True
         return all(scope == PUBLIC or self.rules.resolve(scope) in self.scopes for scope in scopes)
 
-    def sees_turn(self, channel_id: str, one_to_one: Author | None) -> bool:
-        """Return whether a turn may be shown; see `PrivacyRules.scope_of_turn`."""
+    def sees_turn(self, turn: Turn) -> bool:
+        """Return whether a turn may be shown."""
         if self.scopes is None:
             return True
-        scope = self.rules.scope_of_turn(channel_id, one_to_one)
+        scope = self.rules.scope_of_turn(turn)
         return scope == PUBLIC or scope in self.scopes
+
+    def sees_channel(self, channel_id: str) -> bool:
+        """Return whether it may be told that a channel exists."""
+        scope = self.rules.scope_of_channel(channel_id)
+        return self.scopes is None or scope == PUBLIC or scope in self.scopes
 
     @property
     def hidden_channels(self) -> frozenset[str]:

@@ -35,6 +35,7 @@ from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.replay import replay
 from familiar_cli.index.build import count_waiting
 from familiar_cli.index.embedder import Opened
+from familiar_cli.visibility import OWNER
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.pages import ROOT
 from tests.support.server import Fail, Say, Stall
@@ -62,7 +63,7 @@ async def test_a_turn_is_taken_in_a_running_loop(ada, serve) -> None:
         result = await take_turn(familiar, Said("Hello", ANNA, "harbour"), pieces.append)
 
         assert (result.text, "".join(pieces)) == ("Fair winds.", "Fair winds.")
-        assert [t.content for t in familiar.history.recent("harbour", 9)] == [
+        assert [t.content for t in familiar.history.recent("harbour", 9, viewer=OWNER)] == [
             "Hello",
             "Fair winds.",
         ]
@@ -89,7 +90,7 @@ async def test_turns_of_several_channels_are_taken_at_once(ada, serve) -> None:
         turns = [take_turn(familiar, Said(f"I am in {c}", ANNA, c)) for c in channels]
         assert [result.text for result in await asyncio.gather(*turns)] == ["Fair winds."] * 4
         for channel in channels:
-            kept = [turn.content for turn in familiar.history.recent(channel, 9)]
+            kept = [turn.content for turn in familiar.history.recent(channel, 9, viewer=OWNER)]
             assert kept == [f"I am in {channel}", "Fair winds."]
     assert sys.getswitchinterval() == usual_s
 
@@ -109,7 +110,7 @@ async def test_a_cancelled_turn_keeps_what_came_and_tells_who_asks(ada, serve) -
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        question, reply = familiar.history.recent("harbour", 9)
+        question, reply = familiar.history.recent("harbour", 9, viewer=OWNER)
 
     assert (question.content, question.partial) == ("Hello", False)
     assert (reply.partial, "Once upon a".startswith(reply.content.strip())) == (True, True)
@@ -122,7 +123,7 @@ async def test_a_turn_within_a_timeout_ends_as_a_timeout(ada, serve) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await take_turn(familiar, Said("Hello", ANNA, "harbour"))
-        assert familiar.history.recent("harbour", 9)[0].content == "Hello"
+        assert familiar.history.recent("harbour", 9, viewer=OWNER)[0].content == "Hello"
 
 
 async def test_a_turn_that_is_cancelled_before_anything_is_kept_tells_nobody(ada, serve) -> None:
@@ -134,7 +135,7 @@ async def test_a_turn_that_is_cancelled_before_anything_is_kept_tells_nobody(ada
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert familiar.history.recent("harbour", 9) == []
+        assert familiar.history.recent("harbour", 9, viewer=OWNER) == []
     assert (kept, server.requests) == ([], [])
 
 
@@ -168,7 +169,7 @@ async def test_closing_ends_every_model_and_breaks_off_what_is_under_way(ada) ->
 def test_a_plain_with_is_enough_for_memory_and_history(ada) -> None:
     with Familiar.load_from_disk(ada, "ada") as familiar:
         assert familiar.memory.read("notes.md").text.startswith("# Notes")
-        assert familiar.history.recent("harbour", 9) == []
+        assert familiar.history.recent("harbour", 9, viewer=OWNER) == []
 
 
 async def test_a_turn_reads_its_channel_and_the_character_once(ada, serve, monkeypatch) -> None:
@@ -357,7 +358,7 @@ async def test_a_channel_answers_one_message_at_a_time_within_a_program_too(ada,
         hear(familiar, Said("Hello, all!", ANNA, "harbour", message_id="1"))
         results = await asyncio.gather(*asked)
         again = hear(familiar, Said("Hello, all!", ANNA, "harbour", message_id="1"))
-        turns = familiar.history.recent("harbour", 99)
+        turns = familiar.history.recent("harbour", 99, viewer=OWNER)
 
     first, *pairs = turns
     assert (first, again.is_new) == (again.turn, False)
@@ -383,7 +384,7 @@ async def test_whoever_stops_waiting_for_a_channel_has_said_nothing(ada, serve) 
         second.cancel()
         first.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
-        said = [turn.content for turn in familiar.history.recent("harbour", 9)]
+        said = [turn.content for turn in familiar.history.recent("harbour", 9, viewer=OWNER)]
         assert "Second" not in said
 
 

@@ -37,16 +37,16 @@ def test_what_the_only_speaker_said_stays_private_when_a_second_one_comes(
 
     bo = familiar.privacy.viewer_in("new", BO)
     turns = (first, reply, second, late, third)
-    seen = [bo.sees_turn(t.channel_id, t.one_to_one) for t in turns]
+    seen = [bo.sees_turn(t) for t in turns]
     assert seen == [False, False, True, False, True]
-    assert all(OWNER.sees_turn(t.channel_id, t.one_to_one) for t in turns)
+    assert all(OWNER.sees_turn(t) for t in turns)
 
 
 def test_a_persons_one_to_one_conversations_share_what_they_said(familiar: Familiar) -> None:
     said = familiar.history.append("chat-1", "user", "My PIN is 4711", author=ANNA)
 
     viewers = {who: familiar.privacy.viewer_in("chat-2", who) for who in (ANNA, BO, NEUTRAL)}
-    assert [v.sees_turn("chat-1", said.one_to_one) for v in viewers.values()] == [
+    assert [v.sees_turn(said) for v in viewers.values()] == [
         True,
         False,
         False,
@@ -63,15 +63,15 @@ def test_the_owners_accounts_are_one_person(familiar: Familiar) -> None:
     familiar.channels.declare("dm", "dm")
     said = familiar.history.append("dm", "user", "a secret", author=ANNA)
 
-    assert familiar.privacy.viewer_in("cli", NEUTRAL).sees_turn("dm", said.one_to_one)
-    assert not familiar.privacy.viewer_in("dm-2", BO).sees_turn("dm", said.one_to_one)
+    assert familiar.privacy.viewer_in("cli", NEUTRAL).sees_turn(said)
+    assert not familiar.privacy.viewer_in("dm-2", BO).sees_turn(said)
 
 
 def test_a_declared_kind_wins(familiar: Familiar) -> None:
     said = familiar.history.append("town", "user", "hello all", author=ANNA)
-    assert not familiar.privacy.program().sees_turn("town", said.one_to_one)
+    assert not familiar.privacy.program().sees_turn(said)
     familiar.channels.declare("town", "text")
-    assert familiar.privacy.program().sees_turn("town", said.one_to_one)
+    assert familiar.privacy.program().sees_turn(said)
 
 
 def test_a_branch_of_a_one_to_one_conversation_is_one(familiar: Familiar) -> None:
@@ -82,7 +82,7 @@ def test_a_branch_of_a_one_to_one_conversation_is_one(familiar: Familiar) -> Non
     history.branch("other", greeting.id)
     again = history.append("other", "user", "I am expecting", author=ANNA)
     assert again.one_to_one == ANNA
-    assert not familiar.privacy.viewer_in("other", BO).sees_turn("other", again.one_to_one)
+    assert not familiar.privacy.viewer_in("other", BO).sees_turn(again)
 
 
 def test_a_damaged_scope_is_shown_to_nobody_but_the_owner() -> None:

@@ -9,6 +9,7 @@ from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history.arranging import in_pairs
 from familiar_cli.history.store import GREETING
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -49,7 +50,7 @@ def remade(familiar: Familiar, said: Said) -> Said:
     if not said.remake:
         return said
     channel_id = said.channel_id
-    turns = in_pairs(familiar.history.recent(channel_id, _LAST))
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
     if not turns:
         raise NotFoundError(
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."

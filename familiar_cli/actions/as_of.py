@@ -182,6 +182,7 @@ async def _assemble(then: Familiar, end: datetime, text: str, channel_id: str) -
         familiar_id=then.paths.id,
         allowance=setup.allowance,
         history=then.history,
+        viewer=then.privacy.viewer_in(channel_id, said.author),
         opening=lambda *_: "",
         at=end - timedelta(seconds=1),
         name=setup.char,

@@ -40,6 +40,7 @@ from familiar_cli.sync.shared_files import (
     source_of,
 )
 from familiar_cli.text import harmless, sha256_of
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -377,9 +378,9 @@ class _Push:
         for rel_path, text in merged.texts.items():
             full = self.full.get(rel_path)
             try:
-                if text is None and full is not None and holds_back(full):
+                if text is None and full is not None and holds_back(full, NOBODY):
                     raise RefusedError(f"{rel_path!r} cannot be deleted from here; it was kept")
-                whole = None if text is None else put_back(full or "", text)
+                whole = None if text is None else put_back(full or "", text, NOBODY)
                 if whole != full:
                     with self.familiar.memory.transaction("", "", dry_run=True) as tx:
                         _stage(tx, rel_path, self._expect(rel_path), whole)
@@ -465,7 +466,7 @@ class _Push:
 
 def _shown(text: str) -> str:
     """Return what an embodiment is given of a file, as `checked` would leave it."""
-    return harmless(outward(text)).replace("\r", "\n")
+    return harmless(outward(text, NOBODY)).replace("\r", "\n")
 
 
 def _copies(store: MemoryStore) -> dict[str, str]:

@@ -12,6 +12,7 @@ from familiar_cli.memory.layout import people_path
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.relations.index import Edge, Node, RelationIndex
+    from familiar_cli.visibility import Viewer
 
 MOST_NODES: Final = 200
 """More fit neither a screen nor a picture."""
@@ -69,16 +70,18 @@ def around(
     name: str,
     depth: int = 1,
     *,
+    viewer: Viewer,
     most: int = MOST_NODES,
     links: bool = True,
     thorough: bool = True,
 ) -> Around:
-    """Return what is around the page that `name` means. What is private stays out.
+    """Return what is around the page that `name` means.
 
     Args:
         familiar: Whose memory.
         name: A person as `familiar people` takes one, a page's path or title.
         depth: How many steps.
+        viewer: Who will see it.
         most: Most pages.
         links: Links between pages count, too.
         thorough: Look at every page, also where the directories say that nothing has changed.
@@ -91,16 +94,19 @@ def around(
     with closing(familiar.relations()) as graph:
         graph.refresh(thorough=thorough)
         center = _meant(familiar, graph, name)
-        nodes, edges = graph.around(center, depth, most=most, links=links)
+        nodes, edges = graph.around(center, depth, viewer=viewer, most=most, links=links)
         kept = graph.once(edges)
     return Around(nodes[0], tuple(nodes), tuple(kept), depth, is_cut=len(nodes) >= most)
 
 
-def overview(familiar: Familiar, *, most: int = MOST_NODES, thorough: bool = True) -> Around:
+def overview(
+    familiar: Familiar, *, viewer: Viewer, most: int = MOST_NODES, thorough: bool = True
+) -> Around:
     """Return every page that has a relation, and the relations.
 
     Args:
         familiar: Whose memory.
+        viewer: Who will see it.
         most: Most pages.
         thorough: Look at every page, also where the directories say that nothing has changed.
 
@@ -109,7 +115,7 @@ def overview(familiar: Familiar, *, most: int = MOST_NODES, thorough: bool = Tru
     """
     with closing(familiar.relations()) as graph:
         graph.refresh(thorough=thorough)
-        nodes, edges = graph.related(most)
+        nodes, edges = graph.related(viewer, most)
         kept = graph.once(edges)
     return Around(None, tuple(nodes), tuple(kept), is_cut=len(nodes) >= most)
 

@@ -14,6 +14,7 @@ from familiar_cli.memory.pages.links import way_to
 from familiar_cli.memory.pages.relations import Relation, line_of, relations_in
 from familiar_cli.review.draft import Draft
 from familiar_cli.text import fold, slugify
+from familiar_cli.visibility import NOBODY
 from familiar_cli.writer import sections
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def import_graph(familiar: Familiar, path: Path, *, dry_run: bool = False) -> Im
 
 def export_graph(familiar: Familiar) -> EntityGraph:
     """Return all relations that are not private as nodes and edges."""
-    found = overview(familiar, most=100_000)
+    found = overview(familiar, viewer=NOBODY, most=100_000)
     nodes = [EntityNode(node.id, node.kind, node.title) for node in found.nodes]
     edges = [
         EntityEdge(

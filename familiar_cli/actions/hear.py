@@ -28,11 +28,13 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> Heard:
         at: When it was said; None: now. Where turns are shown, it stands at that time.
 
     Raises:
-        UsageError: There are no words.
+        UsageError: There are no words, or no such kind of conversation.
+        RefusedError: The channel is private, and the speaker has never spoken there.
         LockedError: Another process kept writing to the history for too long.
         FamiliarError: The history cannot be written to.
     """
     check_said(said)
+    familiar.privacy.enter(said.channel_id, said.author, said.kind)
     turn = Turn(
         id=0,
         channel_id=said.channel_id,

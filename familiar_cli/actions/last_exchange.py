@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history.arranging import in_pairs
 from familiar_cli.history.standing import choose, standings, withdraw
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from familiar_cli.context.types import Said
@@ -45,7 +46,7 @@ def last_turn(familiar: Familiar, channel_id: str) -> Turn:
     Raises:
         NotFoundError: Nothing was said there.
     """
-    turns = in_pairs(familiar.history.recent(channel_id, _LAST))
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
     if turns:
         return turns[-1]
     raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
@@ -58,7 +59,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
         NotFoundError: Nothing was said there.
         RefusedError: The channel is a branch, and only shares it.
     """
-    turns = in_pairs(familiar.history.recent(channel_id, _LAST))
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
     at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
     if at is None:
         raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ from familiar_cli.config.load import Written, load_written
 from familiar_cli.config.machine import who_speaks
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig, MeSettings
 from familiar_cli.errors import ConfigError, NotFoundError
-from familiar_cli.identity import NEUTRAL, Author
+from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
@@ -31,6 +32,7 @@ class ShownMe:
         label: What I am called in a prompt.
         account: The account under which my words are kept, as `PLATFORM:ID`.
         sources: The file that says each setting, by its name; `default`: none does.
+        also: My other accounts.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ShownMe:
     label: str
     account: str
     sources: dict[str, str]
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,13 @@ def show_me(home: Path, familiar: Familiar | None, channel_id: str = "") -> Show
     """
     if familiar is None:
         written = load_written(home / ME_FILE, MeSettings)
-        sources = {name: ME_FILE if name in written.tables else "default" for name in NAMES}
+        sources = {n: ME_FILE if n in written.tables else "default" for n in NAMES if n != "also"}
         return _shown(written.settings, sources, "User", NEUTRAL)
     channel = familiar.channel(channel_id)
     sources = {
         held.key.removeprefix("me."): held.source
         for held in channel.held
-        if held.key.startswith("me.")
+        if held.key.startswith("me.") and held.key != "me.also"
     }
     me = familiar.me_in(channel)
     return _shown(channel.me, sources, me.name_of(me.author), me.account)
@@ -89,6 +92,7 @@ def _shown(me: MeSettings, sources: dict[str, str], label: str, account: Author)
         one_line(me.name) or label,
         f"{account.platform}:{account.user_id}",
         sources,
+        me.also,
     )
 
 
@@ -125,6 +129,18 @@ def change_me(
     if familiar is not None and channel_id:
         return familiar.channels.set_values(channel_id, texts, dry_run=dry_run)
     return set_values(place.path, texts, dry_run=dry_run, root=place.root)
+
+
+def with_accounts(place: MePlace, accounts: Sequence[str]) -> str:
+    """Return the accounts of mine that a file names, and some more, as a setting's text.
+
+    Raises:
+        UsageError: One of them is no account.
+    """
+    named = [parse_author(account) for account in accounts if account]
+    there = () if "" in accounts else _said(place).get("also", ())
+    found = dict.fromkeys([*there, *(f"{a.platform}:{a.user_id}" for a in named)])
+    return json.dumps(list(found), ensure_ascii=False)
 
 
 def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:

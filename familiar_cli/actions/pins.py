@@ -113,6 +113,7 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         modality=Modality.text,
         at=now(),
         budget_tokens=setup.allowance.total,
+        viewer=familiar.privacy.viewer_in(_CHANNEL, familiar.me().author),
         layer_tokens=setup.allowance.layers,
         tier=setup.channel.tier,
         phrases=familiar.phrases,

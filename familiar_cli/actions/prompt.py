@@ -202,14 +202,12 @@ def _providers(
     set_to, memory = familiar.config, familiar.memory
     channel, character = setup.channel, setup.character
     deadline_s = set_to.context.provider_deadline_s
-    share_private = set_to.memory_writer.dm == "share"
     at_start = set_to.context.datetime_place == "start"
     block = SystemBlockProvider(
         familiar.zone, tells_time=set_to.context.datetime == "on", at_start=at_start
     )
     beyond = Beyond(
         familiar.summaries,
-        familiar.channels.private,
         familiar.channel_label,
         set_to.history.elsewhere_channels,
     )
@@ -221,7 +219,6 @@ def _providers(
         DigestsProvider(
             memory,
             familiar.counter.count,
-            share_private=share_private,
             deadline_s=deadline_s,
         ),
         NotesProvider(
@@ -240,7 +237,7 @@ def _providers(
         FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
         FromTier(_relations(familiar), STANDARD),
         *([] if at_start else [block]),
-        DeskProvider(memory, familiar.zone, share_private=share_private, deadline_s=deadline_s),
+        DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
         *([RememberedProvider(remembered)] if remembered else ()),
     ]
 
@@ -255,12 +252,10 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
     """
     from familiar_cli.context.providers.content_search.passages import Sight
 
-    share_private = familiar.config.memory_writer.dm == "share"
-
     def sight(request: ContextRequest) -> Sight:
         # What rests on turns that the prompt shows stays, so that a pin is the same in each prompt.
         macros = setup.character.macros_of(request)
-        return Sight(request.channel_id, frozenset, macros, share_private)
+        return Sight(request.viewer, frozenset, macros)
 
     return PinnedMemory(find, familiar.memory, familiar.counter, sight)
 
@@ -286,7 +281,6 @@ def _content_search(
         retrieval=lambda refresh_s: _retrieval(familiar, setup, pinned, refresh_s),
         content_filter=_filter(familiar, setup.char) if filters(familiar) and not dry else None,
         on_behind=familiar.note_index_behind,
-        share_private=set_to.memory_writer.dm == "share",
         deadline_s=set_to.context.provider_deadline_s,
         numbering=familiar.numbering,
     )
@@ -301,7 +295,6 @@ def _relations(familiar: Familiar) -> RelationsProvider:
         familiar.relations,
         familiar.counter,
         zone=familiar.zone,
-        share_private=familiar.config.memory_writer.dm == "share",
         deadline_s=familiar.config.context.provider_deadline_s,
     )
 
@@ -327,7 +320,6 @@ def _retrieval(
         memory,
         familiar.counter,
         k=set_to.search.k,
-        share_private=set_to.memory_writer.dm == "share",
         refresh_s=refresh_s,
         most_tokens=set_to.recall.tokens,
         line_tokens=set_to.search.snippet_tokens,
@@ -339,7 +331,6 @@ def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
 
     return Recaller(
         familiar.history,
-        familiar.channels.private,
         familiar.channel_label,
         char,
         familiar.zone,

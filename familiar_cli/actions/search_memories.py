@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.index.types import Audience, SearchOptions
+from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.machine_text import shown_between
 from familiar_cli.memory.pages.privacy import private_spans
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.types import Hit, Method, SearchResult
+    from familiar_cli.visibility import Viewer
 
 MOST_RESULTS: Final = 50
 _TIERS: Final = ("daily", "weekly", "monthly", "yearly", "significant")
@@ -68,7 +69,7 @@ def search_memories(
     max_results: int = 10,
     min_score: float = 0.0,
     instance: str = "",
-    channel: str | None = None,
+    viewer: Viewer,
 ) -> FoundMemories:
     """Return the memories that fit any of the questions, each with its best score.
 
@@ -78,7 +79,7 @@ def search_memories(
         max_results: Most memories.
         min_score: Least score.
         instance: The instance that asks; memories of its own are preferred.
-        channel: The private channel whose memories may be shown; None: nothing private is.
+        viewer: Who will see them.
 
     Raises:
         UsageError: There is no question, or more than five, or one holds no word.
@@ -88,13 +89,12 @@ def search_memories(
     queries = [query] if isinstance(query, str) else list(dict.fromkeys(query))
     if not 1 <= len(queries) <= SENTENCES:
         raise UsageError(f"`query` takes 1 to {SENTENCES} questions, not {len(queries)}")
-    share_all = familiar.config.memory_writer.dm == "share"
     options = SearchOptions(
         k=min(max(max_results, 1), MOST_RESULTS),
         instance=instance,
         zone=familiar.zone,
         min_score=min_score,
-        audience=None if share_all else Audience(channel),
+        viewer=viewer,
     )
     results = [familiar.search(one, options) for one in queries]
     best: dict[str, Hit] = {}
@@ -103,7 +103,7 @@ def search_memories(
         if known is None or hit.score > known.score:
             best[hit.rel_path] = hit
     ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
-    cited = [_cited(familiar, hit, options.audience) for hit in ranked]
+    cited = [_cited(familiar, hit, viewer) for hit in ranked]
     memories = (_memory(hit, turns) for hit, turns in zip(ranked, cited, strict=True))
     return FoundMemories(tuple(memories), results[0].method, _notes(results))
 
@@ -116,13 +116,13 @@ def _memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
     )
 
 
-def _cited(familiar: Familiar, hit: Hit, audience: Audience | None) -> tuple[int, ...]:
+def _cited(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
     """Return the turns that what is shown of a hit rests on."""
     try:
         text = familiar.memory.read_file(hit.rel_path)
     except FamiliarError:  # it is gone since it was found
         return ()
-    hidden = private_spans(text, audience.channel_id) if audience else []
+    hidden = private_spans(text, viewer)
     return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
 
 

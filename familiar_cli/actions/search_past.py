@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
+    from familiar_cli.visibility import Viewer
 
 METHODS: Final = ("auto", "hybrid", "lexical")
 _LOOKED_AT: Final = (
@@ -70,7 +71,7 @@ def search_past(
     method: str = "auto",
     since: date | None = None,
     channel: str | None = None,
-    own: str | None = None,
+    viewer: Viewer,
     min_score: float = 0.0,
 ) -> PastFound:
     """Return the turns that fit `query`.
@@ -81,8 +82,8 @@ def search_past(
         k: Most turns.
         method: `auto` takes words and meaning where turns have vectors, else words alone.
         since: Only what was said on this day or later.
-        channel: Only this channel; None: all but private ones.
-        own: Where `channel` is None, a private channel that is searched all the same.
+        channel: Only this channel; None: all.
+        viewer: Who will see them.
         min_score: Least score of a turn.
 
     Raises:
@@ -105,7 +106,7 @@ def search_past(
         query,
         near=near,
         channel_id=channel,
-        hidden_channels=() if channel else familiar.channels.private() - {own or ""},
+        viewer=viewer,
         limit=max(k, _LOOKED_AT) if since is None else _BEFORE_DAYS,
     )
     labels = familiar.labels(one.turn.author for one in found.turns)

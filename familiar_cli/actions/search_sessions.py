@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
+    from familiar_cli.visibility import Viewer
 
 _LOOKED_AT: Final = 300  # turns; who spoke says which of them are meant
 _EXCERPT_CHARS: Final = 320
@@ -70,14 +71,22 @@ class SaidHit:
 
 
 def search_sessions(
-    familiar: Familiar, query: str, *, user: str = "", channel: str | None = None, limit: int = 50
+    familiar: Familiar,
+    query: str,
+    *,
+    viewer: Viewer,
+    user: str = "",
+    channel: str | None = None,
+    limit: int = 50,
 ) -> dict[str, list[SaidHit]]:
     """Return the turns that fit `query` best, by the day on which they were said, newest first.
 
     Args:
         familiar: Whose past.
         query: Words, as anybody would say them.
-        user: Only what this person said: a name, or `PLATFORM:ID`; empty: everybody.
+        viewer: Who will see them.
+        user: Whose memory is meant: what this person said, and the replies to them; a name, or
+            `PLATFORM:ID`. Empty: everybody's.
         channel: Only this channel.
         limit: Most turns.
 
@@ -88,7 +97,7 @@ def search_sessions(
         raise UsageError(
             f"No word to search for in {query!r}", hint="Search for what was said: ?q=red+scarf"
         )
-    span = TurnFilter(channel)
+    span = TurnFilter(viewer, channel)
     looked_at = _LOOKED_AT if user else limit
     hits = fulltext.search(familiar.history, query, span, limit=looked_at, neighbours=0)
     labels = familiar.labels(hit.turn.author for hit in hits)
@@ -96,7 +105,7 @@ def search_sessions(
     for hit in hits:
         turn = hit.turn
         speaker = labels.of(turn.author) if turn.author else familiar.name
-        if user and not _is_by(turn, speaker, user):
+        if user and not _is_of(familiar, turn, user):
             continue
         day = to_zone(turn.at, familiar.zone).date().isoformat()
         excerpt, marks = excerpt_of(turn.content, query)
@@ -152,12 +161,16 @@ def _apart(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(kept)
 
 
-def _is_by(turn: Turn, speaker: str, user: str) -> bool:
-    if fold(speaker) == fold(user):
-        return True
+def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
+    """Return whether a turn was said by a user, or to them."""
     author = turn.author
+    if author is None and turn.reply_to is not None:
+        answered = familiar.history.turn(turn.reply_to)
+        author = answered.author if answered else None
     if author is None:
         return False
+    if fold(familiar.me().name_of(author)) == fold(user):
+        return True
     names = (author.user_id, author.username, author.display_name, author.slug)
     account = f"{author.platform}:{author.user_id}"
     return user == account or any(name and fold(name) == fold(user) for name in names)

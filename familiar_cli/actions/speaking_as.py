@@ -37,5 +37,5 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
 def people_here(familiar: Familiar) -> dict[str, Author]:
     """Return who spoke, the latest last, by what they are called in public."""
     me = familiar.me()
-    speakers = [speaker.author for speaker in familiar.history.speakers(familiar.kept_private)]
+    speakers = [speaker.author for speaker in familiar.history.speakers(familiar.privacy.program())]
     return {me.name_of(author): author for author in reversed(speakers)}

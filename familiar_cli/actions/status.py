@@ -293,14 +293,14 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     from familiar_cli.history.summaries import PUBLIC
     from familiar_cli.passes.failures import summary_name
 
-    summaries, private = familiar.summaries, familiar.channels.private()
+    summaries, rules = familiar.summaries, familiar.privacy.rules()
     try:
         others = (s for s in summaries.scopes() if s != PUBLIC)
-        scopes = [PUBLIC, *(s for s in others if summaries.scope_of(s, private) == s)]
-        newest = {scope: summaries.latest(scope, private) for scope in scopes}
+        scopes = [PUBLIC, *(s for s in others if summaries.scope_of(s, rules) == s)]
+        newest = {scope: summaries.latest(scope, rules) for scope in scopes}
         behind = sum(
             summaries.count(
-                scope, found.last_turn_id if found else 0, summaries.wanted(scope), -1, private
+                scope, found.last_turn_id if found else 0, summaries.wanted(scope), -1, rules
             )
             for scope, found in newest.items()
         )
@@ -315,7 +315,9 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
         cut=any(found.cut for found in newest.values() if found),
         failed=failed.message if failed else "",
         failed_at=failed.at if failed else None,
-        private=sum(scope in private and found is not None for scope, found in newest.items()),
+        private=sum(
+            scope in rules.private_channels and found is not None for scope, found in newest.items()
+        ),
     )
 
 

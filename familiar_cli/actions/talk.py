@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextRequest, Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.types import ChatModel
+    from familiar_cli.visibility import Viewer
 
 _NO_NOTE: Final = (
     "stepped_thinking would add a note to the prompt; without asking a model, there is none"
@@ -72,8 +73,13 @@ class Asking:
 AS_USUAL: Final = Asking()
 
 
-async def assemble(familiar: Familiar, said: Said) -> Trace:
+async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = None) -> Trace:
     """Return the prompt that `said` would lead to. Nothing is asked, and nothing is kept.
+
+    Args:
+        familiar: Whose prompt.
+        said: What would be said.
+        viewer: Who is shown the prompt; None: those who are in the channel.
 
     Raises:
         LimitError: It is longer than a prompt may be.
@@ -81,9 +87,10 @@ async def assemble(familiar: Familiar, said: Said) -> Trace:
     """
     familiar.load_embedder()
     said = kept_question(familiar, remade(familiar, said))
+    familiar.privacy.check_member(said.channel_id, said.author)
     setup = _setup(familiar, said)
     made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
-    assembled = await made_by.assemble(_request(familiar, said, setup))
+    assembled = await made_by.assemble(_request(familiar, said, setup, viewer))
     return dry_run(
         assembled,
         model=familiar.slot().model,
@@ -163,6 +170,7 @@ async def take_turn(
         ChannelBusyError: Another message was being answered for too long; nothing was kept.
         AnsweredError: The turn, or the message with that id, has a reply.
         NotFoundError: There is no turn `said.reply_to`.
+        RefusedError: The channel is private, and the speaker has never spoken there.
         ModelError: There is no whole reply; what was said is kept.
     """
     check_usable(familiar.slot())
@@ -172,6 +180,10 @@ async def take_turn(
     async with alone:
         said = kept_question(familiar, remade(familiar, said))
         check_unanswered(familiar, said)
+        if said.off_record:
+            familiar.privacy.check_member(said.channel_id, said.author)
+        else:
+            familiar.privacy.enter(said.channel_id, said.author, said.kind)
         setup = _setup(familiar, said)
         runner = _runner(familiar, said, setup, asking)
         request = _request(familiar, said, setup)
@@ -242,13 +254,16 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     return result
 
 
-def _request(familiar: Familiar, said: Said, setup: TurnSetup) -> ContextRequest:
+def _request(
+    familiar: Familiar, said: Said, setup: TurnSetup, viewer: Viewer | None = None
+) -> ContextRequest:
     greets = setup.channel.greets if said.greeting is None else said.greeting != 0
     request = request_for(
         said,
         familiar_id=familiar.paths.id,
         allowance=setup.allowance,
         history=familiar.history,
+        viewer=viewer or familiar.privacy.viewer_in(said.channel_id, said.author, said.kind),
         opening=setup.character.opening if greets else lambda *_: "",
         at=now(),
         name=setup.char,

@@ -14,6 +14,7 @@ from familiar_cli.errors import NotFoundError
 from familiar_cli.history.by_time import count_up_to, first_and_last, said_between
 from familiar_cli.identity import Author
 from familiar_cli.memory.layout import SESSIONS_DIR, SIGNIFICANT_DIR, people_path
+from familiar_cli.visibility import OWNER
 from familiar_cli.when import read_day
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _lanes(
 ) -> tuple[Lane, ...]:
     most = sorted(spoken, key=lambda account: (-sum(s[1] for s in spoken[account]), account))
     authors = [Author(*account) for account in most[:_MOST_LANES]]
-    known = {speaker.author.slug: speaker.author for speaker in familiar.history.speakers()}
+    known = {speaker.author.slug: speaker.author for speaker in familiar.history.speakers(OWNER)}
     authors = [known.get(author.slug, author) for author in authors]
     labels = familiar.labels(authors)
     found = []

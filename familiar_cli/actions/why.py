@@ -251,6 +251,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
         modality=Modality(trace.modality),
         at=trace.at,
         budget_tokens=trace.budget_tokens,
+        viewer=familiar.privacy.viewer_in(trace.channel_id, turn.author if turn else None),
         layer_tokens={Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
         before_id=place_of(turn) if turn else trace.turn,
         tier=trace.tier,

@@ -42,6 +42,7 @@ from familiar_cli.review.pending import (
 from familiar_cli.sync.file_pasts import EMBODIMENT
 from familiar_cli.sync.shared_files import is_shared
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.visibility import Viewer
 
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
@@ -95,7 +97,7 @@ class Writer:
         session: What its changes are noted under, so that they can be undone together.
         instance: The instance that it writes for; empty: none is named.
         may_write: Changes are made at once; otherwise they are plans.
-        channel_id: The private channel that it owns; None: none.
+        viewer: Who will see what it reads back.
         reads: What its session knows of each file: the base of its changes.
     """
 
@@ -103,7 +105,7 @@ class Writer:
     session: str
     instance: str = ""
     may_write: bool = False
-    channel_id: str | None = None
+    viewer: Viewer = NOBODY
     reads: ReadVersions = field(default_factory=ReadVersions)
 
 
@@ -188,14 +190,14 @@ def create_memory(
         if before is None:
             return _front(rel_path, writer.instance, participating) + new
         if not rel_path.startswith(f"{DAILY_DIR}/"):
-            if outward(before, writer.channel_id).strip() == new.strip():
+            if outward(before, writer.viewer).strip() == new.strip():
                 return before
             raise RefusedError(
                 f"{rel_path!r} already exists; nothing was changed",
                 hint="Change it with memory_update.",
             )
-        there = outward(before)
-        return put_back(before, bullets.merged(there, new))
+        there = outward(before, NOBODY)
+        return put_back(before, bullets.merged(there, new), NOBODY)
 
     return _write(familiar, writer, rel_path, "create", made)
 
@@ -227,11 +229,11 @@ def update_memory(
         base, now = _base_and_now(familiar, writer, rel_path)
         is_merged = base != now
         if not is_merged:
-            return put_back(before, sent, writer.channel_id)
+            return put_back(before, sent, writer.viewer)
         merged = merge_content(rel_path, base.encode(), now.encode(), sent.encode(), "both")
         if not _BOTH_STAY.issuperset(merged.clashes):
             raise _edited(rel_path, "in the same place")
-        return put_back(before, merged.content.decode(), writer.channel_id)
+        return put_back(before, merged.content.decode(), writer.viewer)
 
     done = replace(
         _write(familiar, writer, rel_path, "update", made, by=edited_by), is_merged=is_merged
@@ -259,7 +261,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
     def made(before: str | None) -> None:
         if before is None:
             raise _missing(rel_path)
-        if holds_back(before, writer.channel_id):
+        if holds_back(before, writer.viewer):
             raise RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",
@@ -491,13 +493,11 @@ def _base_and_now(familiar: Familiar, writer: Writer, rel_path: str) -> tuple[st
 
     What a session never read it may know from before: all but the newest edits of people.
     """
-    now = outward(familiar.memory.read_file(rel_path), writer.channel_id)
+    now = outward(familiar.memory.read_file(rel_path), writer.viewer)
     base = writer.reads.text(writer.session, rel_path)
     if base is None:
         before = familiar.past.before_edits(rel_path, since=clock.now() - _RECENT)
-        base = (
-            now if before is None else outward(before.decode(errors="replace"), writer.channel_id)
-        )
+        base = now if before is None else outward(before.decode(errors="replace"), writer.viewer)
     return base, now
 
 

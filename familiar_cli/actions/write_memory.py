@@ -48,7 +48,7 @@ def memory_writer(
         who=familiar.who,
         settings=_writer_settings(familiar, slot),
         zone=familiar.zone,
-        private=familiar.channels.private,
+        rules=familiar.privacy.rules,
         channel_context_lookup=familiar.channel_label,
         me=familiar.me(),
     )
@@ -85,7 +85,6 @@ def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
         batch_turns=set_to.batch_turns,
         batch_tokens=set_to.batch_tokens,
         quiet_gap_s=set_to.idle_timeout,
-        share_private=set_to.dm == "share",
         reply_tokens=reply_tokens,
         temperature=temperature,
         structured=set_to.structured,

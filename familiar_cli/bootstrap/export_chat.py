@@ -17,6 +17,7 @@ from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.history.selection import TurnFilter, imported_from, select
 from familiar_cli.identity import Me
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,7 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> 
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
         yield heads[0] if heads else dump_json(_head(history, channel_id, name, me), indent=None)
-    for kept, group in with_others(history, select(history, TurnFilter(channel_id))):
+    for kept, group in with_others(history, select(history, TurnFilter(OWNER, channel_id))):
         if kept.format == SILLY_TAVERN and len(group) == 1:
             yield kept.raw
             continue
@@ -86,7 +87,7 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> 
 
 def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> ChatHead:
     people = history.recent_distinct_authors(channel_id, 1)
-    first = next(select(history, TurnFilter(channel_id)), None)
+    first = next(select(history, TurnFilter(OWNER, channel_id)), None)
     return {
         "user_name": me.name_of(people[0]) if people else "User",
         "character_name": name,
@@ -119,7 +120,7 @@ def _plain(history: HistoryStore, channels: list[str]) -> Iterator[str]:
     about = json.loads(heads[0]) if one and heads else {}
     yield dump_json({HEAD: VERSION} | about | where, indent=None)
     for channel_id in channels:
-        for kept in select(history, TurnFilter(channel_id)):
+        for kept in select(history, TurnFilter(OWNER, channel_id)):
             yield dump_json(_line(kept, "" if one else channel_id), indent=None)
 
 

@@ -80,7 +80,11 @@ def graph(
     if dry_run:
         _check_dry_run()
     with familiar_of(ctx) as familiar:
-        found = overview(familiar) if name is None else around(familiar, name, depth)
+        found = (
+            overview(familiar, viewer=familiar.privacy.program())
+            if name is None
+            else around(familiar, name, depth, viewer=familiar.privacy.program())
+        )
     if html is not None:
         _html(out, found, html, force=force)
     elif dot:

@@ -16,6 +16,7 @@ from familiar_cli.commands._options import (
     UntilTurns,
     most,
 )
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -318,7 +319,9 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
-        found = statistics(familiar.history, familiar.counter.count, channel, familiar.kept_private)
+        found = statistics(
+            familiar.history, familiar.counter.count, channel, viewer=familiar.privacy.program()
+        )
         labels, zone = familiar.labels(), familiar.zone
     out = output(ctx)
     out.answer(found, lambda: print_page(stats_page(found, labels, zone)) if found.turns else None)
@@ -368,7 +371,7 @@ def _span(
 ) -> TurnFilter:
     from familiar_cli.history.selection import TurnFilter
 
-    return TurnFilter(channel, moment_of(familiar, since), moment_of(familiar, until))
+    return TurnFilter(OWNER, channel, moment_of(familiar, since), moment_of(familiar, until))
 
 
 def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
@@ -397,4 +400,4 @@ def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[Kept]
     turn = familiar.history.turn(turn_id)
     if turn is None:
         raise NotFoundError(f"No such turn: {turn_id}", hint="Run `familiar history show`.")
-    return around(familiar.history, turn, 3, 3, everything=everything)
+    return around(familiar.history, turn, 3, 3, viewer=OWNER, everything=everything)

@@ -43,6 +43,10 @@ def me(
             help="Take a persona from SillyTavern's settings.json or a backup of its personas.",
         ),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLATFORM:ID", help="Another account of yours; repeatable."),
+    ] = None,
     channel: OnlyChannel = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove what was set about you.")] = False,
     dry_run: DryRun = False,
@@ -59,9 +63,10 @@ def me(
     familiar me --description anna.md
     familiar me --name "Sir Galahad" --channel castle
     familiar me --from-sillytavern settings.json --name Anna
+    familiar me --also discord:1234 --also openwebui:8f2c
     familiar me --clear
     """
-    from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me
+    from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me, with_accounts
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.me_page import me_data, me_page
     from familiar_cli.ui.page import print_page
@@ -71,9 +76,11 @@ def me(
     if from_sillytavern:
         given |= _persona(from_sillytavern, name)
     values = {key: value.strip() for key, value in given.items() if value is not None}
-    if clear and values:
+    if also and channel:
+        raise UsageError("--also holds in every channel; nothing was changed")
+    if clear and (values or also):
         raise UsageError("--clear cannot be combined with new values; nothing was changed")
-    if not clear and not values:
+    if not clear and not values and not also:
         where = _familiar(ctx, channel)
         shown = show_me(home, where, channel or "")
         out.answer(me_data(shown), lambda: print_page(me_page(shown)))
@@ -85,6 +92,7 @@ def me(
     if clear:
         edit = forget_me(place, dry_run=dry_run)
     else:
+        values |= {"also": with_accounts(place, also)} if also else {}
         edit = change_me(familiar, place, values, channel_id=channel or "", dry_run=dry_run)
     shown = show_me(home, _again(ctx, familiar), channel or "")
     data = me_data(shown, edit, dry_run=dry_run)

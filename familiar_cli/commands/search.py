@@ -66,7 +66,7 @@ def search(
 ) -> None:
     """Search memory by words and by meaning; with --past or --all, also past turns.
 
-    Turns of a private channel are shown only with --channel ID.
+    Turns of a channel declared private are shown only with --channel ID.
 
     \b
     familiar search "what does Alice like to drink?"
@@ -92,6 +92,7 @@ def search(
             found = familiar.search(asked, options, report)
         if past or all_:
             from familiar_cli.actions.search_past import search_past
+            from familiar_cli.visibility import OWNER
 
             said = search_past(
                 familiar,
@@ -100,6 +101,7 @@ def search(
                 method=method,
                 since=day,
                 channel=channel,
+                viewer=OWNER if channel else familiar.privacy.glance(),
                 min_score=min_score,
             )
     page = search_page(found, said, k=k, lines=lines, explain=explain)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from familiar_cli.config.channel_kinds import KINDS, PRIVATE_KINDS
+from familiar_cli.config.channel_kinds import PRIVATE_KINDS, check_kind
 from familiar_cli.config.load import Written, load_written
 from familiar_cli.config.schema import ChannelConfig
 from familiar_cli.errors import ConfigError, UsageError
@@ -139,11 +139,7 @@ class ChannelConfigs:
             UsageError: There is no such kind.
             ConfigError: The file cannot be read or written.
         """
-        if kind not in KINDS:
-            raise UsageError(
-                f"{kind!r} is not a kind of conversation", hint=f"Known: {', '.join(KINDS)}."
-            )
-        if "kind" not in self.read(channel_id).tables:
+        if check_kind(kind) and "kind" not in self.read(channel_id).tables:
             self.set_values(channel_id, {"kind": kind})
 
     def _fits_pattern(self, channel_id: str) -> bool:

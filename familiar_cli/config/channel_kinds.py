@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from familiar_cli.errors import UsageError
 from familiar_cli.text import one_line
 
 
@@ -83,6 +84,19 @@ _LABELS: Final = {
 }
 _ORPHANS: Final = {"thread": "#{name}", "forum": "forum:{name}"}  # nobody said what they belong to
 _NAME_CHARS: Final = 60
+
+
+def check_kind(kind: str) -> str:
+    """Return `kind` if a conversation can be that.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if kind not in KINDS:
+        raise UsageError(
+            f"{kind!r:.80} is not a kind of conversation", hint=f"Known: {', '.join(KINDS)}."
+        )
+    return kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from familiar_cli.memory.pages.bullets import tag_value
 from familiar_cli.memory.pages.evidence import cited, reference, without_references
 from familiar_cli.memory.pages.machine_text import TAG
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,7 +67,7 @@ class Bullet:
 
 def bullets_of(body: str) -> tuple[Bullet, ...]:
     """Return the bullets of a daily file; a paragraph that a person wrote is one, too."""
-    found, _ = blocks(visible_in(body, None))
+    found, _ = blocks(visible_in(body, NOBODY))
     return tuple(
         bullet for b in found if b.kind != "heading" and (bullet := _tagged(b.text)).text.strip()
     )
@@ -88,7 +89,7 @@ def bullets_from_session(
         chats_of: Gives the channels that turns were said in, as far as they are known.
         code_label: Stands above a block of code.
     """
-    found, _ = blocks(visible_in(body, None))
+    found, _ = blocks(visible_in(body, NOBODY))
     made = []
     for block in found:
         text = _words(block.text)

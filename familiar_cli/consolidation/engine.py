@@ -17,6 +17,7 @@ from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile, stage
 from familiar_cli.review.rejected import forget
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ class Engine:
         if wanted.body is not None:
             return wanted.body, ()
         page = self._hand(wanted.rel_path)[0]
-        kept = [block.text for block in _hand_of(page, visible_in(page.body, None)).blocks]
+        kept = [block.text for block in _hand_of(page, visible_in(page.body, NOBODY)).blocks]
         plan = await self.composer().compose(wanted, kept)
         return f"# {wanted.title}\n\n{told(plan)}", plan.refused
 

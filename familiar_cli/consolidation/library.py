@@ -25,6 +25,7 @@ from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, day_o
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.layout import SESSIONS_DIR
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -136,7 +137,7 @@ def newest_sessions(store: MemoryStore, cutoff_hour: int = CUTOFF_HOUR) -> list[
 def facts_of(rel_path: str, text: str, instance: str = "") -> File:
     """Return what consolidation needs to know of a file with this text."""
     page = read_page(text)
-    found, _ = blocks(visible_in(page.body, None))
+    found, _ = blocks(visible_in(page.body, NOBODY))
     says = any(block.kind != "heading" for block in found)
     sources = page.record.sources if page.record else None
     return File(rel_path, page.digest, sources, says, instance)

@@ -24,6 +24,7 @@ from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.machine_text import shown_between
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.text import sha256_of
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,13 +80,13 @@ class MadePage:
 
 def digest_of(body: str) -> str:
     """Return the hash of a text as it may be read everywhere, however its lines end."""
-    said = "\n".join(line.rstrip() for line in split_lines(visible_in(body, None))).strip()
+    said = "\n".join(line.rstrip() for line in split_lines(visible_in(body, NOBODY))).strip()
     return sha256_of(said)[:_DIGEST_CHARS]
 
 
 def readable(text: str) -> str:
     """Return a file as a model may read it: no record, no comments, nothing private."""
-    body = visible_in(read_page(text).body, None)
+    body = visible_in(read_page(text).body, NOBODY)
     return shown_between(body, 0, len(body), comments(body))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.llm.types import ChatModel, Completion
     from familiar_cli.tokens import TokenCounter
+    from familiar_cli.visibility import PrivacyRules
 
 RATIO: Final = 10
 """Turns to summary, in tokens."""
@@ -95,24 +96,24 @@ class Summariser:
         self._zone = zone
         self._labels = labels
 
-    async def refresh(self, scope: str, through_id: int, private: frozenset[str]) -> int:
+    async def refresh(self, scope: str, through_id: int, rules: PrivacyRules) -> int:
         """Bring the summary of a scope forward, and return how many steps that took.
 
         Args:
             scope: Which summary.
             through_id: The last turn that it shall cover.
-            private: The channels that are private now.
+            rules: What is private now.
 
         Raises:
             ModelError: A step failed; the summary stays as the steps before it left it.
             FamiliarError: A step could not be kept.
         """
-        if self._summaries.latest(scope, private) is None:
+        if self._summaries.latest(scope, rules) is None:
             self._summaries.forget(scope)  # what it was made of has become private since
         for step in range(self._limits.steps):
-            old = self._summaries.latest(scope, private)
+            old = self._summaries.latest(scope, rules)
             after_id = old.last_turn_id if old else 0
-            turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, private)
+            turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, rules)
             if not turns:
                 return step
             await self._step(scope, old, turns)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.jobs import Jobs
     from familiar_cli.passes.background import Pass
+    from familiar_cli.visibility import PrivacyRules
 
 SLOT: Final = "history_summary"
 
@@ -41,7 +42,7 @@ class SummaryKeeper:
 
     Args:
         summaries: Where they are kept.
-        private: Says which channels are private.
+        rules: Says what is private now.
         every: How many turns must have left the prompt; 0: nothing is ever summarised.
         summariser: Makes what brings a summary forward.
         jobs: Who does it, after the reply.
@@ -51,7 +52,7 @@ class SummaryKeeper:
     def __init__(
         self,
         summaries: Summaries,
-        private: Callable[[], frozenset[str]],
+        rules: Callable[[], PrivacyRules],
         every: int,
         summariser: Callable[[], Summariser],
         jobs: Jobs,
@@ -59,7 +60,7 @@ class SummaryKeeper:
         background: Callable[[str], Pass],
     ) -> None:
         self._summaries = summaries
-        self._private = private
+        self._rules = rules
         self._every = every
         self._summariser = summariser
         self._background = background
@@ -97,30 +98,30 @@ class SummaryKeeper:
         Raises:
             FamiliarError: One could not be made; it is retried later.
         """
-        private = self._private()
+        rules = self._rules()
         for scope in self._summaries.scopes():
-            latest = self._summaries.latest(scope, private)
+            latest = self._summaries.latest(scope, rules)
             after_id = latest.last_turn_id if latest else 0
             through_id = self._summaries.wanted(scope)
-            is_read = scope in {PUBLIC, self._summaries.scope_of(scope, private)}
+            is_read = scope in {PUBLIC, self._summaries.scope_of(scope, rules)}
             is_read = is_read and not self._background(scope).retry_in_s
-            if is_read and self._summaries.count(scope, after_id, through_id, 1, private):
+            if is_read and self._summaries.count(scope, after_id, through_id, 1, rules):
                 await self._refresh(DueSummary(scope, through_id, 0))
 
     def _due(self, trace: Trace) -> DueSummary | None:
         if not self._every or trace.turn is None:
             return None
-        private = self._private()
-        scope = self._summaries.scope_of(trace.channel_id, private)
+        rules = self._rules()
+        scope = self._summaries.scope_of(trace.channel_id, rules)
         through_id = self._summaries.first_place(_shown(trace)) - 1
-        latest = self._summaries.latest(scope, private)
+        latest = self._summaries.latest(scope, rules)
         after_id = latest.last_turn_id if latest else 0
-        turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, private)
+        turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, rules)
         return DueSummary(scope, through_id, turns) if turns >= self._every else None
 
     async def _refresh(self, due: DueSummary) -> None:
         def work() -> Awaitable[int]:
-            return self._summariser().refresh(due.scope, due.through_id, self._private())
+            return self._summariser().refresh(due.scope, due.through_id, self._rules())
 
         with suppress(LockedError):  # another process is at it
             await self._background(due.scope).run(work, wait_s=0)

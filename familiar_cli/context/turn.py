@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.languages import Phrases
+    from familiar_cli.visibility import Viewer
 
 
 _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
@@ -40,6 +41,7 @@ def request_for(
     familiar_id: str,
     allowance: Allowance,
     history: HistoryStore,
+    viewer: Viewer,
     opening: Callable[[ContextRequest, int | None], str],
     at: datetime,
     name: str = "",
@@ -54,6 +56,7 @@ def request_for(
         familiar_id: To whom.
         allowance: How many tokens there are.
         history: What was said before.
+        viewer: Who will read the reply.
         opening: Gives the greeting with a number.
         at: When it was said.
         name: What the familiar is called.
@@ -66,7 +69,7 @@ def request_for(
     """
     check_said(said)
     before_id = place_of(said.instead_of) if said.instead_of else None
-    recent = in_pairs(history.recent(said.channel_id, MOST_PENDING, before_id))
+    recent = in_pairs(history.recent(said.channel_id, MOST_PENDING, before_id, viewer=viewer))
     last = recent[-1] if recent else None
     newest = said.instead_of.id if said.instead_of else last.id if last else 0
     request = ContextRequest(
@@ -77,6 +80,7 @@ def request_for(
         modality=said.modality,
         at=at,
         budget_tokens=allowance.total,
+        viewer=viewer,
         budget_reason=allowance.reason,
         layer_tokens=allowance.layers,
         seed=f"{familiar_id}\n{said.channel_id}\n{newest}\n{said.text}",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
+    from familiar_cli.visibility import Viewer
 
 Role = Literal["system", "user", "assistant"]
 
@@ -120,6 +121,7 @@ class Said:
             message, the alternatives follow; 0: none; None: the first there is, unless the
             channel's settings want none.
         source: Through what it came, e.g. `cli`.
+        kind: What the conversation is, one of `config.channel_kinds.KINDS`; empty: nobody says.
         off_record: Nothing of this turn is kept.
         remembered: What was said off the record just before, oldest first.
         tier: How much of the memory the prompt is made of; None: as the channel has it.
@@ -137,6 +139,7 @@ class Said:
     modality: Modality = Modality.text
     greeting: int | None = None
     source: str = "cli"
+    kind: str = ""
     off_record: bool = False
     remembered: tuple[Spoken, ...] = ()
     tier: int | None = None
@@ -172,6 +175,7 @@ class ContextRequest:
         modality: How it was said.
         at: When it was said, in UTC.
         budget_tokens: Most tokens of the whole prompt.
+        viewer: Who will read the reply: nothing that is hidden from them is in the prompt.
         budget_reason: What `budget_tokens` follows from, in words.
         layer_tokens: Most tokens of each layer; a layer that is missing has no limit of its own.
         before_id: Only turns older than this one are history; None: all there are.
@@ -196,6 +200,7 @@ class ContextRequest:
     modality: Modality
     at: datetime
     budget_tokens: int
+    viewer: Viewer
     layer_tokens: dict[Layer, int] = field(default_factory=dict)
     before_id: int | None = None
     opening: str = ""

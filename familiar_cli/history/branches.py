@@ -17,7 +17,7 @@ from familiar_cli.history.rows import in_ms, pack, unpack
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from familiar_cli.history.types import Turn
 
@@ -211,24 +211,18 @@ def family_of(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]
     return frozenset(unpack(row[0]) for row in connection.execute(_FAMILY, (root,)))
 
 
-def heard(
-    connection: sqlite3.Connection, channel_id: str, hidden_channels: Collection[str]
-) -> tuple[str, list[Any]]:
+def heard(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[Any]]:
     """Return what may be heard of in a channel, in SQL, and its values.
 
-    That is all of its own past; and of all other turns those that neither are in hidden channels
-    nor tell how its branches, or those of its parents, went on.
+    That is all but what tells how its branches, or those of its parents, went on.
     """
     parts = parts_of(connection, channel_id)
-    hidden = [pack(other) for other in sorted({*hidden_channels} - {channel_id})]
-    others = f"turns.channel_id NOT IN ({', '.join('?' * len(hidden))})"
     sql = "SELECT 1 FROM branches WHERE parent = ? LIMIT 1"
     root = pack(parts[-1].channel_id)
     if len(parts) == 1 and not connection.execute(sql, (root,)).fetchone():
-        return others, [*hidden]
+        return "TRUE", []
     here, values = condition(parts)
-    others += f" AND turns.channel_id NOT IN ({_FAMILY})"
-    return f"({here} OR ({others}))", [*values, *hidden, root]
+    return f"({here} OR turns.channel_id NOT IN ({_FAMILY}))", [*values, root]
 
 
 def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:

@@ -62,7 +62,7 @@ class TurnHit:
 def search(
     history: HistoryStore,
     query: str,
-    span: TurnFilter = TurnFilter(),  # noqa: B008  # frozen
+    span: TurnFilter,
     *,
     limit: int = 10,
     neighbours: int = 1,
@@ -88,7 +88,9 @@ def search(
         rows = _ranked(connection, wanted, span, max(limit, 0))
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
-        TurnHit(turn, score, tuple(around(history, turn, neighbours, neighbours)))
+        TurnHit(
+            turn, score, tuple(around(history, turn, neighbours, neighbours, viewer=span.viewer))
+        )
         for turn, score in turns
     ]
 

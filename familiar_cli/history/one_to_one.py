@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.rows import pack, unpack
+from familiar_cli.history.rows import pack, to_author, unpack
 from familiar_cli.identity import Author
 
 if TYPE_CHECKING:
@@ -118,13 +118,12 @@ def only_speaker(history: HistoryStore, channel_id: str) -> tuple[bool, Author |
     return True, _author(row)
 
 
-def private_channels(history: HistoryStore, own: Collection[str]) -> frozenset[str]:
-    """Return the channels in which one person has spoken, and that is not the owner."""
+def only_speakers(history: HistoryStore) -> dict[str, Author]:
+    """Return the channels in which one person has spoken, and who that is."""
+    sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
     with history.use(create=False) as connection:
-        sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
         rows = connection.execute(sql).fetchall() if connection else []
-    authors = ((unpack(channel_id), _author(who)) for channel_id, *who in rows)
-    return frozenset(channel_id for channel_id, who in authors if who and who.slug not in own)
+    return {unpack(channel_id): to_author((*who, None, None)) for channel_id, *who in rows}
 
 
 def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[str]]:

@@ -13,7 +13,8 @@ from familiar_cli import fts
 from familiar_cli.history.branches import PLACED, heard, parts_of
 from familiar_cli.history.branches import condition as in_past
 from familiar_cli.history.fulltext import affordable, catch_up, is_ready
-from familiar_cli.history.rows import SELECTED, pack, to_turn
+from familiar_cli.history.one_to_one import visible
+from familiar_cli.history.rows import SELECTED, to_turn
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.visibility import Viewer
 
 DEPTH: Final = 400
 """How many turns are scored by their own words."""
@@ -145,7 +147,7 @@ def recall(
     near: Nearness | None = None,
     channel_id: str | None = None,
     here: str | None = None,
-    hidden_channels: Collection[str] = (),
+    viewer: Viewer,
     before_id: int | None = None,
     leave_out: Collection[int] = (),
     limit: int = 100,
@@ -160,7 +162,7 @@ def recall(
         channel_id: Only turns of this channel's past; None: of all channels.
         here: Where it is to be told. Of what goes on from one beginning, only the past of this
             channel is found, and that wherever it was said; None: nowhere in particular.
-        hidden_channels: Channels that must not be heard of otherwise.
+        viewer: Who will see them.
         before_id: Only turns that stand before this place.
         leave_out: Turns that are not wanted.
         limit: Most turns.
@@ -173,7 +175,7 @@ def recall(
         if connection is None:
             return Recollection()
         missing = catch_up(connection, within_s=within_s)
-        condition = _condition(connection, channel_id, here, hidden_channels, before_id)
+        condition = _condition(connection, channel_id, here, viewer, before_id)
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
         alike = _by_meaning(connection, near, own, condition) if near else {}
         places = _placed(connection, own, alike, condition)
@@ -223,22 +225,20 @@ def _condition(
     connection: sqlite3.Connection,
     channel_id: str | None,
     here: str | None,
-    hidden_channels: Collection[str],
+    viewer: Viewer,
     before_id: int | None,
 ) -> tuple[str, list[object]]:
     """Return which turns may be found at all: conditions for SQL, and their values."""
-    parts, values = ["TRUE"], list[object]()
+    may_be_seen, values = visible(viewer)
+    parts = [may_be_seen]
     if channel_id is not None:
         of_past, past = in_past(parts_of(connection, channel_id))
         parts.append(of_past)
         values += past
     if here is not None:
-        may_be_heard, given = heard(connection, here, hidden_channels)
+        may_be_heard, given = heard(connection, here)
         parts.append(may_be_heard)
         values += given
-    elif hidden_channels:
-        parts.append(f"turns.channel_id NOT IN ({', '.join('?' * len(hidden_channels))})")
-        values += map(pack, sorted(hidden_channels))
     if before_id is not None:
         parts.append(f"{PLACED} < ?")
         values.append(before_id)

@@ -19,6 +19,7 @@ from familiar_cli.history.rows import in_ms, pack
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.history.standing import standings
 from familiar_cli.history.store import GREETING
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -203,7 +204,7 @@ def _key(turn: Turn) -> Key:
 
 def _past(history: HistoryStore, place: Place, *, everything: bool = False) -> Iterator[Kept]:
     """Yield the turns that are shown in a channel, or will be once it has branched off."""
-    span = TurnFilter(place.parent or place.channel_id, everything=everything)
+    span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
     for one in select(history, span):
         yield one
         if place.parent and one.turn.id == place.turn_id:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.arranging import by_time, place_of
 from familiar_cli.history.branches import END, Part, condition, parts_of
+from familiar_cli.history.one_to_one import visible
 from familiar_cli.history.rows import PLACE, SELECTED, Row, in_ms, pack, to_turn, unpack
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.visibility import Viewer
 
     Where = tuple[str, Sequence[object]]
 
@@ -37,12 +39,14 @@ class TurnFilter:
     """Which turns are meant.
 
     Args:
+        viewer: Who will see them.
         channel_id: Those of the past of one channel; None: of all.
         since: Said then or later.
         until: Said before.
         everything: Also what was superseded or withdrawn.
     """
 
+    viewer: Viewer
     channel_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -68,7 +72,8 @@ class TurnFilter:
             parts.append((" AND turns.at_ms >= ?", in_ms(self.since)))
         if self.until is not None:
             parts.append((" AND turns.at_ms < ?", in_ms(self.until)))
-        return "".join(sql for sql, _ in parts), [value for _, value in parts]
+        sql, seen = visible(self.viewer)
+        return f" AND {sql}{''.join(s for s, _ in parts)}", [*seen, *(v for _, v in parts)]
 
     def where_all(self, connection: sqlite3.Connection) -> tuple[str, list[Any]]:
         """Return all conditions, with those about the channel."""
@@ -145,10 +150,16 @@ def newest(
 
 
 def around(
-    history: HistoryStore, turn: Turn, before: int, after: int, *, everything: bool = False
+    history: HistoryStore,
+    turn: Turn,
+    before: int,
+    after: int,
+    *,
+    viewer: Viewer,
+    everything: bool = False,
 ) -> list[Kept]:
     """Return a turn with its neighbours in the channel, oldest first."""
-    span = TurnFilter(turn.channel_id, everything=everything or not turn.stands)
+    span = TurnFilter(viewer, turn.channel_id, everything=everything or not turn.stands)
     place = place_of(turn)
     above = newest(history, span, before + 1, place + 1)
     with history.use(create=False) as connection:

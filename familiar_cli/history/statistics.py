@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.rows import from_ms, pack, to_author, unpack
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from datetime import datetime
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Author
+    from familiar_cli.visibility import Viewer
 
 _SAMPLE: Final = 2000  # turns whose tokens are counted
 
@@ -90,7 +92,8 @@ def statistics(
     history: HistoryStore,
     count_tokens: Callable[[str], int],
     channel_id: str | None = None,
-    private: Collection[str] = (),
+    *,
+    viewer: Viewer,
 ) -> Statistics:
     """Return how much was said, in one channel or in all.
 
@@ -98,7 +101,7 @@ def statistics(
         history: The history.
         count_tokens: Counts the tokens of a text; used on a sample of the turns.
         channel_id: The channel.
-        private: Channels whose names stay there; see `HistoryStore.speakers`.
+        viewer: Who will see the names; see `HistoryStore.speakers`.
     """
     where = "" if channel_id is None else " WHERE channel_id = ?"
     values = () if channel_id is None else (pack(channel_id),)
@@ -109,13 +112,13 @@ def statistics(
         turns=turns,
         tokens=_tokens(history, count_tokens, (turns, chars or 0), where, values),
         channels=tuple(c for c in channels if channel_id in (None, c.channel)),
-        authors=_authors(history, where, values, private if channel_id is None else ()),
+        authors=_authors(history, where, values, viewer if channel_id is None else OWNER),
         months=_months(history, where, values),
     )
 
 
 def _authors(
-    history: HistoryStore, where: str, values: tuple[Any, ...], private: Collection[str]
+    history: HistoryStore, where: str, values: tuple[Any, ...], viewer: Viewer
 ) -> tuple[AuthorCount, ...]:
     sql = (
         "SELECT author_platform, author_user_id, author_username, author_display_name, count(*), "  # noqa: S608
@@ -126,9 +129,9 @@ def _authors(
         AuthorCount(None if row[0] is None else to_author(row[:4]), row[4])
         for row in _rows(history, sql, values)
     ]
-    if not private:
+    if viewer.sees_everything:
         return tuple(counts)
-    named = {speaker.author.slug: speaker.author for speaker in history.speakers(private)}
+    named = {speaker.author.slug: speaker.author for speaker in history.speakers(viewer)}
     return tuple(
         replace(count, author=named.get(count.author.slug, count.author)) if count.author else count
         for count in counts

@@ -12,6 +12,7 @@ from familiar_cli.clock import now, to_ms
 from familiar_cli.errors import NotFoundError
 from familiar_cli.history.branches import all_branches, branch_off, family_of, parts_of
 from familiar_cli.history.messages import insert
+from familiar_cli.history.one_to_one import visible
 from familiar_cli.history.rows import (
     INSERT,
     SELECTED,
@@ -27,16 +28,18 @@ from familiar_cli.history.rows import (
 from familiar_cli.history.selection import newest_rows
 from familiar_cli.history.speakers import ALL, RECENT, SAID
 from familiar_cli.history.types import WRITER, ChannelSummary, Speaker, Turn
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from familiar_cli.history.branches import Branch
     from familiar_cli.history.rows import Row
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
+    from familiar_cli.visibility import Viewer
 
 __all__ = ["WRITER", "HistoryStore"]
 
@@ -138,7 +141,9 @@ class HistoryStore:
             cursor = connection.execute(INSERT + unless, (*to_row(turn), *[pack(channel_id)] * 2))
             return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
 
-    def recent(self, channel_id: str, limit: int, before_id: int | None = None) -> list[Turn]:
+    def recent(
+        self, channel_id: str, limit: int, before_id: int | None = None, *, viewer: Viewer
+    ) -> list[Turn]:
         """Return the newest `limit` standing turns of a channel's past, oldest first.
 
         A turn that took the place of another is where that one was. It costs the same however
@@ -148,12 +153,15 @@ class HistoryStore:
             channel_id: The channel.
             limit: Most turns to return, >= 0.
             before_id: Only turns with a lower id.
+            viewer: Who will see them; what is hidden from them is left out.
         """
         end = 2**_BITS - 1 if before_id is None else before_id
         with self.use(create=False) as connection:
             if connection is None:
                 return []
-            rows = newest_rows(connection, _STANDING, ("", ()), limit, end, channel_id=channel_id)
+            sql, values = visible(viewer)
+            where = (f" AND {sql}", values)
+            rows = newest_rows(connection, _STANDING, where, limit, end, channel_id=channel_id)
             return [to_turn(row) for row in rows]
 
     def turn(self, turn_id: int) -> Turn | None:
@@ -165,7 +173,7 @@ class HistoryStore:
     def last_turn(self, channel_id: str | None = None) -> Turn | None:
         """Return the newest turn, of one channel or of all; None when nothing was said."""
         if channel_id is not None:
-            return next(iter(self.recent(channel_id, 1)), None)
+            return next(iter(self.recent(channel_id, 1, viewer=OWNER)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
     def newest_id(self) -> int:
@@ -239,7 +247,7 @@ class HistoryStore:
             parts = parts_of(connection, channel_id)[1:] if connection else []
         if not parts or len(found) >= limit:
             return found
-        shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end)
+        shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=OWNER)
         distinct: dict[str, Author] = {}
         for author in (*found, *(turn.author for turn in reversed(shared))):
             if author:
@@ -279,14 +287,15 @@ class HistoryStore:
         """Return how many turns people, whoever they are, have said in a channel."""
         return self._number(SAID, (pack(channel_id),))
 
-    def speakers(self, private: Collection[str] = ()) -> list[Speaker]:
+    def speakers(self, viewer: Viewer) -> list[Speaker]:
         """Return everyone who ever spoke, in whatever channel, the latest first.
 
         Args:
-            private: Channels whose names are told nowhere else: everyone is called what they were
-                called when they last spoke in another one, and nothing if they never did.
+            viewer: Who will see them: everyone is called what they were called when they last spoke
+                in a channel that is not hidden, and nothing if they never did.
         """
-        hidden = {pack(channel_id) for channel_id in private}
+        private = viewer.rules.private_channels
+        hidden = {pack(channel) for channel in private if not viewer.sees_channel(channel)}
         with self.use(create=False) as connection:
             if connection is None:
                 return []

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.branches import END, PLACED, Part, condition, parts_of
+from familiar_cli.history.one_to_one import visible
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
@@ -23,6 +24,7 @@ from familiar_cli.history.rows import (
     unpack,
 )
 from familiar_cli.history.selection import oldest_rows
+from familiar_cli.visibility import Viewer
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.visibility import PrivacyRules
 
 PUBLIC: Final = ""
 """The scope of the summary of all channels that are not private."""
@@ -89,7 +92,7 @@ class Summaries:
         self._history = history
 
     def latest(
-        self, scope: str, private: Collection[str] = (), *, before_id: int | None = None
+        self, scope: str, rules: PrivacyRules, *, before_id: int | None = None
     ) -> Summary | None:
         """Return the newest summary of a scope, or None.
 
@@ -99,7 +102,7 @@ class Summaries:
 
         Args:
             scope: The scope.
-            private: The channels that are private now.
+            rules: What is private now.
             before_id: Only summaries of turns before this one.
         """
         sql = (
@@ -110,29 +113,29 @@ class Summaries:
         for part in past:
             end = min(end, part.end)
             is_own = part.channel_id == scope
-            its_scope = scope if is_own else self.scope_of(part.channel_id, private)
+            its_scope = scope if is_own else self.scope_of(part.channel_id, rules)
             row = next(iter(self._rows(sql, pack(its_scope), end)), None)
             if row:
-                others = frozenset(private) - {one.channel_id for one in past}
+                others = rules.private_channels - {one.channel_id for one in past}
                 is_open = not others or self.channels(its_scope).isdisjoint(others)
                 return _summary(row) if is_open else None
         return None
 
-    def scope_of(self, channel_id: str, private: Collection[str]) -> str:
+    def scope_of(self, channel_id: str, rules: PrivacyRules) -> str:
         """Return the scope of the summary that tells of a channel's past."""
-        is_own = channel_id in private or len(self._past(channel_id)) > 1
+        is_own = channel_id in rules.private_channels or len(self._past(channel_id)) > 1
         return channel_id if is_own else PUBLIC
 
-    def scopes_in(self, channel_id: str, private: Collection[str]) -> list[str]:
+    def scopes_in(self, channel_id: str, rules: PrivacyRules) -> list[str]:
         """Return the scopes whose summaries may be heard of in a channel.
 
         That of a branch goes on from the public one, which tells what became of its parent.
         """
         past = self._past(channel_id)
-        own = self.scope_of(channel_id, private)
+        own = self.scope_of(channel_id, rules)
         if own == PUBLIC:
             return [PUBLIC]
-        root = self.scope_of(past[-1].channel_id, private)
+        root = self.scope_of(past[-1].channel_id, rules)
         return [own] if len(past) > 1 and root == PUBLIC else [PUBLIC, own]
 
     def _past(self, scope: str) -> list[Part]:
@@ -200,7 +203,7 @@ class Summaries:
             connection.execute(sql, (pack(scope), turn_id))
 
     def turns(
-        self, scope: str, after_id: int, through_id: int, limit: int, private: Collection[str]
+        self, scope: str, after_id: int, through_id: int, limit: int, rules: PrivacyRules
     ) -> list[Turn]:
         """Return the oldest `limit` turns of a scope with ids in (`after_id`, `through_id`]."""
         with self._history.use(create=False) as connection:
@@ -208,18 +211,18 @@ class Summaries:
                 return []
             between = (after_id + 1, min(through_id + 1, END))
             here = None if scope == PUBLIC else scope
-            where = _not_public(private) if here is None else ("", [])
+            where = _visible_in(scope, rules)
             rows, _ = oldest_rows(connection, _STANDING, where, limit, between, channel_id=here)
         return [to_turn(row) for row in rows[:limit]]
 
     def count(
-        self, scope: str, after_id: int, through_id: int, limit: int, private: Collection[str]
+        self, scope: str, after_id: int, through_id: int, limit: int, rules: PrivacyRules
     ) -> int:
         """Return how many turns `turns` would find; never more than `limit` are looked at."""
-        where, values = _not_public(private)
+        where, values = _visible_in(scope, rules)
         if scope != PUBLIC:
-            sql, values = condition(self._past(scope))
-            where = f" AND {sql}"
+            sql, past = condition(self._past(scope))
+            where, values = f" AND {sql}{where}", [*past, *values]
         there = "FROM standing AS turns"
         sql = (
             f"SELECT count(*) FROM (SELECT 1 {there} WHERE id > ? AND id <= ? "  # noqa: S608
@@ -254,11 +257,14 @@ def _summary(row: Row) -> Summary:
     )
 
 
-def _not_public(private: Collection[str]) -> tuple[str, list[Any]]:
-    """Return what leaves the turns out that the public summary does not tell of, and its values."""
-    left_out = [pack(channel_id) for channel_id in sorted(private)]
-    branches = " AND channel_id NOT IN (SELECT channel_id FROM branches)"
-    return f" AND channel_id NOT IN ({', '.join('?' * len(left_out))}){branches}", [*left_out]
+def _visible_in(scope: str, rules: PrivacyRules) -> tuple[str, list[Any]]:
+    """Return what selects the turns that a summary may tell of, in SQL, and its values."""
+    own = frozenset({rules.scope_of_channel(scope)} if scope else ())
+    sql, values = visible(Viewer(rules, own, scope))
+    if scope != PUBLIC:
+        return f" AND {sql}", values
+    no_branches = "channel_id NOT IN (SELECT channel_id FROM branches)"
+    return f" AND {sql} AND {no_branches}", values
 
 
 def forget_from(connection: sqlite3.Connection, place: int, scope: str | None = None) -> None:

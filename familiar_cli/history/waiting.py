@@ -18,6 +18,7 @@ from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.rows import SELECTED, from_ms, in_ms, to_turn, unpack
 from familiar_cli.history.types import WRITER
 from familiar_cli.sqlite import rows_among
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     import sqlite3
@@ -154,14 +155,19 @@ def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
     with history.use(create=False) as connection:
         rows = connection.execute(sql, (in_ms(after),)).fetchall() if connection else ()
     found = [unpack(row[0]) for row in rows]
-    begun = {channel: _newest_exchange(history.recent(channel, _TAIL), after) for channel in found}
+    begun = {
+        channel: _newest_exchange(history.recent(channel, _TAIL, viewer=OWNER), after)
+        for channel in found
+    }
     return {channel: place for channel, place in begun.items() if place is not None}
 
 
 def settled(history: HistoryStore, after: datetime) -> int:
     """Return how many unread turns were said here, but for exchanges that may still change."""
     begun = fresh(history, after).items()
-    newest = [t.id for c, at in begun for t in history.recent(c, _TAIL) if place_of(t) >= at]
+    newest = [
+        t.id for c, at in begun for t in history.recent(c, _TAIL, viewer=OWNER) if place_of(t) >= at
+    ]
     return max(count(history, SAID_HERE) - len(unread_among(history, newest)), 0)
 
 

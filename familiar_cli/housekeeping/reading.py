@@ -11,6 +11,7 @@ from familiar_cli.markdown import scan
 from familiar_cli.memory.layout import PENDING_DIR, is_in_conflicts
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.memory.store.types import Skipped
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
             text = store.read_file(rel_path)
         except FamiliarError:
             return True
-        starts = {start for start, _ in private_spans(text, None)}
+        starts = {start for start, _ in private_spans(text, NOBODY)}
         private = {line.number for line in scan(text) if line.start in starts}
         if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
             return True

@@ -14,6 +14,7 @@ from familiar_cli.memory.pages.links import places
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import slugify
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ def _hint(path: str, *, is_free: bool, is_late: bool) -> str:
 
 def _public(text: str) -> Iterator[Section]:
     """Yield the H2 sections, but those that hold what was said in private."""
-    private = [start for start, _ in private_spans(text, None)]
+    private = [start for start, _ in private_spans(text, NOBODY)]
     for section in sections(text, 2):
         holds = any(section.start <= start < section.end for start in private)
         if section.level == 2 and not holds:  # noqa: PLR2004

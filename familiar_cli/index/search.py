@@ -84,7 +84,7 @@ def search(
             hint='Search for what you remember, e.g. `familiar search "the cat\'s name"`.',
         )
     _check_within(index, options.within)
-    shown = None if options.judge else ShownHits(query, options.audience)
+    shown = None if options.judge else ShownHits(query, options.viewer)
     options = replace(options, judge=shown.counts) if shown else options
     found = _find(index, query, options, opened, progress)
     elapsed_ms = round((stopwatch_s() - start) * 1000, 3)

@@ -10,7 +10,8 @@ from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
 from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
-    from familiar_cli.index.types import Audience, Hit
+    from familiar_cli.index.types import Hit
+    from familiar_cli.visibility import Viewer
 
 
 @dataclass(slots=True)
@@ -19,11 +20,11 @@ class ShownHits:
 
     Args:
         query: What was asked.
-        audience: Who will read them; None: whoever may see everything.
+        viewer: Who will see them.
     """
 
-    query: str = ""
-    audience: Audience | None = None
+    query: str
+    viewer: Viewer
     _texts: dict[str, str] = field(default_factory=dict)
     _spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     _with_private: set[str] = field(default_factory=set)
@@ -61,7 +62,7 @@ class ShownHits:
         """Return what of the hit is not shown."""
         if hit.rel_path not in self._spans:
             text = self._texts[hit.rel_path]
-            private = private_spans(text, self.audience.channel_id) if self.audience else []
+            private = private_spans(text, self.viewer)
             if private:
                 self._with_private.add(hit.rel_path)
             self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])

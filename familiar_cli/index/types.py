@@ -6,22 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from familiar_cli.errors import UsageError
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import date, tzinfo
 
     from familiar_cli.index.rank import Weights
+    from familiar_cli.visibility import Viewer
 
 Method = Literal["hybrid", "lexical", "dense", "grep"]
 Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
-
-
-@dataclass(frozen=True, slots=True)
-class Audience:
-    """Readers who are shown only what was said in public, or in the channel `channel_id`."""
-
-    channel_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class SearchOptions:
         weights: How much each signal counts; None for the measured ones.
         naming: Texts in which names are looked for, what matters most first.
         min_score: Least score of a hit.
-        audience: Who will read the hits; None: whoever may see everything.
+        viewer: Who will see the hits.
     """
 
     k: int = 10
@@ -63,7 +58,7 @@ class SearchOptions:
     weights: Weights | None = None
     naming: tuple[str, ...] = ()
     min_score: float = 0.0
-    audience: Audience | None = None
+    viewer: Viewer = OWNER
 
 
 def options_from(

@@ -95,9 +95,8 @@ def _people(caller: Caller) -> Iterable[str]:
 
 
 def _channels(caller: Caller) -> Iterable[str]:
-    hidden = caller.hidden_channels
     found = (channel.channel_id for channel in caller.familiar.history.channels())
-    return (channel_id for channel_id in found if channel_id not in hidden)
+    return filter(caller.viewer.sees_channel, found)
 
 
 _VALUES: Final[Mapping[str, Callable[[Caller], Iterable[str]]]] = {

@@ -73,11 +73,12 @@ def see(caller: Caller, path: str) -> SeenFile:
             hint="Memory files are Markdown; memory_list names them.",
         )
     file = caller.familiar.memory.read(rel_path)
-    caller.reads.note(caller.session, rel_path, outward(file.text, caller.channel_id))
+    viewer = caller.viewer
+    caller.reads.note(caller.session, rel_path, outward(file.text, viewer))
     lines = tuple(
         (number, line.text.rstrip("\r\n"))
-        for number, (line, owners) in enumerate(owned(file.text), 1)
-        if owners <= {caller.channel_id}
+        for number, (line, scopes) in enumerate(owned(file.text), 1)
+        if viewer.sees(scopes)
     )
     return SeenFile(file, lines, caller.familiar.numbering)
 

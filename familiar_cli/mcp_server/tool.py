@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.visibility import Viewer
 
 Schema = dict[str, Any]
 """A JSON schema. Every client sends all of them to its model, so they say no more than needed."""
@@ -65,9 +66,9 @@ class Caller:
         return f"mcp:{self.client}"
 
     @property
-    def hidden_channels(self) -> frozenset[str]:
-        """The private channels of others."""
-        return self.familiar.channels.private() - {self.channel_id or ""}
+    def viewer(self) -> Viewer:
+        """A program, which sees nothing private but what its own channel may show."""
+        return self.familiar.privacy.program(self.channel_id or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from familiar_cli.serve.speakers import (
     name_of_character,
     name_of_speaker,
     resolve_channel,
+    resolve_kind,
     resolve_message_id,
     resolve_speaker,
     wants_keeping,
@@ -198,6 +199,7 @@ class Server:
             is_chore=is_job or bool(them.foreign_character),
             message_id=resolve_message_id(headers),
             is_kept=wants_keeping(headers),
+            kind=resolve_kind(headers),
         )
 
     async def embeddings(self, request: Request) -> Response:

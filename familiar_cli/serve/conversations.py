@@ -24,6 +24,7 @@ from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Line, Placement, align, normal
 from familiar_cli.serve.failing import ApiError
 from familiar_cli.serve.known import KnownLines
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,6 +156,7 @@ class Conversations:
             FamiliarError: It cannot be written down.
         """
         history, placement = self._familiar.history, found.placement
+        self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
         if found.parent is not None and placement and placement.after:
             history.branch(found.channel_id, placement.after, found.parent)
         if placement and placement.chosen:
@@ -365,12 +367,14 @@ class Conversations:
         me = self._familiar.me()
         if not me.is_me(author):
             return False
-        is_imported = self._familiar.history.recent(channel_id, 1)[-1:]
+        is_imported = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
         return any(map(me.is_me, authors)) or any(turn.source == IMPORTED for turn in is_imported)
 
     def _kept(self, channel_id: str, lines: Sequence[Line]) -> list[KeptLine]:
         roles = {"user", "assistant", *(line.role for line in lines)}
-        turns = self._familiar.history.recent(channel_id, max(_LEAST_TURNS, 2 * len(lines)))
+        turns = self._familiar.history.recent(
+            channel_id, max(_LEAST_TURNS, 2 * len(lines)), viewer=OWNER
+        )
         turns = [turn for turn in turns if turn.role in roles]
         others = self._alternatives(turns[-1:])
         return [
@@ -401,10 +405,7 @@ class Conversations:
 
     def _is_own(self, channel_id: str, author: Author) -> bool:
         """Return whether somebody may be replied to from what was said in a channel."""
-        if channel_id not in self._familiar.kept_private:
-            return True
-        authors = self._familiar.history.recent_distinct_authors(channel_id, _LEAST_TURNS)
-        return not authors or author.slug in {known.slug for known in authors}
+        return self._familiar.privacy.is_member(channel_id, author)
 
     def _check_not_merged(self, lines: Sequence[Line]) -> None:
         """Make sure that the message is not a whole prompt with our own replies in it."""

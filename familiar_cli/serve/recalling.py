@@ -39,7 +39,9 @@ async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[
         return find(lines, wanted.author, wanted.channel_id, wanted.message_id).channel_id
 
     channel_id = await budget.work(channel_of)
-    said = Said(wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE)
+    said = Said(
+        wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE, kind=wanted.kind
+    )
     trace = await budget.work_apart(lambda: find_memory(familiar, said))
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
     found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
@@ -56,7 +58,14 @@ async def keep(served: Served, wanted: Wanted, alone: Alone) -> dict[str, Any]:
     message_id = wanted.message_id
     is_reply = reply.role == "assistant" and lines[-1].role == "user"
     said = lines[-1] if is_reply else reply
-    saying = Said(said.text, said.author, greeting=0, source=SOURCE, message_id=message_id)
+    saying = Said(
+        said.text,
+        said.author,
+        greeting=0,
+        source=SOURCE,
+        kind=wanted.kind,
+        message_id=message_id,
+    )
 
     def write() -> dict[str, Any]:
         conversations = served.conversations

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
+from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.conversation_key import parse_conversation
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_id, clean_name, is_placeholder, parse_author
@@ -31,6 +32,7 @@ USER_NAME: Final = "X-Familiar-User-Name"
 MESSAGE: Final = "X-Familiar-Message"
 CHARACTER: Final = "X-Familiar-Character"
 KEEP: Final = "X-Familiar-Keep"
+KIND: Final = "X-Familiar-Kind"
 _OPEN_WEBUI_USER: Final = "X-OpenWebUI-User-Id"
 _OPEN_WEBUI_NAME: Final = "X-OpenWebUI-User-Name"
 _CHATS: Final = {  # header -> what its channels begin with
@@ -101,6 +103,17 @@ def resolve_message_id(headers: Headers) -> str:
         return ""
     with _naming(MESSAGE):
         return check_id(named, MESSAGE)
+
+
+def resolve_kind(headers: Headers) -> str:
+    """Return what a request says that the conversation is; empty: nothing.
+
+    Raises:
+        ApiError: There is no such kind.
+    """
+    named = (_header(headers, KIND) or "").strip().lower()
+    with _naming(KIND):
+        return check_kind(named) if named else ""
 
 
 def wants_keeping(headers: Headers) -> bool:

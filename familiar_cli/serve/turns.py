@@ -63,6 +63,7 @@ class Wanted:
         is_chore: It is answered and kept nowhere.
         message_id: What the platform calls the message; empty: nothing.
         is_kept: What is said and the reply are kept.
+        kind: What the conversation is; empty: nobody says.
     """
 
     asked: Asked
@@ -71,6 +72,7 @@ class Wanted:
     is_chore: bool = False
     message_id: str = ""
     is_kept: bool = True
+    kind: str = ""
 
 
 class Alone:
@@ -153,7 +155,8 @@ class ServedTurn:
         wanted, conversations = self._wanted, self._served.conversations
         lines = wanted.asked.lines
         found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
-        said = Said(wanted.asked.said, lines[-1].author or wanted.author, greeting=0, source=SOURCE)
+        author = lines[-1].author or wanted.author
+        said = Said(wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind)
         if not wanted.is_kept:
             return conversations.off_record(found, said, lines[:-1])
         return conversations.prepare(found, replace(said, message_id=wanted.message_id))

@@ -16,6 +16,7 @@ from familiar_cli.ui.chat_output import ChatOutput, tell_error
 from familiar_cli.ui.emit import say
 from familiar_cli.ui.lines import asked_lines, can_edit, piped_lines
 from familiar_cli.ui.reply import ReplyPrinter, SpokenReply, keys_kept
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,7 +253,7 @@ class Chat:
         elif self._draws:
             from familiar_cli.ui.chat_past import TURNS, show_past
 
-            turns = self.familiar.history.recent(self.said.channel_id, TURNS)
+            turns = self.familiar.history.recent(self.said.channel_id, TURNS, viewer=OWNER)
             me = self.familiar.me(self.said.channel_id)
             show_past(turns, self._name, me, self.familiar.zone)
             say("")
@@ -278,7 +279,7 @@ class Chat:
     def _typed_lines(self) -> Iterator[str]:
         from familiar_cli.ui.chat_prompt import ChatPrompt
 
-        turns = self.familiar.history.recent(self.said.channel_id, MOST_REMEMBERED)
+        turns = self.familiar.history.recent(self.said.channel_id, MOST_REMEMBERED, viewer=OWNER)
         past = [turn.content for turn in turns if turn.role == "user"]
         prompt = ChatPrompt(past, self._completions, self._status)
         while (line := prompt.read(self._take_draft())) is not None:

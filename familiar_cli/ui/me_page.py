@@ -24,7 +24,8 @@ def me_page(shown: ShownMe) -> Part:
         [plain(name, "dim"), plain(value), plain(shown.sources[name], "dim")]
         for name, value in values.items()
     ]
-    rows.append([plain("account", "dim"), plain(shown.account), plain("")])
+    accounts = ", ".join((shown.account, *shown.also))
+    rows.append([plain("account", "dim"), plain(accounts), plain("")])
     return Columns(rows)
 
 

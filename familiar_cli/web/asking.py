@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.visibility import Viewer
 
 _MOST_FIELDS: Final = 1000
 
@@ -22,6 +23,7 @@ class Asked:
 
     Args:
         familiar: Whose page it is; nobody else uses it meanwhile.
+        viewer: Who asks: the owner, or a program.
         ids: All familiars of the home.
         base: What the addresses of this familiar's pages begin with: empty, or `/f/NAME`.
         path: The parts of the address that vary.
@@ -30,6 +32,7 @@ class Asked:
     """
 
     familiar: Familiar
+    viewer: Viewer
     ids: tuple[str, ...]
     base: str
     path: Mapping[str, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.visibility import OWNER
 from familiar_cli.web import drawing
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def exported(familiar: Familiar) -> str:
     from familiar_cli.web.charts import layers_chart
     from familiar_cli.web.people import with_speakers
 
-    said = [kept.turn for kept in newest(familiar.history, TurnFilter(), _MOST_TURNS)]
+    said = [kept.turn for kept in newest(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
     files, left_out = _files(familiar)
     values: dict[str, Any] = {
         "name": familiar.name,

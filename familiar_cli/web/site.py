@@ -25,6 +25,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.text import sha256_of
+from familiar_cli.visibility import OWNER
 from familiar_cli.web import drawing
 from familiar_cli.web.asking import Asked, Data, Moved, address, read_form
 from familiar_cli.web.door import TOKEN, Door
@@ -193,8 +194,12 @@ class Site:
         try:
             form = read_form(body) if _is_form(request) else {}
             with self._held(name, alone=page.is_long) as familiar:
+                is_owner = self._door.is_open(
+                    request.headers.get("cookie", ""), request.headers.get("host", "")
+                )
                 asked = Asked(
                     familiar,
+                    OWNER if is_owner else familiar.privacy.program(),
                     tuple(list_familiars(self.pool.home)),
                     base,
                     {k: str(v) for k, v in request.path_params.items()},

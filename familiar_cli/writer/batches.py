@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.visibility import PUBLIC, Viewer
 from familiar_cli.writer.types import Batch
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.visibility import PrivacyRules
 
 # A batch this full ends at the next quiet gap; an emptier one takes the next conversation in, too,
 # so that a question is not asked for every single remark of a slow day.
@@ -63,16 +65,19 @@ def steps(
         yield tuple(held)
 
 
-def by_privacy(turns: Sequence[Turn], is_private: Callable[[str], bool]) -> tuple[Batch, ...]:
-    """Return one batch of what was said in public, and one for each private channel.
+def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
+    """Return one batch of what was said in public, and one for each private scope.
 
     The turns of a batch are in the order of their time: an imported chat is older than its ids.
     """
-    found: dict[str | None, list[Turn]] = {}
+    found: dict[str, list[Turn]] = {}
     for turn in sorted(turns, key=lambda turn: (turn.at, turn.id)):
-        owner = turn.channel_id if is_private(turn.channel_id) else None
-        found.setdefault(owner, []).append(turn)
-    return tuple(Batch(tuple(of_one), owner) for owner, of_one in found.items())
+        scope = PUBLIC if rules.shares else rules.scope_of_turn(turn)
+        found.setdefault(scope, []).append(turn)
+    return tuple(
+        Batch(tuple(of_one), scope or None, Viewer(rules, frozenset({scope} - {PUBLIC})))
+        for scope, of_one in found.items()
+    )
 
 
 def _quietest(times: Sequence[datetime]) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.draft import Draft
+    from familiar_cli.visibility import Viewer
     from familiar_cli.writer.roster import Roster
     from familiar_cli.writer.types import Batch
 
@@ -81,7 +82,7 @@ def gather(
             unreadable[rel_path] = str(error)
             continue
         if text is not None:
-            piece = _shown(rel_path, text, batch.private, room_tokens, count)
+            piece = _shown(rel_path, text, batch.viewer, room_tokens, count)
             shown[rel_path] = piece
             room_tokens -= count(piece.shown) + _FRAME_TOKENS if piece.shown else 0
     others = tuple(p for p, _ in topics if not (p in shown and shown[p].shown))
@@ -90,10 +91,10 @@ def gather(
 
 
 def _shown(
-    rel_path: str, text: str, private: str | None, room_tokens: int, count: Callable[[str], int]
+    rel_path: str, text: str, viewer: Viewer, room_tokens: int, count: Callable[[str], int]
 ) -> ShownFile:
     sha256 = sha256_of(text)
-    seen = seen_of(text, private)
+    seen = seen_of(text, viewer)
     whole = count(seen) + _FRAME_TOKENS <= room_tokens
     if not whole:
         room = room_tokens - _FRAME_TOKENS

@@ -15,6 +15,7 @@ from familiar_cli.memory.pages.evidence import PLAIN, Numbering, without_referen
 from familiar_cli.memory.pages.privacy import private_heading, visible_in
 from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
 from familiar_cli.text import fold, slugify
+from familiar_cli.visibility import split_scope
 
 _STEM_CHARS: Final = 4
 _LEAST_WORD_CHARS: Final = 3
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
     from familiar_cli.languages import Phrases
+    from familiar_cli.visibility import Viewer
     from familiar_cli.writer.roster import Roster
     from familiar_cli.writer.types import Batch
 
@@ -57,9 +59,9 @@ def stems_of(text: str) -> frozenset[str]:
     )
 
 
-def seen_of(text: str, private: str | None) -> str:
-    """Return what of a file may be shown with turns of a channel, None: with public ones."""
-    return without_references(visible_in(text, private))
+def seen_of(text: str, viewer: Viewer) -> str:
+    """Return what of a file may be shown with the turns that a viewer sees."""
+    return without_references(visible_in(text, viewer))
 
 
 @dataclass(frozen=True)
@@ -213,8 +215,8 @@ class Grounds:
     def private_heading(self) -> str:
         """The heading of what is learned from a private batch."""
         assert self.batch.private is not None
-        channel = self.batch.private
-        return private_heading(self.channel_label or channel, channel, self.phrases)
+        scope = self.batch.private
+        return private_heading(self.channel_label or split_scope(scope)[1], scope, self.phrases)
 
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:
         """Return what was said in these turns."""

@@ -21,6 +21,7 @@ from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
+from familiar_cli.visibility import PrivacyRules, Viewer
 from familiar_cli.writer.batches import by_privacy, steps
 from familiar_cli.writer.committing import JudgedBatch, StepOutcome, applied_to, commit
 from familiar_cli.writer.expecting import expect_reply
@@ -67,7 +68,7 @@ class MemoryWriter:
         who: Who the familiar is.
         settings: How to work.
         zone: The familiar's timezone; None: the system's.
-        private: Gives the channels whose words stay there.
+        rules: Says what is private now, and to whom.
         channel_context_lookup: Gives what a channel is called, e.g. `#general`; None: unknown.
         me: Whose home it is.
 
@@ -86,7 +87,7 @@ class MemoryWriter:
         who: Who,
         settings: WriterSettings = WriterSettings(),  # noqa: B008  # frozen
         zone: tzinfo | None = None,
-        private: Callable[[], frozenset[str]] = frozenset,
+        rules: Callable[[], PrivacyRules] = PrivacyRules,
         channel_context_lookup: Callable[[str], str | None] = lambda _: None,
         me: Me = Me(),  # noqa: B008  # frozen
     ) -> None:
@@ -98,7 +99,7 @@ class MemoryWriter:
         self._runs = runs
         self._settings = settings
         self._own = settings.numbering.own
-        self._private = private
+        self._rules = rules
         self._aliases = Aliases(store)
         self._questions = Questions(
             store,
@@ -331,8 +332,7 @@ class MemoryWriter:
 
     def _batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
         """Return the batches of a step. What does not stand is covered, and shown to nobody."""
-        private = frozenset() if self._settings.share_private else self._private()
-        return by_privacy([turn for turn in piece if turn.stands], private.__contains__)
+        return by_privacy([turn for turn in piece if turn.stands], self._rules())
 
     def _publicly(self, author: Author) -> Author:
         """Return an author with the names that they have outside private channels."""
@@ -347,8 +347,7 @@ class MemoryWriter:
     def _people(self) -> dict[str, Author]:
         """Return everyone who ever spoke, by slug, with the names that everybody may know."""
         if self._public is None:
-            private = frozenset() if self._settings.share_private else self._private()
-            speakers = self._history.speakers(private)
+            speakers = self._history.speakers(Viewer(self._rules(), frozenset()))
             self._public = {speaker.author.slug: speaker.author for speaker in speakers}
         return self._public
 

@@ -157,7 +157,7 @@ class Questions:
             prompt_texts=(INSTRUCTIONS, SIMPLE, self.who.voice, *self.who.texts),
             others=self.called,
             name=self.who.name,
-            channel_label=(self.label(private) or private) if private is not None else "",
+            channel_label=self._heading_of(turns) if private is not None else "",
             strict=self._bounds.simple,
             zone=self.zone,
             topics=gathered.known,
@@ -178,6 +178,10 @@ class Questions:
     @cached_property
     def _bounds(self) -> Bounds:
         return bounds_for(self.settings.reply_tokens)
+
+    def _heading_of(self, turns: Sequence[Turn]) -> str:
+        """Return what the newest channel of private turns is called."""
+        return self.label(turns[-1].channel_id) or turns[-1].channel_id
 
     def _system(self, *, private: bool) -> str:
         return instructions(self.who.name, self._bounds, private=private, phrases=self.who.phrases)

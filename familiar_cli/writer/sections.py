@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.languages.headings import section_key
 from familiar_cli.markdown import body_start, bullet, newline_of, scan, sections
-from familiar_cli.memory.pages.privacy import private_channel
+from familiar_cli.memory.pages.privacy import private_scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,10 +93,10 @@ def _summary(text: str) -> Section:
 
 def _find(text: str, heading: str) -> Section | None:
     """Return the section that `heading` means: by its channel if it is private, else by title."""
-    channel = private_channel(heading)
+    channel = private_scope(heading)
     wanted = section_key(heading.lstrip("# "))
     for section in sections(text, DEEPEST):
-        owner = private_channel(section.title)
+        owner = private_scope(section.title)
         is_it = owner == channel and (channel is not None or section_key(section.title) == wanted)
         if is_it and section.level == DEEPEST:
             return section

@@ -15,7 +15,6 @@ class WriterSettings:
         batch_turns: Most turns of one question.
         batch_tokens: Most tokens of turns in one question; a small model gets fewer.
         quiet_gap_s: A silence this long ends a conversation.
-        share_private: What was said in private may be remembered everywhere.
         reply_tokens: Most tokens of a reply.
         temperature: How freely words are chosen; None: as the model's settings say.
         structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
@@ -25,7 +24,6 @@ class WriterSettings:
     batch_turns: int = 60
     batch_tokens: int = 4000
     quiet_gap_s: float = 1800.0
-    share_private: bool = False
     reply_tokens: int = 1024
     temperature: float | None = None
     structured: str = "auto"

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.llm.asking import Spent
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.history.types import Turn
     from familiar_cli.review.draft import FileChange
+    from familiar_cli.visibility import Viewer
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "add_aliases", "create"]
 Kind = Literal["said", "play", "felt"]
@@ -26,11 +28,13 @@ class Batch:
 
     Args:
         turns: The turns.
-        private: The private channel that all of them are from, or None.
+        private: The private scope that all of them belong to; None: they are public.
+        viewer: Who may see what is learned from them.
     """
 
     turns: tuple[Turn, ...]
     private: str | None = None
+    viewer: Viewer = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from familiar_cli.actions.people import drafts as people
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.same_person import main_slug
+from familiar_cli.visibility import NOBODY
+from tests.support.viewers import viewer_in
 from tests.writer.support import ANNAS, BOB, BOBS, World, op, reply
 
 TOPIC = (
@@ -70,8 +72,8 @@ def test_a_merge_keeps_what_it_does_not_know(two):
     assert "code\n\ncode 2\n```\n```\nmore\n```\n" in text
     assert text.startswith("---\npinned: true\ncolour: blue\n---\n")
     assert text.index("Read this first.") < text.index("Above Anna.") < text.index("# Anna")
-    assert "secret up there" not in visible_in(text, None)
-    assert "below another title" in visible_in(text, None)
+    assert "secret up there" not in visible_in(text, NOBODY)
+    assert "below another title" in text
 
 
 def test_what_is_private_stays_private_wherever_it_is_moved(two):
@@ -83,9 +85,9 @@ def test_what_is_private_stays_private_wherever_it_is_moved(two):
     merge(two)
 
     text = two.read(ANNAS)
-    assert "secret of Bob" in visible_in(text, "dm")
-    assert "secret" not in visible_in(text, None)
-    assert "- Rome\n- Oslo\n" in visible_in(text, None)
+    assert "secret of Bob" in visible_in(text, viewer_in("dm"))
+    assert "secret" not in visible_in(text, NOBODY)
+    assert "- Rome\n- Oslo\n" in visible_in(text, NOBODY)
 
 
 def test_links_lead_to_the_file_that_stays_and_code_stays_as_it_is(two):

@@ -7,6 +7,8 @@ import pytest
 from familiar_cli.actions.search_memories import search_memories
 from familiar_cli.errors import UsageError
 from familiar_cli.familiar import Familiar
+from familiar_cli.visibility import NOBODY
+from tests.support.viewers import viewer_in
 from tests.support.world import data, home, live
 
 ANNA = """# Anna
@@ -31,36 +33,38 @@ def paths(found) -> list[str]:
 
 
 def test_each_of_several_questions_finds_its_memory(ada) -> None:
-    found = search_memories(ada, ["green tea", "what is the cat called?"])
+    found = search_memories(ada, ["green tea", "what is the cat called?"], viewer=NOBODY)
     assert set(paths(found)) == {"tea.md", "cat.md"}
     assert found.method == "lexical"
 
 
 def test_a_memory_has_the_best_of_its_scores(ada) -> None:
-    alone = search_memories(ada, "green tea").memories[0].score
-    assert search_memories(ada, ["tea", "green tea"]).memories[0].score >= alone
+    alone = search_memories(ada, "green tea", viewer=NOBODY).memories[0].score
+    assert search_memories(ada, ["tea", "green tea"], viewer=NOBODY).memories[0].score >= alone
 
 
 def test_more_than_five_questions_are_refused(ada) -> None:
     with pytest.raises(UsageError, match="1 to 5"):
-        search_memories(ada, [f"tea {n}" for n in range(6)])
+        search_memories(ada, [f"tea {n}" for n in range(6)], viewer=NOBODY)
 
 
 def test_no_more_come_than_are_wanted_and_none_below_the_least_score(ada) -> None:
-    assert len(search_memories(ada, ["green tea", "cat"], max_results=1).memories) == 1
-    assert paths(search_memories(ada, "green tea", min_score=1.5)) == []
+    assert (
+        len(search_memories(ada, ["green tea", "cat"], max_results=1, viewer=NOBODY).memories) == 1
+    )
+    assert paths(search_memories(ada, "green tea", min_score=1.5, viewer=NOBODY)) == []
 
 
 def test_what_was_said_in_private_is_neither_shown_nor_found(ada) -> None:
-    found = search_memories(ada, "Anna's bees")
+    found = search_memories(ada, "Anna's bees", viewer=NOBODY)
     assert "bees" in found.memories[0].text
     assert "honey" not in found.memories[0].text
     assert found.memories[0].turns == (3, 4)
-    assert paths(search_memories(ada, "honey in the cellar")) == []
+    assert paths(search_memories(ada, "honey in the cellar", viewer=NOBODY)) == []
 
 
 def test_the_private_channel_itself_may_be_searched(ada) -> None:
-    found = search_memories(ada, "honey in the cellar", channel="dm-42")
+    found = search_memories(ada, "honey in the cellar", viewer=viewer_in("dm-42"))
     assert paths(found) == ["anna.md"]
 
 
@@ -71,7 +75,7 @@ def test_the_asking_instance_finds_its_own_memories_first() -> None:
     for instance in ("laptop", "phone"):
         (root / f"2026-01-31_{instance}.md").write_text(text)
     with Familiar.load_from_disk(home(), "ada") as ada:
-        found = search_memories(ada, "heron", instance="phone")
+        found = search_memories(ada, "heron", instance="phone", viewer=NOBODY)
     assert paths(found)[0] == "daily/2026-01-31_phone.md"
     assert (found.memories[0].granularity, found.memories[0].date) == ("daily", "2026-01-31")
 

@@ -12,6 +12,7 @@ from familiar_cli.actions.again import again
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail
 from tests.support.world import data, home, live, run, without_block
 
@@ -127,6 +128,6 @@ async def test_of_two_at_once_the_second_replaces_what_the_first_wrote(root, ser
         await take_turn(familiar, Said("Hello", None, "cli"))
         said = again(familiar, Said("", None, "cli"))
         first, second = await asyncio.gather(take_turn(familiar, said), take_turn(familiar, said))
-        turns = [kept.turn for kept in select(familiar.history, TurnFilter(everything=True))]
+        turns = [kept.turn for kept in select(familiar.history, TurnFilter(OWNER, everything=True))]
     assert {first.supersedes, second.supersedes} == {2, 3}
     assert [turn.stands for turn in turns] == [True, False, False, True]

@@ -20,6 +20,7 @@ from familiar_cli.context.trace_files import latest
 from familiar_cli.history import HistoryStore
 from familiar_cli.memory.pages.self_files import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
 from tests.support.world import without_block
 
@@ -44,7 +45,7 @@ def run(*argv, text=None):
 
 def turns(paths, channel="cli"):
     with closing(HistoryStore(paths.history)) as store:
-        return store.recent(channel, 99)
+        return store.recent(channel, 99, viewer=OWNER)
 
 
 def said(paths, channel="cli"):

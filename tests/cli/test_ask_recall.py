@@ -86,7 +86,10 @@ def test_a_private_chat_is_recalled_where_it_was_said_and_nowhere_else(tmp_path)
     made(tmp_path)
     bring(tmp_path, "secret")
     assert run("channel", "set", "secret", "--kind", "dm").exit_code == 0
-    assert recalled("What about my green umbrella?") == []
+    asked = ("What about my green umbrella?", "--as", "discord:7", "--channel", "elsewhere")
+    assert recalled(*asked) == []
+    (piece,) = recalled("What about my green umbrella?")  # the owner's conversations share a memory
+    assert piece["origin"].startswith("DM:secret")
 
 
 def test_it_can_be_turned_off(tmp_path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.arranging import in_pairs
+from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail, Say, Stall
 from tests.support.world import data, live, run, spawn, without_block
 
@@ -309,7 +310,7 @@ def test_however_messages_interleave_prompts_show_pairs(tmp_path, messages) -> N
             store.append("c", "user", f"H{number}", at=late, source="hear")
         else:
             open_questions.append(store.append("c", "user", f"Q{number}", at=at).id)
-    turns = store.recent("c", 99)
+    turns = store.recent("c", 99, viewer=OWNER)
     arranged = in_pairs(turns)
     store.close()
 

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Stall, bad_key, closed_port
 from tests.support.world import live, run, without_block
 
@@ -31,7 +32,9 @@ def root():
 
 def said(root, channel: str = "cli") -> list[tuple[str, str, bool]]:
     store = HistoryStore(root / "history.db")
-    turns = [(turn.role, turn.content, turn.partial) for turn in store.recent(channel, 100)]
+    turns = [
+        (turn.role, turn.content, turn.partial) for turn in store.recent(channel, 100, viewer=OWNER)
+    ]
     store.close()
     return turns
 
@@ -71,7 +74,7 @@ def test_channels_and_speakers_are_as_with_ask(root, serve) -> None:
     serve("One.")
     run("chat", "--channel", "harbour", "--as", "discord:42", "--name", "Anna", stdin="hi\n")
     store = HistoryStore(root / "history.db")
-    turn = store.recent("harbour", 2)[0]
+    turn = store.recent("harbour", 2, viewer=OWNER)[0]
     store.close()
     assert (turn.author.platform, turn.author.user_id, turn.author.display_name) == (
         "discord",

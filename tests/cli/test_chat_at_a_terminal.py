@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.server import Fail, Say, Stall
 from tests.support.tmux import Tmux, needs_tmux
 from tests.support.world import live, run
@@ -36,7 +37,7 @@ def root():
 
 def said(root) -> list[str]:
     store = HistoryStore(root / "history.db")
-    turns = [turn.content for turn in store.recent("cli", 100)]
+    turns = [turn.content for turn in store.recent("cli", 100, viewer=OWNER)]
     store.close()
     return turns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.visibility import OWNER
 from tests.support.server import bad_key
 from tests.support.world import data, live, run
 
@@ -16,7 +17,7 @@ def root():
 
 def standing(root, channel: str = "cli") -> list[str]:
     store = HistoryStore(root / "history.db")
-    turns = [turn.content for turn in store.recent(channel, 100)]
+    turns = [turn.content for turn in store.recent(channel, 100, viewer=OWNER)]
     store.close()
     return turns
 
@@ -121,7 +122,7 @@ def test_as_lets_somebody_else_speak_and_back(root, serve) -> None:
     serve("One.")
     chat("hello", "/as Bo", "I am Bo", "/as discord:7", "I am seven", "/as", "me", **{"as": "x:me"})
     store = HistoryStore(root / "history.db")
-    who = [turn.author.slug for turn in store.recent("cli", 100) if turn.author]
+    who = [turn.author.slug for turn in store.recent("cli", 100, viewer=OWNER) if turn.author]
     store.close()
     assert who == ["x-me", "cli-bo", "discord-7", "x-me"]
 

@@ -11,6 +11,7 @@ from familiar_cli.actions.doctor.marks import damage_in
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.privacy import visible_in
+from tests.support.viewers import viewer_in
 from tests.support.world import data, live, run
 
 RECORD = '---\nmade_by: familiar\nsources: {"daily/2024-04-08_ada.md": "0123456789abcdef"}\n'
@@ -156,6 +157,6 @@ def test_each_damaged_part_is_one_finding_with_file_and_line(
 def test_a_damaged_private_mark_shows_its_section_to_nobody(heading) -> None:
     text = f"# Anna\n\n- bakes\n\n{heading}\n\n- secret\n\n## Likes\n\n- tea\n"
     for channel in (None, "dm", "dm-42"):
-        seen = visible_in(text, channel)
+        seen = visible_in(text, viewer_in(channel))
         assert "secret" not in seen
         assert "- tea" in seen

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail, Say, Stall, bad_key
 from tests.support.world import data, live, run, without_block
 
@@ -44,7 +45,7 @@ def words_in(root) -> set[str]:
 
 def said(root) -> list[str]:
     store = HistoryStore(root / "history.db")
-    words = [turn.content for turn in store.recent("cli", 100)]
+    words = [turn.content for turn in store.recent("cli", 100, viewer=OWNER)]
     store.close()
     return words
 

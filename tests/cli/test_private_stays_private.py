@@ -17,6 +17,7 @@ from familiar_cli.identity import Author
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.visibility import NOBODY
 from familiar_cli.writer.prompts import PRIVATE
 from tests.consolidation.support import rule_reply
 from tests.support.world import live, run
@@ -164,7 +165,7 @@ def test_nothing_private_occurs_where_it_was_not_said(model, said) -> None:
         assert not VEILED.search(str(messages_of(request)))
     for path in (root / "memory").rglob("*.md"):
         if not any(part.startswith(".") for part in path.relative_to(root).parts):
-            assert not VEILED.search(visible_in(path.read_text("utf-8"), None)), path
+            assert not VEILED.search(visible_in(path.read_text("utf-8"), NOBODY)), path
             assert not VEILED.search(path.name)
     assert not VEILED.search((root / "memory" / "people" / "_aliases.json").read_text("utf-8"))
     told = commands(

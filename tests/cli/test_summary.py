@@ -15,6 +15,7 @@ import pytest
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.identity import Author
+from familiar_cli.visibility import PrivacyRules
 from tests.support.server import ChatServer, Fail, Say, Stall
 from tests.support.world import data, home, live, run
 
@@ -25,6 +26,7 @@ ANNA = Author("cli", "anna", display_name="Anna")
 def history():
     live("ada", notes="x")
     run("config", "set", "history.recent_turns", "4")
+    run("channel", "set", "cli", "--kind", "text")
     path = home() / "ada" / "history.db"
     with closing(HistoryStore(path)) as store:
         for number in range(30):
@@ -34,7 +36,7 @@ def history():
 
 def summary(path):
     with closing(HistoryStore(path)) as store:
-        return Summaries(store).latest(PUBLIC)
+        return Summaries(store).latest(PUBLIC, PrivacyRules())
 
 
 def test_older_turns_are_summarised_after_the_reply(history, serve) -> None:
@@ -163,7 +165,7 @@ def test_a_slot_of_its_own_makes_the_summary(history, serve) -> None:
 
 
 def test_private_conversations_leaked(history, serve) -> None:
-    run("channel", "set", "cli", "--kind", "dm")
+    run("channel", "set", "cli", "--kind", "group_dm")
     chat = serve(Say("Hello."), Say("Anna's secret."), Say("Here."), Say("There."))
     run("ask", "Hi")
     run("ask", "Again", "--channel", "cli")

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from familiar_cli.history import HistoryStore, standing
+from familiar_cli.visibility import OWNER
 from tests.history.test_standing import other
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.world import data, live, run
@@ -54,7 +55,7 @@ def test_superseded_replies_are_exported_as_swipes(store) -> None:
 def test_another_reply_to_an_imported_line_is_one_more_of_its_swipes(store, tmp_path) -> None:
     lines = [robin("Hi"), yuzu("B", **SWIPED, extra={"model": "x"}, gen_started="then", odd=1)]
     imported(tmp_path, *lines)
-    (_, old) = store.recent("c", 2)
+    (_, old) = store.recent("c", 2, viewer=OWNER)
     standing.supersede(store, old, other(old, "C"))
 
     (_, reply) = exported()
@@ -64,13 +65,13 @@ def test_another_reply_to_an_imported_line_is_one_more_of_its_swipes(store, tmp_
 
 def test_what_was_imported_unchanged_is_exported_as_the_same_bytes(store, tmp_path) -> None:
     before = imported(tmp_path, robin("Hi"), yuzu("B", **SWIPED))
-    (reply,) = store.recent("c", 1)
+    (reply,) = store.recent("c", 1, viewer=OWNER)
     run("history", "choose", str(reply.id), "--swipe", "1")
     assert [message["mes"] for message in exported()] == ["Hi", "A"]
     assert exported()[1]["swipe_id"] == 0
     run("history", "choose", str(reply.id), "--swipe", "2")
     assert run("history", "export").stdout.encode() == before
-    assert [turn.content for turn in store.recent("c", 9)] == ["Hi", "B"]
+    assert [turn.content for turn in store.recent("c", 9, viewer=OWNER)] == ["Hi", "B"]
 
 
 def test_an_edited_line_of_a_person_keeps_what_its_source_said(store, tmp_path) -> None:

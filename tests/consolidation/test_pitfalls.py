@@ -14,6 +14,7 @@ from familiar_cli.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.visibility import NOBODY
 from tests.consolidation.support import (
     DAY,
     MONDAY,
@@ -24,6 +25,7 @@ from tests.consolidation.support import (
     rule_reply,
     week_of_sessions,
 )
+from tests.support.viewers import viewer_in
 
 APRIL = month_of(MONDAY)
 
@@ -286,9 +288,9 @@ def test_what_a_person_added_in_private_is_in_no_question_and_stays_private(life
     life.session(MONDAY, "- Late news.\n", "morning")
     life.run()
     text = life.file("weekly/2026-W15.md")
-    assert text.count("- secret") == visible_in(text, "dm").count("- secret") == 2
-    assert "secret" not in visible_in(text, None)
-    assert "Late news" in visible_in(text, None)
+    assert text.count("- secret") == visible_in(text, viewer_in("dm")).count("- secret") == 2
+    assert "secret" not in visible_in(text, NOBODY)
+    assert "Late news" in visible_in(text, NOBODY)
     assert not any("secret" in request.body.decode() for request in life.model.requests)
 
 

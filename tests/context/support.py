@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Place
 from familiar_cli.identity import Author
+from tests.support.viewers import viewer_in
 
 ANNA = Author("discord", "42", display_name="Anna")
 
@@ -22,7 +23,8 @@ def request(utterance: str = "hi", **more) -> ContextRequest:
         "at": datetime(2026, 1, 2, 3, 4, 5, 678000, UTC),
         "budget_tokens": 1000,
     }
-    return ContextRequest(**{**settings, **more})
+    merged = {**settings, **more}
+    return ContextRequest(**{"viewer": viewer_in(merged["channel_id"]), **merged})
 
 
 def piece(text: str, place: Place = Place.main, **more) -> Contribution:

@@ -15,6 +15,7 @@ from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.self_files import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import NOBODY
 
 GLOBAL = "Write {{char}}'s reply to {{user}}."
 
@@ -41,6 +42,7 @@ def request(author=None, **more) -> ContextRequest:
         modality=Modality.text,
         at=datetime(2026, 1, 1, tzinfo=UTC),
         budget_tokens=1000,
+        viewer=NOBODY,
         **more,
     )
 

@@ -27,8 +27,10 @@ from familiar_cli.memory.pages.lore_page import LorePage, render
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import channel_scope
 from tests.context.support import ANNA, request
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
+from tests.support.viewers import viewer_in
 
 COUNTER = tokens.heuristic()
 RAG = "content_search.rag"
@@ -63,8 +65,7 @@ class World:
                 lambda _: Macros("Yuzu", "Anna"),
                 20,
             )
-            share = more.get("share_private", False)
-            return Retrieval(memory, COUNTER, k=k, share_private=share, refresh_s=refresh_s)
+            return Retrieval(memory, COUNTER, k=k, refresh_s=refresh_s)
 
         more.setdefault("deadline_s", 20.0)  # a busy machine is no reason to fail
         chooses = self.model and Filter(
@@ -296,7 +297,7 @@ class TestWhatIsLeftOut:
         assert world.found("zither")["topics/z.md"].startswith("[From memory: Old things]\nDust.")
 
     def test_what_was_said_in_private_stays_there(self, world) -> None:
-        heading = private_heading("DM", "dm-7")
+        heading = private_heading("DM", channel_scope("dm-7"))
         world.put("topics/z.md", f"# Z\n\nBells.\n\n{heading}\n\n- A secret zither.\n")
         assert world.found("zither") == {}
         assert "secret" not in "".join(world.found("bells").values())
@@ -304,7 +305,10 @@ class TestWhatIsLeftOut:
             "secret"
             in world.found("zither", asked=request("zither", channel_id="dm-7"))["topics/z.md"]
         )
-        assert "secret" in world.found("zither", share_private=True)["topics/z.md"]
+        shared = viewer_in("cli", shares=True)
+        assert (
+            "secret" in world.found("zither", asked=request("zither", viewer=shared))["topics/z.md"]
+        )
 
     def test_a_common_word_that_is_a_name_does_not_bring_a_stranger(self, world) -> None:
         world.put("people/discord-9.md", "# Mark\n\nPaints ships.")
@@ -513,7 +517,7 @@ class TestFilter:
         assert len(world.model.requests) == 2
 
     def test_a_search_shows_nothing_that_is_private_or_the_characters(self, world) -> None:
-        heading = private_heading("DM", "dm-7")
+        heading = private_heading("DM", channel_scope("dm-7"))
         world.put("topics/z.md", f"# Z\n\n- zither one\n\n{heading}\n\n- zither two\n")
         world.put("self/card.json", '{"zither": "three"}')
         world.put("self/description.md", "# D\n\nzither four")

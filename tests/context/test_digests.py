@@ -14,6 +14,7 @@ from familiar_cli.context.providers.digests import DigestsProvider
 from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import channel_scope
 from tests.context.support import request
 
 DAY = "He walked to the harbour and talked about the weather with a friend. " * 3
@@ -73,7 +74,7 @@ def test_a_digest_changes_seldom_while_the_chat_grows(store) -> None:
 
 
 def test_comments_of_the_program_and_private_words_of_other_channels_are_left_out(store) -> None:
-    hidden = private_heading("DM:anna", "dm-1")
+    hidden = private_heading("DM:anna", channel_scope("dm-1"))
     text = (
         f"# Weeks\n<!-- made from: abc -->\nOpen words. <!-- turns 1-4 -->\n\n{hidden}\n\nSecret.\n"
     )
@@ -132,7 +133,7 @@ def test_why_a_file_of_the_desk_is_not_there(store, rel_path, text, tier, reason
 
 
 def test_a_private_reminder_is_shown_in_its_channel_only(store) -> None:
-    hidden = private_heading("DM:anna", "dm-1")
+    hidden = private_heading("DM:anna", channel_scope("dm-1"))
     store.write_file("reminders.md", f"- [ ] open\n\n{hidden}\n\n- [ ] secret\n")
     desk = DeskProvider(store, None)
     texts = [
@@ -157,7 +158,7 @@ def test_what_goes_on_below_an_open_task_is_shown_with_it(store) -> None:
 
 
 def test_what_is_private_below_a_task_is_not_shown_elsewhere(store) -> None:
-    hidden = private_heading("DM:anna", "dm-1")
+    hidden = private_heading("DM:anna", channel_scope("dm-1"))
     store.write_file("tasks.md", f"- [ ] lamp\n  room\n\n{hidden}\n\n- [ ] secret\n  secret room\n")
     (piece,) = asyncio.run(DeskProvider(store, None).contribute(request(tier=4)))
     assert piece.text.splitlines()[1:] == ["- lamp", "  room"]

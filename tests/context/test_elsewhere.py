@@ -19,6 +19,7 @@ from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
 from familiar_cli.languages import ENGLISH
 from tests.context.support import request
+from tests.support.viewers import viewer_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 BO = Author("discord", "7", display_name="Bo")
@@ -36,10 +37,10 @@ def say(store, channel, text, hours=1.0, author=BO) -> None:
 
 
 def messages(store, channel="cli", private=(), most=3, **more) -> list[str]:
-    beyond = Beyond(Summaries(store), lambda: frozenset(private), "#{}".format, most)
+    beyond = Beyond(Summaries(store), "#{}".format, most)
     provider = HistoryProvider(store, recent_turns=9, beyond=beyond)
     made = ContextPipeline([provider], tokens.heuristic())
-    asked = request("now", channel_id=channel, at=NOW, **more)
+    asked = request("now", channel_id=channel, at=NOW, viewer=viewer_in(channel, private), **more)
     return [m["content"] for m in asyncio.run(made.assemble(asked)).messages]
 
 

@@ -15,6 +15,7 @@ from familiar_cli.context.types import Layer, Subject
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from tests.context.support import ANNA, request
+from tests.support.viewers import viewer_in
 
 
 @pytest.fixture
@@ -118,9 +119,10 @@ def test_a_turn_that_left_the_prompt_may_still_be_in_the_summary(store, private,
     talk(store, 4)
     summaries = Summaries(store)
     summaries.keep(Summary(PUBLIC, 2, "They met.", datetime.now(UTC), "m"), {"cli"})
-    beyond = Beyond(summaries, lambda: frozenset(private), "#{}".format)
+    beyond = Beyond(summaries, "#{}".format)
     provider = HistoryProvider(store, recent_turns=3, beyond=beyond)
 
-    first = provider.why_not(Subject(turn_id=1), request(before_id=8))
+    asked = request(before_id=8, viewer=viewer_in("cli", private))
+    first = provider.why_not(Subject(turn_id=1), asked)
     assert first.endswith("; the summary covers it") == told
-    assert "summary" not in provider.why_not(Subject(turn_id=3), request(before_id=8))
+    assert "summary" not in provider.why_not(Subject(turn_id=3), asked)

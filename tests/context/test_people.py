@@ -21,7 +21,9 @@ from familiar_cli.identity import Author
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import channel_scope
 from tests.context.support import ANNA, request
+from tests.support.viewers import viewer_in
 
 COUNTER = tokens.heuristic()
 BO, CY, DI = (Author("discord", name) for name in ("bo", "cy", "di"))
@@ -282,7 +284,7 @@ def test_the_text_stands_in_the_prompt_with_its_headings(world) -> None:
 def test_what_was_said_in_private_is_shown_in_that_channel_only(world) -> None:
     world.person(ANNA, "Keeps bees. <!-- turns 3-4 -->")
     path = f"people/{ANNA.slug}.md"
-    heading = private_heading("DM:anna", "dm")
+    heading = private_heading("DM:anna", channel_scope("dm"))
     world.store.append_file(path, f"\n{heading}\n\n- She is ill. <!-- turns 5 -->\n")
 
     elsewhere, there = (world.offers(channel_id=channel)[0] for channel in ("cli", "dm"))
@@ -291,5 +293,5 @@ def test_what_was_said_in_private_is_shown_in_that_channel_only(world) -> None:
     assert "without what was said in private" in elsewhere.shortened
     assert "- She is ill.\n" in there.text + "\n"
     assert "turns" not in elsewhere.text + there.text
-    shared = asyncio.run(world.make(share_private=True).contribute(request("hi")))
+    shared = world.offers(viewer=viewer_in("cli", shares=True))
     assert "She is ill" in shared[0].text

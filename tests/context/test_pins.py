@@ -30,7 +30,7 @@ class World:
             self.find,
             self.store,
             COUNTER,
-            lambda r: Sight(r.channel_id, frozenset, Macros("Ada", "Anna")),
+            lambda r: Sight(r.viewer, frozenset, Macros("Ada", "Anna")),
         )
 
     def find(self) -> Pins:

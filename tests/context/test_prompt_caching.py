@@ -52,7 +52,7 @@ def pipeline(store, tmp_path, recent_turns):
     fields = {"description": "A keeper. " * 9, "scenario": "A light.", "mes_example": EXAMPLES}
     for field, text in fields.items():
         memory.write_file(f"self/{field}.md", field_markdown(field, text))
-    beyond = Beyond(Summaries(store), frozenset, "#{}".format, 3)
+    beyond = Beyond(Summaries(store), "#{}".format, 3)
     character = read_character(memory, name="", fallback_name="aria")
     parts = [
         CharacterProvider(character, system_prompt="Write {{char}}'s reply to {{user}}."),
@@ -159,7 +159,6 @@ def test_what_memory_adds_leaves_all_that_stands_before_it(store, tmp_path) -> N
             ),
             tokens.heuristic(),
             k=3,
-            share_private=False,
             refresh_s=20.0,
         ),
         deadline_s=20.0,

@@ -17,6 +17,7 @@ from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from tests.context.support import ANNA
+from tests.support.viewers import rules_of
 
 COUNTER = tokens.heuristic()
 LONG = "Anna keeps bees. " * 40
@@ -45,11 +46,11 @@ def refresh(store, model, through=999, *, scope=PUBLIC, private=(), **limits) ->
         label="#{}".format,
         zone=UTC,
     )
-    return asyncio.run(summariser.refresh(scope, through, frozenset(private)))
+    return asyncio.run(summariser.refresh(scope, through, rules_of(*private)))
 
 
 def latest(store, scope=PUBLIC):
-    return Summaries(store).latest(scope)
+    return Summaries(store).latest(scope, rules_of())
 
 
 def sent(model, index=-1) -> str:
@@ -243,7 +244,7 @@ def test_a_summary_is_made_again_when_one_of_its_channels_becomes_private(store)
     refresh(store, model, private={"dm"})
 
     assert "my secret" not in sent(model)
-    assert Summaries(store).latest(PUBLIC, {"dm"}).text == "Only what is public."
+    assert Summaries(store).latest(PUBLIC, rules_of("dm")).text == "Only what is public."
 
 
 def test_a_model_that_can_read_nothing_beside_the_instructions_is_told(store) -> None:

@@ -24,6 +24,7 @@ from familiar_cli.passes.background import Passes
 from familiar_cli.passes.failures import Failures
 from tests.context.support import ANNA, request
 from tests.support.passes import set_back
+from tests.support.viewers import rules_of
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def past(store, *replies, every=10, private=()) -> tuple[SummaryKeeper, Jobs]:
     )
     keeper = SummaryKeeper(
         summaries,
-        lambda: frozenset(private),
+        lambda: rules_of(*private),
         every,
         lambda: summariser,
         jobs,
@@ -99,7 +100,7 @@ def test_turns_that_have_left_the_prompt_are_summarised_up_to_the_oldest_shown(s
     assert due.through_id == min(shown) - 1
     assert due.turns == due.through_id
     assert jobs.drain().done == (due.name,)
-    assert Summaries(store).latest(PUBLIC).last_turn_id == due.through_id
+    assert Summaries(store).latest(PUBLIC, rules_of()).last_turn_id == due.through_id
 
 
 def test_no_turn_falls_between_the_summary_and_the_prompt(store) -> None:
@@ -110,7 +111,7 @@ def test_no_turn_falls_between_the_summary_and_the_prompt(store) -> None:
         look.look_back(made)
         jobs.drain()
         shown = min(c.turn_id for c in made.contributions if c.turn_id)
-        assert Summaries(store).latest(PUBLIC).last_turn_id >= shown - 1
+        assert Summaries(store).latest(PUBLIC, rules_of()).last_turn_id >= shown - 1
 
 
 def test_zero_means_never(store) -> None:
@@ -134,8 +135,8 @@ def test_a_private_channel_has_a_summary_of_its_own(store) -> None:
 
     assert look.look_back(trace(store, channel="dm")).scope == "dm"
     jobs.drain()
-    assert Summaries(store).latest("dm").text == "Private."
-    assert Summaries(store).latest(PUBLIC) is None
+    assert Summaries(store).latest("dm", rules_of()).text == "Private."
+    assert Summaries(store).latest(PUBLIC, rules_of()) is None
 
 
 def test_the_same_work_is_taken_on_once(store) -> None:
@@ -156,11 +157,11 @@ def test_two_processes_do_not_make_the_same_summary(store) -> None:
 
     with held(background(store).summary(PUBLIC).lock_path, 0):
         assert jobs.drain().done == (due.name,)
-    assert summaries.latest(PUBLIC) is None
+    assert summaries.latest(PUBLIC, rules_of()) is None
 
     look.look_back(trace(store))
     jobs.drain()
-    assert summaries.latest(PUBLIC).text == "So far."
+    assert summaries.latest(PUBLIC, rules_of()).text == "So far."
 
 
 def test_a_failure_is_remembered_and_rests_for_a_while(store) -> None:

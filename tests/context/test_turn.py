@@ -20,6 +20,7 @@ from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, Limit
 from familiar_cli.history import HistoryStore
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.visibility import OWNER
 from tests.context.support import ANNA, Scripted, request
 
 WHOLE = Completion("Hello.", "stop", "m-1", Usage(9, 2, 0.001))
@@ -44,7 +45,9 @@ class World:
         return asyncio.run(self.runner(**more).run(asked or request("hi"), model, on_text))
 
     def turns(self, channel="cli"):
-        return [(t.role, t.content, t.partial) for t in self.history.recent(channel, 99)]
+        return [
+            (t.role, t.content, t.partial) for t in self.history.recent(channel, 99, viewer=OWNER)
+        ]
 
 
 @pytest.fixture
@@ -218,6 +221,7 @@ def request_of(world, text="hi", **more):
         familiar_id="aria",
         allowance=Allowance(1000, {}),
         history=world.history,
+        viewer=OWNER,
         opening=lambda _, number: f"Greeting {number}",
         at=request().at,
     )

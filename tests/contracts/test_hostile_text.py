@@ -14,6 +14,7 @@ from familiar_cli.context.trace import TracedMessage
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.cards import as_json, v3
 from tests.support.lorebooks import book_entry
 from tests.support.server import ChatServer, Fail, Say
@@ -237,6 +238,6 @@ def test_a_narrow_terminal_gets_no_longer_lines(argv, world, monkeypatch) -> Non
 def test_what_was_said_into_a_closed_pipe_is_kept_with_its_reply(world) -> None:
     code, told = into_closed_pipe("ask", "Hello", "--channel", "c")
     store = HistoryStore(home() / "ada" / "history.db")
-    kept = [(turn.role, turn.partial) for turn in store.recent("c", 5)]
+    kept = [(turn.role, turn.partial) for turn in store.recent("c", 5, viewer=OWNER)]
     store.close()
     assert kept[-2:] == [("user", False), ("assistant", False)], (code, told)

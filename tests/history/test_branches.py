@@ -14,7 +14,9 @@ from familiar_cli.history.branches import Branch
 from familiar_cli.history.recall import recall
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER, Viewer, channel_scope
 from tests.history.test_standing import other, words
+from tests.support.viewers import rules_of, viewer_in
 
 ANNA = Author("discord", "1", display_name="Anna")
 BEN = Author("discord", "2", display_name="Ben")
@@ -40,9 +42,9 @@ def test_a_branch_has_the_past_of_its_parent_and_neither_has_what_follows_in_the
     say(store, "main", "five")
 
     assert made == Branch("if", "main", 2, 2, is_new=True)
-    assert words(store.recent("if", 9)) == ["one", "two", "else"]
-    assert words(store.recent("if", 2)) == ["two", "else"]
-    assert words(store.recent("main", 9)) == ["one", "two", "three", "four", "five"]
+    assert words(store.recent("if", 9, viewer=OWNER)) == ["one", "two", "else"]
+    assert words(store.recent("if", 2, viewer=OWNER)) == ["two", "else"]
+    assert words(store.recent("main", 9, viewer=OWNER)) == ["one", "two", "three", "four", "five"]
     assert [branch.channel_id for branch in store.branches()] == ["if"]
 
 
@@ -53,8 +55,8 @@ def test_a_branch_of_a_branch_may_leave_before_the_first_one_did(store) -> None:
     store.branch("d", 1, "c")
     say(store, "d", "d1")
 
-    assert words(store.recent("c", 9)) == ["one", "two", "three", "b1"]
-    assert words(store.recent("d", 9)) == ["one", "d1"]
+    assert words(store.recent("c", 9, viewer=OWNER)) == ["one", "two", "three", "b1"]
+    assert words(store.recent("d", 9, viewer=OWNER)) == ["one", "d1"]
     assert store.family("main") == {"main", "b", "c", "d"} == store.family("d")
 
 
@@ -86,8 +88,8 @@ def test_what_is_replaced_or_withdrawn_in_the_shared_past_is_so_in_both(store) -
     two = store.turn(2)
     standing.supersede(store, two, other(two, "zwei"))
     standing.withdraw(store, [1])
-    assert words(store.recent("if", 9)) == ["zwei", "three", "else"]
-    assert words(store.recent("main", 9)) == ["zwei", "three", "four"]
+    assert words(store.recent("if", 9, viewer=OWNER)) == ["zwei", "three", "else"]
+    assert words(store.recent("main", 9, viewer=OWNER)) == ["zwei", "three", "four"]
 
 
 def test_another_reply_in_a_fresh_branch_leaves_that_of_the_parent(store) -> None:
@@ -99,9 +101,9 @@ def test_another_reply_in_a_fresh_branch_leaves_that_of_the_parent(store) -> Non
     new = other(reply, "better")
     standing.supersede(store, reply, standing.replace(new, channel_id="if"))
 
-    assert words(store.recent("if", 2)) == ["four", "better"]
-    assert words(store.recent("main", 2)) == ["four", "reply"]
-    assert summaries.latest("if") is None
+    assert words(store.recent("if", 2, viewer=OWNER)) == ["four", "better"]
+    assert words(store.recent("main", 2, viewer=OWNER)) == ["four", "reply"]
+    assert summaries.latest("if", rules_of()) is None
     say(store, "main", "five")
     say(store, "if", "sechs")
     with pytest.raises(RefusedError, match="not the last one"):
@@ -123,21 +125,24 @@ def test_a_branch_goes_on_from_the_summary_of_its_parent_before_it_left(store) -
     store.branch("if", 3)
     say(store, "if", "else")
 
-    assert summaries.latest("if").text == "up to 2"
-    assert summaries.scope_of("if", ()) == "if"
-    assert summaries.scopes_in("if", ()) == ["if"]
-    assert summaries.scopes_in("if", {"main", "if"}) == [PUBLIC, "if"]
-    assert words(summaries.turns("if", 2, 9, 9, ())) == ["three", "else"]
-    assert words(summaries.turns(PUBLIC, 2, 9, 9, ())) == ["three", "four"]
-    assert summaries.latest("if", {"x"}) is None
+    assert summaries.latest("if", rules_of()).text == "up to 2"
+    assert summaries.scope_of("if", rules_of()) == "if"
+    assert summaries.scopes_in("if", rules_of()) == ["if"]
+    assert summaries.scopes_in("if", rules_of("main", "if")) == [PUBLIC, "if"]
+    assert words(summaries.turns("if", 2, 9, 9, rules_of())) == ["three", "else"]
+    assert words(summaries.turns(PUBLIC, 2, 9, 9, rules_of())) == ["three", "four"]
+    assert summaries.latest("if", rules_of("x")) is None
 
 
 def test_a_private_parent_is_heard_of_in_its_branch_as_far_as_they_share_it(store) -> None:
     store.branch("if", 2)
     say(store, "away", "one two three")
-    found = recall(store, "one two three four", here="if", hidden_channels={"main", "if"})
+    family = Viewer(rules_of("main", "if"), frozenset({channel_scope("main"), channel_scope("if")}))
+    found = recall(store, "one two three four", here="if", viewer=family)
     assert sorted(words(hit.turn for hit in found.turns)) == ["one", "one two three", "two"]
-    found = recall(store, "one two three four", here="away", hidden_channels={"main", "if"})
+    found = recall(
+        store, "one two three four", here="away", viewer=viewer_in("away", ["main", "if"])
+    )
     assert words(hit.turn for hit in found.turns) == ["one two three"]
 
 

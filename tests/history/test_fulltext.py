@@ -14,6 +14,7 @@ from familiar_cli.history import HistoryStore, fulltext
 from familiar_cli.history.fulltext import search
 from familiar_cli.history.marks import marks
 from familiar_cli.history.selection import TurnFilter
+from familiar_cli.visibility import OWNER
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def say(store, *texts, channel="cli", year=2026):
         store.append(channel, "user", text, at=datetime(year, 1, 1, tzinfo=UTC))
 
 
-def found(store, query, span=TurnFilter(), **how):  # noqa: B008
+def found(store, query, span=TurnFilter(OWNER), **how):  # noqa: B008
     return [hit.turn.content for hit in search(store, query, span, **how)]
 
 
@@ -62,16 +63,20 @@ def test_the_best_comes_first(store) -> None:
 def test_a_channel_and_a_time_narrow_it_down(store) -> None:
     say(store, "tea one", channel="a", year=2020)
     say(store, "tea two", channel="b", year=2021)
-    assert found(store, "tea", TurnFilter("a")) == ["tea one"]
-    assert found(store, "tea", TurnFilter(since=datetime(2020, 6, 1, tzinfo=UTC))) == ["tea two"]
-    assert found(store, "tea", TurnFilter(until=datetime(2020, 6, 1, tzinfo=UTC))) == ["tea one"]
+    assert found(store, "tea", TurnFilter(OWNER, "a")) == ["tea one"]
+    assert found(store, "tea", TurnFilter(OWNER, since=datetime(2020, 6, 1, tzinfo=UTC))) == [
+        "tea two"
+    ]
+    assert found(store, "tea", TurnFilter(OWNER, until=datetime(2020, 6, 1, tzinfo=UTC))) == [
+        "tea one"
+    ]
 
 
 def test_neighbours_are_those_of_the_channel(store) -> None:
     say(store, "before")
     say(store, "elsewhere", channel="b")
     say(store, "tea", "after", "later")
-    (hit,) = search(store, "tea")
+    (hit,) = search(store, "tea", TurnFilter(OWNER))
     assert [kept.turn.content for kept in hit.around] == ["before", "tea", "after"]
 
 
@@ -109,11 +114,19 @@ def test_filling_the_table_goes_on_where_it_was_broken_off(store, monkeypatch) -
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search(store, "tea", on_progress=stop)
+        search(store, "tea", TurnFilter(OWNER), on_progress=stop)
     assert store.watermark(fulltext.WATERMARK) == 2
     told = []
     assert (
-        len(search(store, "tea", on_progress=lambda done, whole: told.append((done, whole)))) == 7
+        len(
+            search(
+                store,
+                "tea",
+                TurnFilter(OWNER),
+                on_progress=lambda done, whole: told.append((done, whole)),
+            )
+        )
+        == 7
     )
     assert told == [(2, 5), (4, 5), (5, 5)]
 
@@ -127,7 +140,7 @@ def test_common_words_rank_what_a_rarer_word_found(store, monkeypatch) -> None:
 def test_of_words_that_most_turns_hold_the_newest_turns_are_found(store, monkeypatch) -> None:
     monkeypatch.setattr(fulltext, "MOST_RANKED", 3)
     say(store, *(f"tea {'x ' * n}" for n in range(9)))
-    assert [hit.turn.id for hit in search(store, "tea", limit=3)] == [9, 8, 7]
+    assert [hit.turn.id for hit in search(store, "tea", TurnFilter(OWNER), limit=3)] == [9, 8, 7]
 
 
 @settings(
@@ -136,7 +149,7 @@ def test_of_words_that_most_turns_hold_the_newest_turns_are_found(store, monkeyp
 @given(text=st.text(st.characters(), max_size=20), query=st.text(st.characters(), max_size=20))
 def test_no_text_and_no_query_breaks_the_search(store, text, query) -> None:
     say(store, text)
-    search(store, query)
+    search(store, query, TurnFilter(OWNER))
 
 
 def marked(query, text):

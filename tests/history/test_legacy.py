@@ -9,6 +9,7 @@ import pytest
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 
 SPEAKER_TABLE = (
     "CREATE TABLE turns (id INTEGER PRIMARY KEY AUTOINCREMENT, familiar_id TEXT NOT NULL, "
@@ -88,7 +89,7 @@ def test_the_next_turn_comes_after_the_old_ones(path) -> None:
 
     with closing(HistoryStore(path)) as store:
         assert store.append("777", "assistant", "Go on.").id == 10
-        assert [t.id for t in store.recent("777", 9)] == [3, 4, 10]
+        assert [t.id for t in store.recent("777", 9, viewer=OWNER)] == [3, 4, 10]
 
 
 def test_it_is_taken_over_once(path) -> None:

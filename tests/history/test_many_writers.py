@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.visibility import OWNER
 
 APPEND = """
 import sys
@@ -33,7 +34,7 @@ def test_eight_processes_lose_no_turn(tmp_path) -> None:
     assert [writer.returncode for writer in writers] == [0] * 8
     assert len(set(told)) == 320
     with closing(HistoryStore(path)) as store:
-        turns = [turn for n in range(3) for turn in store.recent(f"c{n}", 1000)]
+        turns = [turn for n in range(3) for turn in store.recent(f"c{n}", 1000, viewer=OWNER)]
     assert sorted(turn.id for turn in turns) == sorted(told)
     assert {turn.content for turn in turns} == {f"{w}-{n}" for w in range(8) for n in range(40)}
     for who in range(8):

@@ -12,6 +12,8 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.history.recall import recall
 from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.sqlite import transaction
+from familiar_cli.visibility import OWNER
+from tests.support.viewers import viewer_in
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 FILL = ["How was the day?", "Long.", "Tea?", "Please.", "It rains.", "It does."]
@@ -29,7 +31,7 @@ def say(history, text, *, channel="a", days=0):
 
 
 def found(history, query, **more) -> list[int]:
-    return [one.turn.id for one in recall(history, query, **more).turns]
+    return [one.turn.id for one in recall(history, query, **{"viewer": OWNER, **more}).turns]
 
 
 def test_the_turn_that_answers_comes_first(history) -> None:
@@ -51,7 +53,7 @@ def test_turns_beside_the_one_that_fits_come_with_it(history) -> None:
 def test_a_turn_knows_what_was_said_before_it(history) -> None:
     asked = say(history, "Where did you put the lantern?")
     answer = say(history, "The lantern? Behind the stove.")
-    by_id = {one.turn.id: one for one in recall(history, "lantern").turns}
+    by_id = {one.turn.id: one for one in recall(history, "lantern", viewer=OWNER).turns}
     assert by_id[answer].before.id == asked
 
 
@@ -66,7 +68,9 @@ def test_hidden_channels_turns_and_later_ones_are_never_found(history) -> None:
     shown = say(history, "The lantern is on the shelf.")
     early = say(history, "The lantern is new.")
     late = say(history, "The lantern is broken.")
-    left = found(history, "lantern", hidden_channels=["dm"], leave_out=[shown], before_id=late)
+    left = found(
+        history, "lantern", viewer=viewer_in(None, ["dm"]), leave_out=[shown], before_id=late
+    )
     assert left == [early]
     assert secret not in left
 
@@ -79,18 +83,18 @@ def test_many_turns_that_may_not_be_found_hide_none_that_may(history) -> None:
         with transaction(connection):
             connection.executemany(sql, [to_row(first)] * 900)
     wanted = say(history, "The lantern, among many other things that were said here, is old.")
-    assert found(history, "lantern", hidden_channels=["dm"]) == [wanted]
+    assert found(history, "lantern", viewer=viewer_in(None, ["dm"])) == [wanted]
 
 
 def test_turns_that_could_not_be_read_in_time_are_counted(history) -> None:
     say(history, "The lantern is old.")
-    looked = recall(history, "lantern", within_s=0.0)
+    looked = recall(history, "lantern", within_s=0.0, viewer=OWNER)
     assert (looked.turns, looked.unread) == ((), 1)
-    assert recall(history, "lantern").unread == 0
+    assert recall(history, "lantern", viewer=OWNER).unread == 0
 
 
 def test_a_history_that_is_not_there_has_no_past(tmp_path) -> None:
-    assert recall(HistoryStore(tmp_path / "none.db"), "lantern").turns == ()
+    assert recall(HistoryStore(tmp_path / "none.db"), "lantern", viewer=OWNER).turns == ()
     assert not (tmp_path / "none.db").exists()
 
 
@@ -126,7 +130,10 @@ def test_words_and_meaning_count_about_half_each(history) -> None:
     meaning = say(history, "My beacon.", days=4)
     unread = say(history, "The lighthouse shines.", days=6)
     near = Near({both: 1.0, words: 0.0, meaning: 1.0})
-    by_id = {one.turn.id: one.score for one in recall(history, "lighthouse", near=near).turns}
+    by_id = {
+        one.turn.id: one.score
+        for one in recall(history, "lighthouse", near=near, viewer=OWNER).turns
+    }
     assert by_id[both] == pytest.approx(1.0)
     assert by_id[words] == pytest.approx(0.5)
     assert by_id[meaning] == pytest.approx(0.5)
@@ -137,7 +144,7 @@ def test_many_near_turns_that_may_not_be_found_hide_none_that_may(history) -> No
     secrets = {say(history, "My beacon.", channel="dm"): 0.9 for _ in range(450)}
     wanted = say(history, "My beacon.")
     near = Near({**secrets, wanted: 0.5})
-    assert found(history, "lighthouse", near=near, hidden_channels=["dm"]) == [wanted]
+    assert found(history, "lighthouse", near=near, viewer=viewer_in(None, ["dm"])) == [wanted]
 
 
 @settings(max_examples=40, deadline=None)
@@ -164,7 +171,7 @@ def test_nothing_that_is_hidden_is_heard_of(
         history,
         "lamp",
         near=near,
-        hidden_channels=hidden,
+        viewer=viewer_in(None, hidden),
         before_id=before_id,
         leave_out=left_out,
     ).turns

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.schema import APPLICATION_ID, VERSION_1
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 
 ANNA, BO, CY = (Author("discord", name, display_name=name.title()) for name in ("anna", "bo", "cy"))
 
@@ -24,7 +25,7 @@ def store(tmp_path):
 
 def test_nobody_spoke_where_there_is_no_history(store) -> None:
     assert store.recent_distinct_authors("cli", 5) == []
-    assert store.speakers() == []
+    assert store.speakers(OWNER) == []
     assert not store.path.exists()
 
 
@@ -53,7 +54,7 @@ def test_turns_are_counted_over_all_channels(store) -> None:
     for channel in ("cli", "harbour", "cli"):
         last = store.append(channel, "user", "hi", author=ANNA)
     store.append("cli", "user", "hi", author=BO)
-    bo, anna = store.speakers()
+    bo, anna = store.speakers(OWNER)
     assert (anna.author, anna.turns, anna.last_at) == (ANNA, 3, last.at)
     assert (bo.author, bo.turns) == (BO, 1)
 
@@ -80,7 +81,10 @@ def test_a_history_without_the_table_gets_it_filled(tmp_path) -> None:
     with closing(HistoryStore(path)) as store:
         ids = [author.user_id for author in store.recent_distinct_authors("cli", 5)]
         assert ids == ["anna", "bo"]
-        assert [(s.author.user_id, s.turns) for s in store.speakers()] == [("anna", 2), ("bo", 1)]
+        assert [(s.author.user_id, s.turns) for s in store.speakers(OWNER)] == [
+            ("anna", 2),
+            ("bo", 1),
+        ]
 
 
 def test_the_question_reads_no_turn_but_those_it_names(store) -> None:

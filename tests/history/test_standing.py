@@ -25,7 +25,9 @@ from familiar_cli.history.statistics import statistics
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.context.support import request
+from tests.support.viewers import rules_of
 
 ANNA = Author("discord", "1", display_name="Anna")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -55,12 +57,12 @@ def test_a_turn_that_takes_the_place_of_another_stands_where_that_one_did(store)
 
     new = standing.supersede(store, two, other(two, "zwei"))
 
-    assert words(store.recent("cli", 9)) == ["one", "zwei", "three"]
-    assert words(store.recent("cli", 2)) == ["zwei", "three"]
-    assert words(store.recent("cli", 1)) == ["three"]
-    assert words(store.recent("cli", 9, before_id=3)) == ["one", "zwei"]
-    assert words(k.turn for k in around(store, one, 1, 1)) == ["one", "zwei"]
-    assert words(k.turn for k in around(store, new, 1, 1)) == ["one", "zwei", "three"]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["one", "zwei", "three"]
+    assert words(store.recent("cli", 2, viewer=OWNER)) == ["zwei", "three"]
+    assert words(store.recent("cli", 1, viewer=OWNER)) == ["three"]
+    assert words(store.recent("cli", 9, before_id=3, viewer=OWNER)) == ["one", "zwei"]
+    assert words(k.turn for k in around(store, one, 1, 1, viewer=OWNER)) == ["one", "zwei"]
+    assert words(k.turn for k in around(store, new, 1, 1, viewer=OWNER)) == ["one", "zwei", "three"]
     assert new.place == two.id
     assert store.turn(new.id) == new
 
@@ -73,10 +75,15 @@ def test_what_was_replaced_is_kept_and_shown_on_request(store) -> None:
         one.id: Standing(superseded_by=new.id, alternatives=(1, 2)),
         new.id: Standing(alternatives=(1, 2)),
     }
-    assert words(k.turn for k in select(store, TurnFilter())) == ["eins"]
-    assert words(k.turn for k in select(store, TurnFilter(everything=True))) == ["one", "eins"]
-    assert [h.turn.content for h in search(store, "one")] == []
-    assert [h.turn.content for h in search(store, "one", TurnFilter(everything=True))] == ["one"]
+    assert words(k.turn for k in select(store, TurnFilter(OWNER))) == ["eins"]
+    assert words(k.turn for k in select(store, TurnFilter(OWNER, everything=True))) == [
+        "one",
+        "eins",
+    ]
+    assert [h.turn.content for h in search(store, "one", TurnFilter(OWNER))] == []
+    assert [h.turn.content for h in search(store, "one", TurnFilter(OWNER, everything=True))] == [
+        "one"
+    ]
     kept = store.turn(one.id)
     assert kept is not None
     assert not kept.stands
@@ -88,9 +95,9 @@ def test_an_earlier_reply_can_be_chosen_again(store) -> None:
     three = standing.supersede(store, two, other(two, "three"))
 
     assert standing.choose(store, one.id) == (three.id,)
-    assert words(store.recent("cli", 9)) == ["one"]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["one"]
     assert standing.choose(store, two.id) == (one.id,)
-    assert words(store.recent("cli", 9)) == ["two"]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
     assert standing.choose(store, two.id) == ()
     assert {s.alternatives for s in standing.standings(store, [1, 2, 3]).values()} == {(1, 2, 3)}
 
@@ -100,19 +107,19 @@ def test_what_is_withdrawn_can_be_restored(store) -> None:
 
     assert standing.withdraw(store, [1, 2]) == (1, 2)
     assert standing.withdraw(store, [1]) == ()
-    assert store.recent("cli", 9) == []
-    assert store.speakers() == []
+    assert store.recent("cli", 9, viewer=OWNER) == []
+    assert store.speakers(OWNER) == []
     assert store.recent_distinct_authors("cli", 9) == []
     assert standing.restore(store, [2]) == (2,)
-    assert words(store.recent("cli", 9)) == ["two"]
-    assert [(s.author, s.turns) for s in store.speakers()] == [(ANNA, 1)]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
+    assert [(s.author, s.turns) for s in store.speakers(OWNER)] == [(ANNA, 1)]
 
 
 def test_one_wrong_number_withdraws_nothing(store) -> None:
     say(store, "one")
     with pytest.raises(NotFoundError):
         standing.withdraw(store, [1, 99])
-    assert words(store.recent("cli", 9)) == ["one"]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["one"]
 
 
 def test_a_turn_that_was_replaced_is_not_withdrawn_in_place_of_its_successor(store) -> None:
@@ -120,7 +127,7 @@ def test_a_turn_that_was_replaced_is_not_withdrawn_in_place_of_its_successor(sto
     standing.supersede(store, one, other(one, "two"))
     with pytest.raises(RefusedError, match="turn 1 was replaced by turn 2".capitalize()):
         standing.withdraw(store, [1])
-    assert words(store.recent("cli", 9)) == ["two"]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
     assert standing.withdraw(store, [1, 2]) == (1, 2)
 
 
@@ -150,10 +157,10 @@ def test_a_channel_is_withdrawn_and_restored_as_a_whole(store) -> None:
     assert standing.withdraw_channel(store, "other")
     assert not standing.withdraw_channel(store, "other")
     assert words(store.since(0, 9)) == ["here"]
-    assert words(h.turn for h in search(store, "there here")) == ["here"]
+    assert words(h.turn for h in search(store, "there here", TurnFilter(OWNER))) == ["here"]
     assert standing.withdrawn_channels(store) == {"other"}
     assert standing.standings(store, [2])[2].withdrawn
-    assert [s.turns for s in store.speakers()] == [1]
+    assert [s.turns for s in store.speakers(OWNER)] == [1]
     assert standing.withdraw_channel(store, "other", withdrawn=False)
     assert words(store.since(0, 9)) == ["here", "there"]
     with pytest.raises(NotFoundError):
@@ -176,10 +183,10 @@ def test_summaries_that_rest_on_a_withdrawn_turn_are_made_again(store) -> None:
 
     standing.withdraw(store, [3])
 
-    latest = summaries.latest(PUBLIC)
+    latest = summaries.latest(PUBLIC, rules_of())
     assert latest is not None
     assert latest.last_turn_id == 2
-    assert [turn.id for turn in summaries.turns(PUBLIC, 2, 6, 9, ())] == [4, 5, 6]
+    assert [turn.id for turn in summaries.turns(PUBLIC, 2, 6, 9, rules_of())] == [4, 5, 6]
 
 
 @pytest.mark.parametrize("withdrawn", [True, False])
@@ -195,11 +202,11 @@ def test_summaries_that_rest_on_a_channel_are_made_again(store, withdrawn) -> No
 
     standing.withdraw_channel(store, "other", withdrawn=withdrawn)
 
-    latest = summaries.latest(PUBLIC)
+    latest = summaries.latest(PUBLIC, rules_of())
     assert latest is not None
     assert latest.last_turn_id == 1
     wanted = ["three"] if withdrawn else ["secret", "three"]
-    assert words(summaries.turns(PUBLIC, 1, 3, 9, ())) == wanted
+    assert words(summaries.turns(PUBLIC, 1, 3, 9, rules_of())) == wanted
 
 
 def test_what_is_withdrawn_while_its_channel_is_out_stays_out(store) -> None:
@@ -207,8 +214,8 @@ def test_what_is_withdrawn_while_its_channel_is_out_stays_out(store) -> None:
     standing.withdraw_channel(store, "cli")
     standing.withdraw(store, [3])
     standing.withdraw_channel(store, "cli", withdrawn=False)
-    assert [(s.author, s.turns) for s in store.speakers()] == [(ANNA, 2)]
-    assert words(store.recent("cli", 9)) == ["one", "two"]
+    assert [(s.author, s.turns) for s in store.speakers(OWNER)] == [(ANNA, 2)]
+    assert words(store.recent("cli", 9, viewer=OWNER)) == ["one", "two"]
 
 
 OPS = st.one_of(
@@ -233,27 +240,31 @@ def test_no_reader_finds_what_was_replaced_or_withdrawn(tmp_path_factory, operat
 
 def _check(store: HistoryStore, model: _Model) -> None:
     standing_ids = [turn.id for turn in model.standing()]
-    assert [k.turn.id for k in select(store, TurnFilter())] == standing_ids
+    assert [k.turn.id for k in select(store, TurnFilter(OWNER))] == standing_ids
     assert sorted(turn.id for turn in store.since(0, 99)) == sorted(standing_ids)
-    assert {k.turn.id for k in select(store, TurnFilter(everything=True))} == model.turns.keys()
+    assert {
+        k.turn.id for k in select(store, TurnFilter(OWNER, everything=True))
+    } == model.turns.keys()
     for channel in model.channels:
         _check_out(store, channel, [turn.id for turn in model.past(channel)])
         _check_past(store, channel, [turn.id for turn in model.past(channel)])
         heard = {turn.id for turn in model.heard(channel)}
-        recalled = recall(store, "word", here=channel, limit=99).turns
+        recalled = recall(store, "word", here=channel, limit=99, viewer=OWNER).turns
         assert {hit.turn.id for hit in recalled} == heard
         assert {hit.before.id for hit in recalled if hit.before} <= heard
     public = [turn.id for turn in model.standing() if turn.channel_id not in model.forks]
-    assert [turn.id for turn in Summaries(store).turns(PUBLIC, 0, 99, 99, ())] == public
-    assert Summaries(store).count(PUBLIC, 0, 99, 99, ()) == len(public)
-    assert {h.turn.id for h in search(store, "word", limit=99)} == set(standing_ids)
-    recalled = {hit.turn.id for hit in recall(store, "word", limit=99).turns}
+    assert [turn.id for turn in Summaries(store).turns(PUBLIC, 0, 99, 99, rules_of())] == public
+    assert Summaries(store).count(PUBLIC, 0, 99, 99, rules_of()) == len(public)
+    assert {h.turn.id for h in search(store, "word", TurnFilter(OWNER), limit=99)} == set(
+        standing_ids
+    )
+    recalled = {hit.turn.id for hit in recall(store, "word", limit=99, viewer=OWNER).turns}
     assert recalled == set(standing_ids)
-    counted = statistics(store, len)
+    counted = statistics(store, len, viewer=OWNER)
     assert counted.turns == len(standing_ids)
     assert sum(c.turns for c in counted.channels) == len(standing_ids)
     who = [turn.author for turn in model.standing() if turn.author]
-    assert {s.author: s.turns for s in store.speakers()} == {a: who.count(a) for a in set(who)}
+    assert {s.author: s.turns for s in store.speakers(OWNER)} == {a: who.count(a) for a in set(who)}
     assert [turn.id for turn in store.after(0, 99) if turn.stands] == sorted(standing_ids)
 
 
@@ -273,15 +284,15 @@ def _check_out(store: HistoryStore, channel: str, here: list[int]) -> None:
 def _check_past(store: HistoryStore, channel: str, here: list[int]) -> None:
     for most in (0, 1, 3, 99):
         tail = here[-most:] if most else []
-        assert [turn.id for turn in store.recent(channel, most)] == tail
-        assert [k.turn.id for k in newest(store, TurnFilter(channel), most)] == tail
-    assert [k.turn.id for k in select(store, TurnFilter(channel))] == here
+        assert [turn.id for turn in store.recent(channel, most, viewer=OWNER)] == tail
+        assert [k.turn.id for k in newest(store, TurnFilter(OWNER, channel), most)] == tail
+    assert [k.turn.id for k in select(store, TurnFilter(OWNER, channel))] == here
     summaries = Summaries(store)
-    assert [turn.id for turn in summaries.turns(channel, 0, 99, 99, {channel})] == here
-    assert summaries.count(channel, 0, 99, 99, {channel}) == len(here)
-    found = search(store, "word", TurnFilter(channel), limit=99)
+    assert [turn.id for turn in summaries.turns(channel, 0, 99, 99, rules_of(channel))] == here
+    assert summaries.count(channel, 0, 99, 99, rules_of(channel)) == len(here)
+    found = search(store, "word", TurnFilter(OWNER, channel), limit=99)
     assert {hit.turn.id for hit in found} == set(here)
-    recalled = recall(store, "word", channel_id=channel, limit=99).turns
+    recalled = recall(store, "word", channel_id=channel, limit=99, viewer=OWNER).turns
     assert {hit.turn.id for hit in recalled} == set(here)
     assert {hit.before.id for hit in recalled if hit.before} <= set(here)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import WRITER, HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 
 ANNA = Author("discord", "42", "anna", "Anna 🦊")
 
@@ -42,7 +43,7 @@ def test_every_text_comes_back(store, content, channel) -> None:
 
     turn = store.append(channel, "user", content, author=author)
 
-    assert store.recent(channel, 1) == [turn]
+    assert store.recent(channel, 1, viewer=OWNER) == [turn]
 
 
 def test_nul_and_half_a_surrogate_pair_come_back(store) -> None:
@@ -56,13 +57,16 @@ def test_recent_turns_are_the_newest_of_their_channel_oldest_first(store) -> Non
         store.append("a", "user", f"a{number}", author=ANNA)
         store.append("b", "user", f"b{number}", author=ANNA)
 
-    assert [turn.content for turn in store.recent("a", 3)] == ["a2", "a3", "a4"]
+    assert [turn.content for turn in store.recent("a", 3, viewer=OWNER)] == ["a2", "a3", "a4"]
 
 
 def test_recent_turns_can_end_before_one(store) -> None:
     turns = [store.append("a", "user", str(number), author=ANNA) for number in range(4)]
 
-    assert [turn.content for turn in store.recent("a", 2, before_id=turns[2].id)] == ["0", "1"]
+    assert [turn.content for turn in store.recent("a", 2, before_id=turns[2].id, viewer=OWNER)] == [
+        "0",
+        "1",
+    ]
 
 
 def test_the_recent_window_is_found_by_the_index_alone(store) -> None:
@@ -99,7 +103,7 @@ def test_a_turn_is_never_changed_or_deleted(store, sql) -> None:
 
 
 def test_looking_makes_no_file(store) -> None:
-    assert (store.recent("cli", 5), store.count(), store.last_turn()) == ([], 0, None)
+    assert (store.recent("cli", 5, viewer=OWNER), store.count(), store.last_turn()) == ([], 0, None)
     assert (store.turn(1), store.channels(), store.unsummarised_count()) == (None, [], 0)
     assert not store.path.exists()
 
@@ -109,7 +113,7 @@ def test_a_greeting_opens_a_channel_once(store) -> None:
 
     assert (greeting.role, greeting.author, greeting.source) == ("assistant", None, "greeting")
     assert store.begin("cli", "Welcome again.") is None
-    assert [turn.content for turn in store.recent("cli", 9)] == ["Welcome."]
+    assert [turn.content for turn in store.recent("cli", 9, viewer=OWNER)] == ["Welcome."]
 
 
 def test_turns_after_the_writers_watermark_are_unsummarised(store) -> None:
@@ -152,7 +156,7 @@ def test_two_processes_write_to_one_history(store) -> None:
     ]
 
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
-    assert sorted(t.content for t in store.recent("c", 99)) == sorted(
+    assert sorted(t.content for t in store.recent("c", 99, viewer=OWNER)) == sorted(
         f"{name}{n}" for name in "ab" for n in range(20)
     )
 
@@ -184,7 +188,7 @@ def test_a_damaged_page_is_an_error_a_person_can_read(store) -> None:
     store.path.write_bytes(content)
 
     with pytest.raises(BadInputError, match="damaged"):
-        store.recent("a", 50)
+        store.recent("a", 50, viewer=OWNER)
 
 
 def test_another_programs_database_is_refused(store) -> None:

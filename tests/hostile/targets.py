@@ -41,6 +41,7 @@ from familiar_cli.ui.housekeeping_page import housekeeping_page
 from familiar_cli.ui.lorebook_page import imported_page
 from familiar_cli.ui.status_page import list_page, status_page
 from familiar_cli.ui.terminal import as_plain
+from familiar_cli.visibility import OWNER
 from tests.hostile import indexes, inputs, journals
 from tests.hostile.mutations import (
     damage,
@@ -274,12 +275,12 @@ def _use_database(raw: bytes, rng: Random, world: World) -> None:
         store.channels,
         store.last_turn,
         store.unsummarised_count,
-        lambda: store.recent("c0", 50),
+        lambda: store.recent("c0", 50, viewer=OWNER),
         lambda: store.turn(3),
         lambda: store.begin("c9", "Hello"),
         lambda: store.append("c0", "user", "Hello", author=Author("cli", "me")),
         lambda: store.move_watermark("memory_writer", 20),
-        lambda: store.recent("c1", 5, before_id=10),
+        lambda: store.recent("c1", 5, before_id=10, viewer=OWNER),
     ):
         _outcome(action)
     store.close()

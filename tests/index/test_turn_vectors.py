@@ -15,6 +15,7 @@ from familiar_cli.history.recall import recall
 from familiar_cli.index import token_vectors, turn_vectors
 from familiar_cli.index.embedder import SPECS, EmbedderError
 from familiar_cli.index.turn_vectors import NearTurns, TurnVectors
+from familiar_cli.visibility import OWNER
 from tests.support.embedders import BrokenEmbedder, TokenWordEmbedder, WordEmbedder
 
 SAID = ["green tea", "a late train to Rome", "…", "the lighthouse keeper", "tea with Rome", "bread"]
@@ -196,7 +197,7 @@ def test_the_turn_whose_tokens_are_nearest_comes_first(made, history) -> None:
     said = ["Bread and butter.", "An umbrella, a hat.", "The theft of my umbrella.", "Rain again."]
     ids = [history.append(f"c{n}", "user", text).id for n, text in enumerate(said)]
     near = near_of(made, embedder, history, "stolen parasol")
-    turns = recall(history, "stolen parasol", near=near).turns
+    turns = recall(history, "stolen parasol", near=near, viewer=OWNER).turns
     assert [one.turn.id for one in turns[:2]] == [ids[2], ids[1]]
     assert turns[0].score == pytest.approx(1)
 
@@ -219,7 +220,7 @@ def test_what_the_prompt_shows_anyhow_does_not_make_others_small(made, history) 
     for text in ["Bread.", "My umbrella.", "Rain.", "Butter.", "Whose parasol is that?"]:
         history.append("c", "user", text)
     near = near_of(made, embedder, history, "Whose parasol is that?")
-    found = recall(history, "Whose parasol is that?", near=near, before_id=5).turns
+    found = recall(history, "Whose parasol is that?", near=near, before_id=5, viewer=OWNER).turns
     assert (found[0].turn.id, found[0].score) == (2, pytest.approx(1, abs=0.01))
 
 

@@ -11,9 +11,10 @@ import pytest
 from familiar_cli.config.fields import LANGUAGES
 from familiar_cli.languages import CODES, ENGLISH, Phrases, phrases, tables
 from familiar_cli.languages.headings import begins_with, heading_in, section_key
-from familiar_cli.memory.pages.privacy import is_damaged, private_channel, private_heading
+from familiar_cli.memory.pages.privacy import is_damaged, private_heading, private_scope
 from familiar_cli.memory.people.alias_section import aliases_of, with_alias
 from familiar_cli.text import framed
+from familiar_cli.visibility import channel_scope
 
 TABLES = [pytest.param(table, id=table.code) for table in tables()]
 _MAY_BE_EMPTY = {"first_day", "common"}
@@ -85,8 +86,8 @@ def test_a_list_of_names_goes_on_in_the_language_in_which_it_began(table: Phrase
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_private_heading_is_guarded_in_every_language(table: Phrases) -> None:
-    heading = private_heading("DM", "dm-42", table)
-    assert private_channel(heading) == "dm-42"
+    heading = private_heading("DM", channel_scope("dm-42"), table)
+    assert private_scope(heading) == channel_scope("dm-42")
     assert not is_damaged(heading)
     assert is_damaged(heading.partition(" <!--")[0])
     assert is_damaged(heading.replace("private dm", "privat dm"))

@@ -29,7 +29,8 @@ LATE = datetime(2026, 3, 1, 20, 0, tzinfo=UTC)
 def with_turns() -> None:
     """Make a familiar that heard something in the open, and something in private."""
     root = live(**{"people/discord-7": BO})
-    assert run("channel", "set", "dm-42", "--kind", "dm").exit_code == 0
+    for channel, kind in (("dm-42", "dm"), ("open", "text")):
+        assert run("channel", "set", channel, "--kind", kind).exit_code == 0
     history = HistoryStore(root / "history.db")
     bo = Author("discord", "7", "bo", "Bo")
     for minute, (channel, words) in enumerate(

@@ -21,6 +21,7 @@ from familiar_cli.identity import Author
 from familiar_cli.serve.aligning import Line
 from familiar_cli.serve.conversations import Conversations
 from familiar_cli.serve.known import KnownLines
+from familiar_cli.visibility import OWNER
 
 ME = Author("cli", "anna")
 PICK = st.integers(0, 1_000)
@@ -151,7 +152,7 @@ class Program(RuleBasedStateMachine):
     @invariant()
     def the_history_holds_what_each_window_shows(self) -> None:
         for window in [*getattr(self, "windows", []), *getattr(self, "left", [])]:
-            kept = self.familiar.history.recent(window.channel_id, 10_000)
+            kept = self.familiar.history.recent(window.channel_id, 10_000, viewer=OWNER)
             assert [(turn.role, turn.content) for turn in kept] == [
                 (line.role, line.text) for line in window.lines
             ]

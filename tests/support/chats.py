@@ -9,6 +9,7 @@ from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.bootstrap.export_chat import export_chat
 from familiar_cli.bootstrap.import_chat import import_chats
+from familiar_cli.visibility import OWNER
 
 READING = Reading(Cast(known=("Yuzu",)), UTC)
 HEAD = {"user_name": "Robin", "character_name": "Yuzu", "chat_metadata": {}}
@@ -53,7 +54,7 @@ def said(store, channel):
     """Return the words in a channel, hidden ones included."""
     from familiar_cli.history.selection import TurnFilter, select
 
-    return [kept.turn.content for kept in select(store, TurnFilter(channel))]
+    return [kept.turn.content for kept in select(store, TurnFilter(OWNER, channel))]
 
 
 def exported(store, channel, chat_format="sillytavern"):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.sync.merge import merge_heads
+from familiar_cli.visibility import NOBODY
 from tests.sync.machines import FACT, START, Machines
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def test_private_lines_stay_private(count: int, steps: list[Step], order: list[i
     machines.settle(order)
 
     for content in machines.files(machines.all[0]).values():
-        assert "secret-" not in visible_in(content.decode(), None)
+        assert "secret-" not in visible_in(content.decode(), NOBODY)
 
 
 @given(SMALL, SMALL)

@@ -19,6 +19,7 @@ from familiar_cli.sync.turn_files import (
     take_in,
     taken_through,
 )
+from familiar_cli.visibility import OWNER, PrivacyRules
 from tests.support import pages
 from tests.sync.test_turn_laws import START, Machine, exchange
 
@@ -55,7 +56,7 @@ def lines(*told: dict) -> bytes:
 
 
 def words(machine: Machine, channel: str = "cli") -> list[str]:
-    return [turn.content for turn in machine.history.recent(channel, 99)]
+    return [turn.content for turn in machine.history.recent(channel, 99, viewer=OWNER)]
 
 
 def test_a_file_only_grows_at_its_end(lap) -> None:
@@ -206,7 +207,7 @@ def test_a_reply_to_what_never_was_stops_nobody(lap, desk) -> None:
     lap.history.append("cli", "user", "one", reply_to=7, at=START)
     lap.history.append("cli", "user", "two", reply_to=1, at=START)
     exchange([lap, desk])
-    assert [turn.reply_to for turn in desk.history.recent("cli", 9)] == [None, 1]
+    assert [turn.reply_to for turn in desk.history.recent("cli", 9, viewer=OWNER)] == [None, 1]
 
 
 def test_a_counter_that_was_driven_up_stops_nobody(lap, desk) -> None:
@@ -300,7 +301,7 @@ def test_a_summary_that_ended_after_a_turn_that_came_late_is_made_again(lap, des
     desk.export()
     lap.hear(desk)
     assert words(lap)[0] == "desk-b2 0"
-    assert summaries.latest(PUBLIC) is None
+    assert summaries.latest(PUBLIC, PrivacyRules()) is None
     assert issubclass(InstanceTwiceError, FamiliarError)
 
 

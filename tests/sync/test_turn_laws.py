@@ -32,6 +32,7 @@ from familiar_cli.history.standing import (
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
 from familiar_cli.sync.turn_files import Since, new_lines, since, take_in, taken_through
+from familiar_cli.visibility import OWNER
 
 NAMES = ("desk-b2", "lap-a1", "srv-c3", "tab-0d")
 CHANNELS = ("cli", "side")
@@ -54,7 +55,7 @@ class Machine:
 
     def say(self, channel: str, text: str) -> None:
         role, author = ("user", ANNA) if len(text) % 2 else ("assistant", None)
-        last = self.history.recent(channel, 1)
+        last = self.history.recent(channel, 1, viewer=OWNER)
         self.history.append(
             channel,
             role,
@@ -65,12 +66,12 @@ class Machine:
         )
 
     def pick(self, number: int, channel: str | None = None) -> int:
-        span = TurnFilter(channel, everything=True)
+        span = TurnFilter(OWNER, channel, everything=True)
         turns = [kept.turn.id for kept in select(self.history, span)]
         return turns[number % len(turns)] if turns else 0
 
     def swipe(self, number: int, text: str) -> None:
-        turns = self.history.recent(CHANNELS[number % 2], 9)
+        turns = self.history.recent(CHANNELS[number % 2], 9, viewer=OWNER)
         if turns:
             old = turns[number % len(turns)]
             new = Turn(0, old.channel_id, None, "assistant", text, self.now(), "text", "cli", False)
@@ -88,7 +89,7 @@ class Machine:
             )
             for n in range(count)
         ]
-        there = len(self.history.recent("chat", 99))
+        there = len(self.history.recent("chat", 99, viewer=OWNER))
         if lines[there:]:
             Appender(self.history, place, origin).add(lines[there:])
 
@@ -108,13 +109,13 @@ class Machine:
             take_in(self.history, self.name, rel_path, data[offset:end], offset)
 
     def own_turns(self) -> list[TurnName]:
-        ids = [kept.turn.id for kept in select(self.history, TurnFilter(everything=True))]
+        ids = [kept.turn.id for kept in select(self.history, TurnFilter(OWNER, everything=True))]
         names = names_of(self.history, self.name, ids)
         return [name for name in names.values() if name.instance == self.name]
 
     def view(self) -> dict[str, object]:
         """Return all that is to be the same everywhere."""
-        kept = list(select(self.history, TurnFilter(everything=True)))
+        kept = list(select(self.history, TurnFilter(OWNER, everything=True)))
         names = names_of(self.history, self.name, [k.turn.id for k in kept])
         became = standings(self.history, names)
         branches = self.history.branches()
@@ -122,12 +123,17 @@ class Machine:
         return {
             "turns": sorted((names[k.turn.id], k.turn.content, k.raw) for k in kept),
             "standing": {
-                channel: [(names[t.id], t.content) for t in self.history.recent(channel, 999)]
+                channel: [
+                    (names[t.id], t.content)
+                    for t in self.history.recent(channel, 999, viewer=OWNER)
+                ]
                 for channel in channels
             },
-            "order": [names[k.turn.id] for k in select(self.history, TurnFilter())],
+            "order": [names[k.turn.id] for k in select(self.history, TurnFilter(OWNER))],
             "paged": [
-                names[k.turn.id] for c in channels for k in select(self.history, TurnFilter(c))
+                names[k.turn.id]
+                for c in channels
+                for k in select(self.history, TurnFilter(OWNER, c))
             ],
             "marks": {
                 names[i]: (
@@ -141,7 +147,7 @@ class Machine:
             "replies": {names[k.turn.id]: names.get(k.turn.reply_to) for k in kept},
             "branches": {(b.channel_id, b.parent, names.get(b.turn_id)) for b in branches},
             "withdrawn": withdrawn_channels(self.history),
-            "speakers": {(s.author.slug, s.turns) for s in self.history.speakers()},
+            "speakers": {(s.author.slug, s.turns) for s in self.history.speakers(OWNER)},
             "exported": list(export_chat(self.history, None, "jsonl", familiar_name="Ada"))
             if kept
             else [],

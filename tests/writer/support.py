@@ -14,6 +14,7 @@ from familiar_cli.llm.types import Completion
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
 from familiar_cli.writer.runs import Runs
+from tests.support.viewers import rules_of
 
 ANNA = Author("discord", "42", "anna", "Anna")
 BOB = Author("discord", "7", "bob", "Bob")
@@ -71,7 +72,7 @@ class World:
             who=self.who,
             settings=WriterSettings(**settings),
             zone=UTC,
-            private=lambda: self.private,
+            rules=lambda: rules_of(*self.private),
             channel_context_lookup=lambda channel: f"#{channel}",
         )
 

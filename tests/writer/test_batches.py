@@ -8,6 +8,7 @@ import pytest
 
 from familiar_cli.history.types import Turn
 from familiar_cli.writer.batches import Caps, by_privacy, steps
+from tests.support.viewers import rules_of
 
 MORNING = datetime(2026, 4, 7, 8, 0, tzinfo=UTC)
 PAUSE_S = 3600.0
@@ -52,5 +53,5 @@ def test_a_conversation_ends_with_a_pause_as_long_as_is_set(minutes, expected) -
 
 
 def test_a_batch_is_in_the_order_of_its_time() -> None:
-    (batch,) = by_privacy(said(30, 31, 0, 1), lambda _: False)
+    (batch,) = by_privacy(said(30, 31, 0, 1), rules_of())
     assert [turn.id for turn in batch.turns] == [3, 4, 1, 2]

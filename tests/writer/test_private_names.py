@@ -6,6 +6,8 @@ import pytest
 
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.visibility import NOBODY, OWNER
+from tests.support.viewers import viewer_in
 from tests.writer.support import World, op, reply
 
 ROB = Author("discord", "3", "rob", "Robert Realname")
@@ -29,8 +31,8 @@ def learn(world: World) -> str:
 def test_a_file_begun_in_private_is_titled_by_the_id(private) -> None:
     private.say(author=ROB, channel="dm")
     text = learn(private)
-    assert visible_in(text, None) == "# discord 3\n\n"
-    assert "Robert keeps bees." in visible_in(text, "dm")
+    assert visible_in(text, NOBODY) == "# discord 3\n\n"
+    assert "Robert keeps bees." in visible_in(text, viewer_in("dm"))
 
 
 def test_a_name_that_is_public_too_may_stand_there(private) -> None:
@@ -39,13 +41,13 @@ def test_a_name_that_is_public_too_may_stand_there(private) -> None:
     private.say(author=ROB, channel="dm")
     text = learn(private)
     assert text.startswith("# Sparrow\n\n## Aliases\n\n- Sparrow\n")
-    assert "Realname" not in visible_in(text, None)
+    assert "Realname" not in visible_in(text, NOBODY)
 
 
 def test_a_private_turn_adds_no_name_to_a_file(private) -> None:
     private.store.write_file(ROBS, "# Sparrow\n")
     private.say(author=ROB, channel="dm")
-    assert "Realname" not in visible_in(learn(private), None)
+    assert "Realname" not in visible_in(learn(private), NOBODY)
 
 
 def test_the_first_public_name_takes_the_place_of_the_id(private) -> None:
@@ -63,7 +65,10 @@ def test_speakers_are_called_as_they_are_in_public(private) -> None:
     private.say(author=Author("discord", "4", None, "Veiled"), channel="dm")
     labels = [speaker.author.label for speaker in private.history.speakers({"dm"})]
     assert labels == ["4", "Sparrow"]
-    assert [s.author.label for s in private.history.speakers()] == ["Veiled", "Robert Realname"]
+    assert [s.author.label for s in private.history.speakers(OWNER)] == [
+        "Veiled",
+        "Robert Realname",
+    ]
 
 
 def test_a_title_that_is_private_names_nobody(private) -> None:

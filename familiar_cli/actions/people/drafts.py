@@ -17,7 +17,7 @@ from familiar_cli.memory.merge.blocks import take_apart
 from familiar_cli.memory.merge.front import merge_front
 from familiar_cli.memory.merge.sections import Findings
 from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
-from familiar_cli.memory.pages.privacy import owned, private_channel, private_heading
+from familiar_cli.memory.pages.privacy import owned, private_heading, private_scope
 from familiar_cli.memory.pages.relations import tidied
 from familiar_cli.memory.pages.relink import LinkedPages, Relabel, Relinking
 from familiar_cli.memory.pages.similarity import normal, normal_lines
@@ -30,6 +30,7 @@ from familiar_cli.memory.people.alias_section import (
 from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.memory.people.same_person import same_as, stub
 from familiar_cli.review.draft import Draft
+from familiar_cli.visibility import channel_scope, split_scope
 from familiar_cli.writer import sections
 
 if TYPE_CHECKING:
@@ -291,12 +292,14 @@ def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
         if not heading:
             said = [line for line in section.lines if section.level or channels[line.start]]
         for owners, lines in groupby(said, key=lambda line: channels[line.start]):
-            is_told = owners <= {private_channel(heading)}
-            name = " and ".join(sorted(owners))
-            shown = heading if is_told else private_heading(name, name, phrases)
+            is_told = owners <= {private_scope(heading)}
+            # A scope that nobody has keeps what belongs to several of them.
+            scope = next(iter(owners)) if len(owners) == 1 else channel_scope("\0")
+            name = " and ".join(sorted(split_scope(owner)[1] for owner in owners))
+            shown = heading if is_told else private_heading(name, scope, phrases)
             yield (
                 shown,
-                [line.text for line in lines if not (line.level and private_channel(line.text))],
+                [line.text for line in lines if not (line.level and private_scope(line.text))],
             )
 
 

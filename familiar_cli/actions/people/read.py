@@ -201,7 +201,7 @@ def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
 
 def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     """Return everyone who ever spoke, by slug; who spoke last comes first."""
-    me, said = familiar.me(), familiar.history.speakers(familiar.kept_private)
+    me, said = familiar.me(), familiar.history.speakers(familiar.privacy.program())
     return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
 
 

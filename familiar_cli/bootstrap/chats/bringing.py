@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.bootstrap.chats.casting import PLATFORM
 from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import TITLES, Message, Reading, Skip
 from familiar_cli.errors import BadInputError
@@ -14,6 +15,7 @@ from familiar_cli.history import standing
 from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
 from familiar_cli.history.messages import HEARD
+from familiar_cli.history.one_to_one import publish_chat
 from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
 from familiar_cli.history.types import Turn
@@ -173,6 +175,7 @@ class Bringing:
         self._skipped: list[Skip] = []
         self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
         self._first: list[Message] = []
+        self._people: set[tuple[str, str]] = set()
 
     def run(self, *, aside: bool = False) -> None:
         """Write down what is new, batch by batch.
@@ -190,13 +193,15 @@ class Bringing:
         origin = Origin(self._key(), self._chat.format, self._chat.name, self._chat.head())
         appender = Appender(self._history, self._place, origin)
         self._survey(origin)
-        number = -1
+        number, before = -1, self._history.newest_id()
         for found in self._found():
             if isinstance(found, Skip):
                 self._skip(found)
                 continue
             number += 1
             self._speakers[found.speaker, self._role(found)] += 1
+            if found.author:
+                self._people.add((found.author.platform, found.author.user_id))
             if len(self._first) < _FIRST_SHOWN:
                 self._first.append(found)
             verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
@@ -207,6 +212,8 @@ class Bringing:
             if number % _BATCH == 0:
                 self._on_progress(self._chat.name, number)
         self._write(appender)
+        if self.imported and not self._is_one_to_one():
+            publish_chat(self._history, self._channel, before + 1)
         if self._verdicts and not self._place.is_copy:
             appender.note_head()
         self._check_any(number + 1)
@@ -279,6 +286,13 @@ class Bringing:
         if old and number in self._changes.bare:
             self._bare.append((old.id, line))
         return False
+
+    def _is_one_to_one(self) -> bool:
+        """Return whether one person speaks in the chat who has an account of their own.
+
+        Somebody who is known by a name alone is whoever brings the chat.
+        """
+        return len(self._people) == 1 and all(platform != PLATFORM for platform, _ in self._people)
 
     def _role(self, message: Message) -> SpeakerRole:
         if message.role != "user":

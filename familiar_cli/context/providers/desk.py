@@ -64,7 +64,6 @@ class DeskProvider:
     Args:
         store: The memory.
         zone: Where the familiar lives; None: the system's timezone.
-        share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take.
     """
 
@@ -76,13 +75,11 @@ class DeskProvider:
         store: MemoryStore,
         zone: tzinfo | None,
         *,
-        share_private: bool = False,
         deadline_s: float = 2.0,
     ) -> None:
         self.deadline_s = deadline_s
         self._store = store
         self._zone = zone
-        self._share_private = share_private
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the tasks, the scratchpad and what is due, as far as the tier has them."""
@@ -128,7 +125,7 @@ class DeskProvider:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
         except NotFoundError:
             return None
-        spans = [] if self._share_private else private_spans(head.text, request.channel_id)
+        spans = private_spans(head.text, request.viewer)
         hidden = {1 + head.text.count("\n", 0, start) for start, _ in spans}
         front = head.text.count("\n", 0, body_start(head.text))
         return _Seen(head, frozenset(hidden | set(range(1, front + 1))))

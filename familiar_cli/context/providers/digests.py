@@ -43,7 +43,6 @@ class DigestsProvider:
     Args:
         store: The memory.
         count: Counts tokens.
-        share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take.
     """
 
@@ -55,13 +54,11 @@ class DigestsProvider:
         store: MemoryStore,
         count: Callable[[str], int],
         *,
-        share_private: bool = False,
         deadline_s: float = 2.0,
     ) -> None:
         self.deadline_s = deadline_s
         self._count = count
         self._store = store
-        self._share_private = share_private
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the digests of the tier, what is longest ago first."""
@@ -124,7 +121,7 @@ class DigestsProvider:
             return [_piece(rel_path, problem=str(error))]
         start = body_start(head.text)
         shown = _sections(head.text, start) if rel_path == SHORT else [(start, len(head.text))]
-        hidden = [] if self._share_private else private_spans(head.text, request.channel_id)
+        hidden = private_spans(head.text, request.viewer)
         pieces = (_shown(head, start, end, hidden) for start, end in shown)
         return [piece for piece in pieces if piece]
 

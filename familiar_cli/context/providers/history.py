@@ -36,13 +36,11 @@ class Beyond:
 
     Args:
         summaries: What older turns were about.
-        private: Says which channels are private.
         label: Says what a channel is called.
         elsewhere_channels: Most other channels to tell of.
     """
 
     summaries: Summaries
-    private: Callable[[], frozenset[str]]
     label: Callable[[str], str]
     elsewhere_channels: int = 0
 
@@ -88,32 +86,35 @@ class HistoryProvider:
             pieces = [_piece("assistant", request.opening, GREETING_SOURCE)]
         if self._beyond is None:
             return pieces
-        private = self._beyond.private()
         return [
-            *_summaries(self._beyond, request, private),
+            *_summaries(self._beyond, request),
             *pieces,
-            *self._elsewhere(self._beyond, request, private),
+            *self._elsewhere(self._beyond, request),
         ]
 
     def _window(self, request: ContextRequest) -> list[Turn]:
         """Return the turns that may be shown; when there are more, old ones go several at once."""
         most = self._recent_turns
-        turns = self._store.recent(request.channel_id, most + 1 if most else 0, request.before_id)
+        turns = self._store.recent(
+            request.channel_id, most + 1 if most else 0, request.before_id, viewer=request.viewer
+        )
         turns = [turn for turn in turns if turn.id != request.reply_to]
         if len(turns) <= most:
             return turns
         newest = turns[1:]
         return newest[first_kept([turn.id for turn in newest], [1] * len(newest)) :]
 
-    def _elsewhere(
-        self, beyond: Beyond, request: ContextRequest, private: frozenset[str]
-    ) -> list[Contribution]:
+    def _elsewhere(self, beyond: Beyond, request: ContextRequest) -> list[Contribution]:
         if not beyond.elsewhere_channels or request.before_id is not None:
             return []
         last = self._store.last_turn(request.channel_id)
         since = self._store.since(last.id if last else 0, LOOK_BACK_TURNS)
         family = self._store.family(request.channel_id)
-        others = [t for t in since if t.channel_id not in family | private]
+        others = [
+            turn
+            for turn in since
+            if turn.channel_id not in family and request.viewer.sees_turn(turn)
+        ]
         text = meanwhile(
             others,
             request.at,
@@ -139,16 +140,16 @@ class HistoryProvider:
     def _is_summarised(self, turn: Turn, request: ContextRequest) -> bool:
         if self._beyond is None:
             return False
-        private, summaries = self._beyond.private(), self._beyond.summaries
+        rules, summaries = request.viewer.rules, self._beyond.summaries
         if self._store.holds(request.channel_id, turn):
-            scope = summaries.scope_of(request.channel_id, private)
-        elif turn.channel_id in private or PUBLIC not in summaries.scopes_in(
-            request.channel_id, private
+            scope = summaries.scope_of(request.channel_id, rules)
+        elif rules.scope_of_turn(turn) or PUBLIC not in summaries.scopes_in(
+            request.channel_id, rules
         ):
             return False
         else:
             scope = PUBLIC
-        found = summaries.latest(scope, private, before_id=request.before_id)
+        found = summaries.latest(scope, rules, before_id=request.before_id)
         return found is not None and place_of(turn) <= found.last_turn_id
 
     def _too_old(self, turn: Turn, request: ContextRequest) -> str:
@@ -166,22 +167,21 @@ def _why_not(turn: Turn, request: ContextRequest, *, here: bool) -> str:
     return "" if turn.content.strip() else "it is empty"
 
 
-def _summaries(
-    beyond: Beyond, request: ContextRequest, private: frozenset[str]
-) -> list[Contribution]:
+def _summaries(beyond: Beyond, request: ContextRequest) -> list[Contribution]:
+    rules = request.viewer.rules
     titles = {PUBLIC: (request.phrases.earlier, SUMMARY_SOURCE)}
     here = (request.phrases.earlier_here, PRIVATE_SUMMARY_SOURCE)
     found = (
         (
-            beyond.summaries.latest(scope, private, before_id=request.before_id),
+            beyond.summaries.latest(scope, rules, before_id=request.before_id),
             *titles.get(scope, here),
         )
-        for scope in beyond.summaries.scopes_in(request.channel_id, private)
+        for scope in beyond.summaries.scopes_in(request.channel_id, rules)
     )
     return [
         _aside(f"{title}\n{summary.text}", SUMMARY, source, Place.summary)
         for summary, title, source in found
-        if summary and summary.text.strip()
+        if summary and summary.text.strip() and request.viewer.sees_channel(summary.scope)
     ]
 
 

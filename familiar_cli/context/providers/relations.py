@@ -41,7 +41,6 @@ class RelationsProvider:
         graph: Opens the graph; it is closed after each use.
         counter: What counts tokens.
         zone: Where the familiar lives; None: the system's timezone.
-        share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take.
     """
 
@@ -56,7 +55,6 @@ class RelationsProvider:
         counter: TokenCounter,
         *,
         zone: tzinfo | None = None,
-        share_private: bool = False,
         deadline_s: float = 2.0,
     ) -> None:
         self._present = present
@@ -64,7 +62,6 @@ class RelationsProvider:
         self._graph = graph
         self._counter = counter
         self._zone = zone
-        self._share_private = share_private
         self.deadline_s = deadline_s
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
@@ -100,7 +97,7 @@ class RelationsProvider:
         may = [
             edge
             for edge in graph.edges(people)
-            if not edge.is_link and (self._share_private or edge.private <= {request.channel_id})
+            if not edge.is_link and request.viewer.sees(edge.private)
         ]
         place = {path: number for number, path in enumerate(people)}
 

@@ -46,8 +46,9 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.graph import around, overview
 
     name = arguments.get("name")
-    found = around(caller.familiar, name) if name else overview(caller.familiar)
-    edges = [edge for edge in found.edges if not edge.private]
+    familiar, viewer = caller.familiar, caller.viewer
+    found = around(familiar, name, viewer=viewer) if name else overview(familiar, viewer=viewer)
+    edges = found.edges
     notes = [] if edges else ["There are no relations."]
     if found.is_cut:
         notes.append("Not all relations are listed.")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _RECENT: Final = 20
 _FOUND: Final = 10
 _MOST: Final = 200
-_MORE: Final = 4  # times as many are looked at when private ones stand between
 
 
 def recent(caller: Caller, arguments: Arguments) -> Answer:
@@ -47,7 +46,7 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         arguments["query"],
         k=min(arguments.get("limit", _FOUND), _MOST),
         channel=open_channel(caller, arguments),
-        own=caller.channel_id,
+        viewer=caller.viewer,
     )
     items = [
         Item(
@@ -78,7 +77,7 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
         return None
     check_id(channel, "The argument 'channel'")
     known = {found.channel_id for found in caller.familiar.history.channels()}
-    if channel not in known or channel in caller.hidden_channels:
+    if channel not in known or not caller.viewer.sees_channel(channel):
         raise NotFoundError(
             f"There is no open channel {framed(channel)!r}",
             hint="A private channel is open to a server started with `--channel ID` only.",
@@ -87,16 +86,12 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
 
 
 def _newest(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
-    history = caller.familiar.history
+    from familiar_cli.history.selection import TurnFilter, newest
+
+    history, viewer = caller.familiar.history, caller.viewer
     if channel is not None:
-        return history.recent(channel, wanted)
-    hidden, looked_at = caller.hidden_channels, wanted
-    while True:
-        turns = history.since(0, looked_at)
-        seen = [turn for turn in turns if turn.channel_id not in hidden]
-        if len(seen) >= wanted or len(turns) < looked_at:
-            return seen[-wanted:]
-        looked_at *= _MORE
+        return history.recent(channel, wanted, viewer=viewer)
+    return [kept.turn for kept in newest(history, TurnFilter(viewer), wanted)]
 
 
 TOOLS: Final = (

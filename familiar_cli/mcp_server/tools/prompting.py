@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import NotFoundError
+from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Item, Tool
 from familiar_cli.mcp_server.tools.past import open_channel
+from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace, TracedContribution
@@ -29,7 +30,7 @@ def context(caller: Caller, arguments: Arguments) -> Answer:
 
     channel = open_channel(caller, arguments) or caller.channel_id or CHANNEL
     said = Said(arguments["message"], caller.familiar.me(channel).author, channel, greeting=0)
-    trace = asyncio.run(assemble(caller.familiar, said))
+    trace = asyncio.run(assemble(caller.familiar, said, viewer=caller.viewer))
     pieces = [piece for piece in trace.contributions if piece.kept]
     more = {"tokens": trace.used_tokens, "budget": trace.budget_tokens}
     return Answer([_item(piece) for piece in pieces], trace.notices, more)
@@ -47,7 +48,7 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     _check_open(caller, found.subject)
     reasons = [*found.reasons, *filter(None, [found.since])]
     more = {"verdict": found.verdict, "turn": found.turn, "reasons": reasons}
-    items = [_item(piece) for piece in found.contributions]
+    items = [_item(piece) for piece in found.contributions if _is_visible(caller, piece)]
     return Answer(items, [f"Verdict: {found.verdict}.", *reasons], more)
 
 
@@ -56,7 +57,7 @@ def _trace(caller: Caller, arguments: Arguments) -> Trace:
 
     turn = arguments.get("turn") or _newest_prompt(caller)
     asked = caller.familiar.history.turn(turn) if turn else None
-    if turn and (asked is None or asked.channel_id in caller.hidden_channels):
+    if turn and (asked is None or not caller.viewer.sees_turn(asked)):
         raise NotFoundError(f"No open channel has a turn {turn}", hint="See `recent`.")
     return find_trace(caller.familiar, turn)
 
@@ -65,11 +66,13 @@ def _newest_prompt(caller: Caller) -> int | None:
     """Return the newest turn whose prompt the caller may hear of; None: there is none at all."""
     from familiar_cli.actions.sent import find_trace
 
+    history, viewer = caller.familiar.history, caller.viewer
     trace = find_trace(caller.familiar)
-    if trace.channel_id not in caller.hidden_channels:
+    asked = history.turn(trace.turn) if trace.turn else None
+    if asked and viewer.sees_turn(asked):
         return trace.turn
-    for turn in reversed(caller.familiar.history.since(0, 1000)):
-        if turn.role == "user" and turn.channel_id not in caller.hidden_channels:
+    for turn in reversed(history.since(0, 1000)):
+        if turn.role == "user" and viewer.sees_turn(turn):
             return turn.id
     raise NotFoundError("There is no prompt in an open channel yet")
 
@@ -82,8 +85,23 @@ def _check_open(caller: Caller, subject: str) -> None:
     """
     kind, _, number = subject.partition(":")
     turn = caller.familiar.history.turn(int(number)) if kind == "turn" else None
-    if turn and turn.channel_id in caller.hidden_channels:
+    if turn and not caller.viewer.sees_turn(turn):
         raise NotFoundError(f"No open channel has a turn {number}", hint="See `recent`.")
+
+
+def _is_visible(caller: Caller, piece: TracedContribution) -> bool:
+    """Return whether nothing of what a piece was taken from is hidden from a caller now."""
+    viewer, familiar = caller.viewer, caller.familiar
+    first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
+    turns = (familiar.history.turn(number) for number in range(first, last + 1))
+    if not all(turn is None or viewer.sees_turn(turn) for turn in turns):
+        return False
+    if not piece.rel_path:
+        return True
+    try:
+        return not private_spans(familiar.memory.read_file(piece.rel_path), viewer)
+    except FamiliarError:  # nobody can tell any more
+        return False
 
 
 def _item(piece: TracedContribution) -> Item:

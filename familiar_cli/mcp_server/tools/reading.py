@@ -127,7 +127,7 @@ def _listed(caller: Caller, file: _File) -> Item:
         head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
     except FamiliarError as error:
         return Item({**about, "problem": str(error)})
-    title = title_of(visible_in(head, caller.channel_id))
+    title = title_of(visible_in(head, caller.viewer))
     return Item({**about, **({"title": framed(title)} if title else {})})
 
 

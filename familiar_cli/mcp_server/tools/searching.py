@@ -23,7 +23,7 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         max_results=arguments.get("maxResults", _MOST),
         min_score=arguments.get("minScore", 0.0),
         instance=arguments.get("instanceId", ""),
-        channel=caller.channel_id,
+        viewer=caller.viewer,
     )
     items = [Item(_about(memory), memory.text) for memory in found.memories]
     notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)

@@ -114,7 +114,7 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
         caller.session,
         instance,
         caller.allow_write,
-        caller.channel_id,
+        caller.viewer,
         caller.reads,
     )
 

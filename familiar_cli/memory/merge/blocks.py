@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli.markdown import body_start, bullet, comments, scan
 from familiar_cli.memory.pages.evidence import without_references
-from familiar_cli.memory.pages.privacy import is_damaged, private_channel
+from familiar_cli.memory.pages.privacy import is_damaged, private_scope
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Block:
         """The private channel that a section belongs to; empty: none."""
         if self.kind != "section" or not self.lines:
             return ""
-        found = private_channel(self.lines[0])
+        found = private_scope(self.lines[0])
         return found if found is not None else _NOBODY if is_damaged(self.lines[0]) else ""
 
     @property

@@ -18,6 +18,7 @@ from familiar_cli.memory.merge.front import merge_front
 from familiar_cli.memory.merge.sections import Findings, merge_sections, pick
 from familiar_cli.memory.pages.privacy import may_hide, visible_in
 from familiar_cli.text import sha256_of, typed
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from familiar_cli.memory.merge.sections import Settle
@@ -149,11 +150,11 @@ def _shows_more(text: str, texts: list[str]) -> bool:
     if not any(map(may_hide, texts)):
         return False
     every = [_said(one) for one in texts]
-    shown = [_said(visible_in(one, None)) for one in texts]
+    shown = [_said(visible_in(one, NOBODY)) for one in texts]
     hidden = [here - seen for here, seen in zip(every, shown, strict=True)]
     if not any(hidden):
         return False
-    now = _said(visible_in(text, None))
+    now = _said(visible_in(text, NOBODY))
     said = [seen - shown[0] for seen in shown]
     return bool(now & ((hidden[1] - said[2]) | (hidden[2] - said[1])))
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from familiar_cli.errors import RefusedError
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.pages.privacy import owned, private_spans, visible_in
 
+if TYPE_CHECKING:
+    from familiar_cli.visibility import Viewer
 
-def outward(text: str, channel_id: str | None = None) -> str:
+
+def outward(text: str, viewer: Viewer) -> str:
     """Return what of a page another program is given.
 
     Args:
         text: The page.
-        channel_id: The private channel that it owns; None: none.
+        viewer: Who will see it.
     """
-    shown = visible_in(text[_start(text) :], channel_id).strip("\n")
+    shown = visible_in(text[_start(text) :], viewer).strip("\n")
     return f"{shown}\n" if shown else ""
 
 
-def holds_back(text: str, channel_id: str | None = None) -> bool:
+def holds_back(text: str, viewer: Viewer) -> bool:
     """Return whether a page has something private that `outward` leaves out."""
-    return bool(private_spans(text, channel_id))
+    return bool(private_spans(text, viewer))
 
 
-def put_back(text: str, new: str, channel_id: str | None = None) -> str:
+def put_back(text: str, new: str, viewer: Viewer) -> str:
     """Return a page that says `new` to other programs; what was kept from them stays in it.
 
     What is private then stands at the end, where it cannot swallow what follows.
@@ -31,19 +36,19 @@ def put_back(text: str, new: str, channel_id: str | None = None) -> str:
     Args:
         text: The page as it is; empty where there is none.
         new: What `outward` gave, changed.
-        channel_id: As it was given to `outward`.
+        viewer: As it was given to `outward`.
 
     Raises:
         RefusedError: What is private could not be kept so.
     """
-    if outward(text, channel_id) == new:
+    if outward(text, viewer) == new:
         return text
     start = _start(text)
     body = text[start:]
-    kept = "".join(line.text for line, owners in owned(body) if not owners <= {channel_id})
+    kept = "".join(line.text for line, scopes in owned(body) if not viewer.sees(scopes))
     gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
     made = text[:start] + new + gap + kept
-    if kept and outward(made, channel_id) != outward(new, channel_id):
+    if kept and outward(made, viewer) != outward(new, viewer):
         raise RefusedError(
             "What the file holds in private could not be kept apart; nothing was changed",
             hint="A person can edit the file itself.",

@@ -1,7 +1,8 @@
-"""Sections that hold what was said in private, and where they may be shown.
+"""Sections that hold what was said in private, and who may see them.
 
-Such a section says so in its heading: `## In private: DM:anna <!-- private dm%2D42 -->`. It ends
-at the next heading of its own level or above. It may be shown in the channel it names only.
+Such a section says so in its heading: `## In private: DM:anna <!-- private @discord%2D42 -->` is
+private to a person, `<!-- private team -->` to a channel. It ends at the next heading of its own
+level or above, but an H1 ends no lower one: somebody may have typed it into the section.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from urllib.parse import quote, unquote
 from familiar_cli.languages import ENGLISH, tables
 from familiar_cli.markdown import scan
 from familiar_cli.text import one_line
+from familiar_cli.visibility import channel_scope, person_scope, split_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Line
+    from familiar_cli.visibility import Viewer
 
-_MARK: Final = r"<!-- private ([^\s<>]+) -->"
-_PRIVATE: Final = re.compile(_MARK)
+_PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
 _MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
-# Some programs end lines with a carriage return alone.
-_OPENING: Final = re.compile(rf"(?:^\ufeff?|\r) {{0,3}}(#{{1,6}})[ \t][^\r]*?{_MARK}")
 _USUAL_LEVEL: Final = 2
-_NOBODY: Final = "\0"  # no channel is called so
+_HASHES: Final = re.compile(r"(?:^\ufeff?|\r)[ \t>*_+-]*(#{1,6})(?!#)")
+_PERSON: Final = "@"  # before the slug in a mark; a channel id is encoded
+_NOBODY: Final = channel_scope("\0")  # no channel is called so
 _LABEL_CHARS: Final = 80
 
 
@@ -41,38 +43,33 @@ def _beginnings() -> tuple[str, ...]:
 def _meant() -> re.Pattern[str]:
     """Return what finds a line that means to begin a private section.
 
-    Whatever is left of its heading and its mark will do.
+    Whatever is left of its heading and its mark will do, in a quote or a list or indented as well.
     """
     begin = f"(?:{'|'.join(map(re.escape, _beginnings()))})"
-    return re.compile(
-        r"(?:^\ufeff?|\r) {0,3}(?:#{1,6}[ \t][^\r]*?<!--[ \t]*priv"
-        rf"|#{{1,6}}[ \t]+{begin}|#*[ \t]*{begin}[^\r]*<!--)"
-    )
+    # Some programs end lines with a carriage return alone.
+    return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*{begin}")
 
 
-def private_heading(label: str, channel_id: str, phrases: Phrases = ENGLISH) -> str:
-    """Return the H2 of the section that holds what was said in a private channel."""
+def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H2 of the section that holds what is private in a scope."""
     shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
-    marked = quote(channel_id, safe="", errors="surrogatepass").replace("-", "%2D")
-    return f"## {phrases.in_private}{phrases.colon}{shown} <!-- private {marked} -->"
+    kind, name = split_scope(scope)
+    marked = quote(name, safe="", errors="surrogatepass").replace("-", "%2D")
+    sign = _PERSON if kind == "person" else ""
+    return f"## {phrases.in_private}{phrases.colon}{shown} <!-- private {sign}{marked} -->"
 
 
-def private_channel(heading: str) -> str | None:
-    """Return the channel that a heading keeps its section to, or None."""
+def private_scope(heading: str) -> str | None:
+    """Return the scope to which a heading keeps its section, or None."""
     found = _PRIVATE.search(heading)
-    return _channel(found[1]) if found else None
+    return _scope(found[1]) if found else None
 
 
-def visible_in(text: str, channel_id: str | None) -> str:
-    """Return `text` without the sections that belong to other private channels.
-
-    Args:
-        text: Markdown.
-        channel_id: Where it is to be shown; None: everywhere.
-    """
-    if not may_hide(text):
+def visible_in(text: str, viewer: Viewer) -> str:
+    """Return `text`, which is Markdown, without the sections that are hidden from a viewer."""
+    if viewer.sees_everything or not may_hide(text):
         return text
-    return "".join(line.text for line, owners in owned(text) if owners <= {channel_id})
+    return "".join(line.text for line, scopes in owned(text) if viewer.sees(scopes))
 
 
 def may_hide(text: str) -> bool:
@@ -81,20 +78,20 @@ def may_hide(text: str) -> bool:
     return bool(marked) or any(begin in text for begin in _beginnings())
 
 
-def private_spans(text: str, channel_id: str | None) -> list[tuple[int, int]]:
+def private_spans(text: str, viewer: Viewer) -> list[tuple[int, int]]:
     """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
-    if not may_hide(text):
+    if viewer.sees_everything or not may_hide(text):
         return []
-    return [(line.start, line.end) for line, owners in owned(text) if not owners <= {channel_id}]
+    return [(line.start, line.end) for line, scopes in owned(text) if not viewer.sees(scopes)]
 
 
 def is_damaged(line: str) -> bool:
-    """Return whether a line means to begin a private section, and does not say of which channel."""
-    return _meant().search(line) is not None and not _OPENING.search(line)
+    """Return whether a line means to begin a private section, and does not say of which scope."""
+    return _meant().search(line) is not None and not _PRIVATE.search(line)
 
 
 def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
-    """Yield each line with the private channels it belongs to; what has several is shown nowhere.
+    """Yield each line with the private scopes it belongs to; a line of several needs all of them.
 
     Where the structure is in doubt, a line stays private: a heading whose mark is damaged keeps its
     section from everybody, only a heading without indent ends a section, and one that is opened
@@ -103,15 +100,27 @@ def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
     opened: list[tuple[int, frozenset[str]]] = []
     for line in scan(text):
         if line.text.startswith("#") and line.level:
-            opened = [(level, owners) for level, owners in opened if level < line.level]
-        if "<!-- private " in line.text and (marks := _OPENING.findall(line.text)):
-            level = 0 if line.in_code else min(len(hashes) for hashes, _ in marks)
-            opened.append((level, frozenset(_channel(mark) for _, mark in marks)))
+            opened = [
+                (level, scopes)
+                for level, scopes in opened
+                if level < line.level or (line.level == 1 and level > 1)
+            ]
+        if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
+            opened.append((_level(line), frozenset(map(_scope, marks))))
         elif is_damaged(line.text):
-            level = 0 if line.in_code else line.level or _USUAL_LEVEL
-            opened.append((level, frozenset({_NOBODY})))
-        yield line, frozenset().union(*(owners for _, owners in opened))
+            opened.append((_level(line), frozenset({_NOBODY})))
+        yield line, frozenset().union(*(scopes for _, scopes in opened))
 
 
-def _channel(mark: str) -> str:
-    return unquote(mark, errors="surrogatepass")
+def _level(line: Line) -> int:
+    """Return the level of the heading that a line was meant to be."""
+    if line.in_code:
+        return 0
+    levels = [len(hashes) for hashes in _HASHES.findall(line.text)]
+    return line.level or min(levels, default=_USUAL_LEVEL)
+
+
+def _scope(mark: str) -> str:
+    if mark.startswith(_PERSON):
+        return person_scope(unquote(mark[1:], errors="surrogatepass"))
+    return channel_scope(unquote(mark, errors="surrogatepass"))

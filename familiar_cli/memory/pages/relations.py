@@ -55,7 +55,7 @@ class Relation:
         until: When it ended; empty: it has not.
         evidence: The turns that it rests on.
         line: Its number in the file, from 1.
-        private: The channels that it is kept to; none: it is for all.
+        private: The scopes that it is private to; none: it is for all.
     """
 
     relation: str

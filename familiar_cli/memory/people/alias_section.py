@@ -23,6 +23,7 @@ from familiar_cli.memory.pages.listed_aliases import listed_aliases
 from familiar_cli.memory.pages.privacy import private_spans, visible_in
 from familiar_cli.memory.people.mentions import MOST_NAME_CHARS, MOST_WORDS, key_of
 from familiar_cli.text import harmless, is_visible
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def names_of(markdown: str) -> tuple[str, ...]:
     An H1 such as `Anna (the baker)` also gives `Anna`. Aliases are those of the section, and those
     that the front matter lists.
     """
-    title = harmless(title_of(visible_in(markdown, None)))
+    title = harmless(title_of(visible_in(markdown, NOBODY)))
     given = [title, _bare(title), *aliases_of(markdown), *listed_aliases(markdown)]
     by_key: dict[str, str] = {}
     for name in given:
@@ -148,7 +149,7 @@ def _name(written: str) -> str:
 
 def _section(markdown: str) -> Section | None:
     """Return what is public of the section `## Aliases`; None: there is no such section."""
-    hidden = {start for start, _ in private_spans(markdown, None)}
+    hidden = {start for start, _ in private_spans(markdown, NOBODY)}
     for section in sections(markdown, 2):
         shown = tuple(line for line in section.lines if line.start not in hidden)
         is_it = section.level == 2 and heading_in(section.title) == "aliases"  # noqa: PLR2004

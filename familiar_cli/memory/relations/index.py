@@ -34,12 +34,14 @@ from familiar_cli.memory.people.same_person import same_as
 from familiar_cli.memory.relations.kinds import kinds_of
 from familiar_cli.sqlite import connect, connect_derived, renew, rows_among, transaction
 from familiar_cli.text import fold, sha256_of
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from familiar_cli.memory.relations.kinds import Kinds
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.visibility import Viewer
 
 VERSION: Final = 2
 MOST_STATS: Final = 250
@@ -85,7 +87,7 @@ class Edge:
         until: When it ended; empty: it has not.
         evidence: The turns that it rests on, as citations write them.
         line: Its line in the page; 0 for a link.
-        private: The channels that it is kept to; none: it is for all.
+        private: The scopes that it is private to; none: it is for all.
     """
 
     source: str
@@ -178,15 +180,20 @@ class RelationIndex:
             raise self._unusable(error) from error
 
     def around(
-        self, rel_path: str, depth: int = 1, *, most: int = 200, links: bool = True
+        self,
+        rel_path: str,
+        depth: int = 1,
+        *,
+        viewer: Viewer,
+        most: int = 200,
+        links: bool = True,
     ) -> tuple[list[Node], list[Edge]]:
         """Return the pages within `depth` steps of one, nearest first, and all edges between them.
-
-        What is kept to private channels is left out.
 
         Args:
             rel_path: The page in the middle.
             depth: How many steps.
+            viewer: Who will see them.
             most: Most pages.
             links: Links count, too.
 
@@ -196,16 +203,16 @@ class RelationIndex:
         seen = {self.main(rel_path): 0}
         outer = list(seen)
         for distance in range(1, depth + 1):
-            found = self._open_edges(outer, links=links)
+            found = self._visible_edges(outer, viewer, links=links)
             reached = [path for one in found for path in (one.source, one.target)]
             outer = [path for path in dict.fromkeys(reached) if path not in seen]
             outer = outer[: max(most - len(seen), 0)]
             seen |= dict.fromkeys(outer, distance)
-        edges = self._open_edges(seen, links=links)
+        edges = self._visible_edges(seen, viewer, links=links)
         return self._nodes(seen), [e for e in edges if e.source in seen and e.target in seen]
 
-    def related(self, most: int = 200) -> tuple[list[Node], list[Edge]]:
-        """Return the pages that have a relation, by path, and the relations; none is private.
+    def related(self, viewer: Viewer, most: int = 200) -> tuple[list[Node], list[Edge]]:
+        """Return the pages that have a relation, by path, and the relations.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -215,13 +222,16 @@ class RelationIndex:
             stating = sorted(path for (path,) in rows)
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
-        edges = self._open_edges(stating, links=False)
+        edges = self._visible_edges(stating, viewer, links=False)
         seen = sorted({path for one in edges for path in (one.source, one.target)})[:most]
         held = set(seen)
         return self._nodes(seen), [e for e in edges if held >= {e.source, e.target}]
 
-    def _open_edges(self, rel_paths: Collection[str], *, links: bool) -> list[Edge]:
-        return [e for e in self.edges(rel_paths) if not e.private and (links or not e.is_link)]
+    def _visible_edges(
+        self, rel_paths: Collection[str], viewer: Viewer, *, links: bool
+    ) -> list[Edge]:
+        edges = self.edges(rel_paths)
+        return [e for e in edges if viewer.sees(e.private) and (links or not e.is_link)]
 
     def _nodes(self, rel_paths: Collection[str]) -> list[Node]:
         titles = self._titles(rel_paths)
@@ -392,7 +402,7 @@ class RelationIndex:
     def _insert(self, database: sqlite3.Connection, path: str, signature: str, text: str) -> None:
         other = same_as(text)
         same = people_path(other) if other else ""
-        public = visible_in(text, None)
+        public = visible_in(text, NOBODY)
         row = (path, signature, title_of(public, path), same)
         database.execute("INSERT INTO pages VALUES (?, ?, ?, ?)", row)
         keys = {fold(_bare(path).rpartition("/")[2])}

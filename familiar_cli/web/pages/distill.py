@@ -93,7 +93,7 @@ def search(asked: Asked) -> Data:
     from familiar_cli.actions.search_sessions import search_sessions
 
     query, user = asked.query.get("q", ""), asked.query.get("user", "")
-    found = search_sessions(asked.familiar, query, user=user)
+    found = search_sessions(asked.familiar, query, user=user, viewer=asked.viewer)
     days = [{"date": day, "turns": [hit.to_json() for hit in hits]} for day, hits in found.items()]
     return _json({"query": query, "persona": asked.familiar.paths.id, "days": days})
 

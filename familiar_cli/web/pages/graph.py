@@ -24,9 +24,9 @@ def show(asked: Asked) -> Shown:
     if depth > _MOST_STEPS:
         raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
     found = (
-        around(asked.familiar, name, depth, thorough=False)
+        around(asked.familiar, name, depth, viewer=asked.familiar.privacy.program(), thorough=False)
         if name
-        else overview(asked.familiar, thorough=False)
+        else overview(asked.familiar, viewer=asked.familiar.privacy.program(), thorough=False)
     )
     return Shown("graph", {"name": name, "steps": _MOST_STEPS, **drawn(asked, found)})
 

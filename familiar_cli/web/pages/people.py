@@ -33,7 +33,9 @@ def one(asked: Asked) -> Shown:
     person = show_person(asked.familiar, asked.path["person"])
     related = {}
     if person.text:
-        related = drawn(asked, around(asked.familiar, person.rel_path, links=False, thorough=False))
+        viewer = asked.familiar.privacy.program()
+        near = around(asked.familiar, person.rel_path, viewer=viewer, links=False, thorough=False)
+        related = drawn(asked, near)
     return Shown("person", {"person": person, "related": related})
 
 

@@ -6,6 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.visibility import OWNER
 from familiar_cli.web.asking import Page, Shown
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _past(asked: Asked, query: str, method: str) -> dict[str, Any]:
 
     wanted = method if method in {"auto", "lexical"} else "hybrid"
     since = _since(asked.query.get("since", ""))
-    return {"past": search_past(asked.familiar, query, k=_K, method=wanted, since=since)}
+    return {
+        "past": search_past(asked.familiar, query, k=_K, method=wanted, since=since, viewer=OWNER)
+    }
 
 
 def _bars(hit: Hit) -> list[tuple[str, str, float | None]]:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.visibility import OWNER
 from familiar_cli.web.asking import Data, Moved, Page, Shown
 from familiar_cli.web.people import with_speakers
 
@@ -58,7 +59,10 @@ def _values(asked: Asked) -> dict[str, Any]:
         last = familiar.history.newest_id()
         hint = f"The newest is turn {last}." if last else "Nothing was said yet."
         raise NotFoundError(f"There is no turn {number}", hint=hint)
-    near = [kept.turn for kept in around(familiar.history, turn, _AROUND, _AROUND, everything=True)]
+    near = [
+        kept.turn
+        for kept in around(familiar.history, turn, _AROUND, _AROUND, viewer=OWNER, everything=True)
+    ]
     became = standings(familiar.history, [number]).get(number)
     trace, why_none = _trace(asked, number)
     return {

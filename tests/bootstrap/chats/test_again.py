@@ -22,6 +22,7 @@ from familiar_cli.history import HistoryStore, standing
 from familiar_cli.history.imports import Appender
 from familiar_cli.history.selection import TurnFilter, newest
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
 WHO = Author("sillytavern", "Robin", display_name="Robin")
@@ -33,7 +34,7 @@ def again(store, tmp_path, *lines):
 
 def shown(store):
     """Return the words as they are shown."""
-    return [kept.turn.content for kept in newest(store, TurnFilter("c"), 50)]
+    return [kept.turn.content for kept in newest(store, TurnFilter(OWNER, "c"), 50)]
 
 
 def test_the_same_again_adds_nothing(store, tmp_path) -> None:

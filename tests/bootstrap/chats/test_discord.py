@@ -9,6 +9,7 @@ import pytest
 from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.chats import READING, bring, only, said
 
 ROBIN = {"id": "4711", "name": "robin.b", "nickname": "Robin", "isBot": False}
@@ -64,7 +65,7 @@ def export(path, messages=MESSAGES, **more):
 
 
 def turns(store, channel="harbour"):
-    return [kept.turn for kept in select(store, TurnFilter(channel))]
+    return [kept.turn for kept in select(store, TurnFilter(OWNER, channel))]
 
 
 def test_messages_become_turns_with_accounts_and_times(store, tmp_path) -> None:

@@ -13,6 +13,7 @@ from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.errors import PartialError
 from familiar_cli.history.selection import TurnFilter, imported_from, select
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, only, said
 
 
@@ -63,7 +64,7 @@ def test_the_current_branch_of_chatgpt_becomes_turns(store, tmp_path) -> None:
 
     assert (chat.name, chat.channel, chat.format) == ("Tea", "tea-abcdef12", "chatgpt")
     assert (chat.imported, chat.aside) == (2, 1)
-    turns = [kept.turn for kept in select(store, TurnFilter("tea-abcdef12"))]
+    turns = [kept.turn for kept in select(store, TurnFilter(OWNER, "tea-abcdef12"))]
     assert [(t.role, t.content) for t in turns] == [
         ("user", "Which tea?"),
         ("assistant", "Barley."),
@@ -91,7 +92,7 @@ def test_tools_thoughts_and_hidden_messages_are_hidden(store, tmp_path) -> None:
         node("f", "e", "assistant", {"asset_pointer": "x"}, "A picture."),
     )
     bring(store, save(tmp_path / "conversations.json", [chat]))
-    turns = [kept.turn for kept in select(store, TurnFilter("tea-abcdef12"))]
+    turns = [kept.turn for kept in select(store, TurnFilter(OWNER, "tea-abcdef12"))]
     assert [(t.content, t.hidden) for t in turns] == [
         ("Hi", False),
         ("Hm.", True),
@@ -142,7 +143,7 @@ def test_claude_messages_become_turns(store, tmp_path) -> None:
     found = only(bring(store, save(tmp_path / "conversations.json", [chat])))
 
     assert (found.channel, found.format) == ("trains-99887766", "claude")
-    turns = [kept.turn for kept in select(store, TurnFilter("trains-99887766"))]
+    turns = [kept.turn for kept in select(store, TurnFilter(OWNER, "trains-99887766"))]
     assert [(t.role, t.content) for t in turns] == [("user", "When?"), ("assistant", "At ten.")]
     assert turns[0].author == Author("claude", "acc-1")
 
@@ -163,7 +164,7 @@ def test_the_person_may_be_named(store, tmp_path) -> None:
     found = only(
         bring(store, save(tmp_path / "c.json", [claude(message("1", "human", "a"))]), reading)
     )
-    assert store.recent(found.channel, 1)[0].author == Author("discord", "7")
+    assert store.recent(found.channel, 1, viewer=OWNER)[0].author == Author("discord", "7")
 
 
 def test_an_export_that_was_cut_off_gives_what_is_whole(store, tmp_path) -> None:

@@ -14,6 +14,7 @@ from familiar_cli.errors import PartialError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.messages import NAMES, of_id, whole_reply
 from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, exported, only, said, save
 
 AT = "2026-01-31T12:00:00Z"
@@ -30,7 +31,7 @@ def piped(store, tmp_path, *lines, **reading):
 
 
 def kept(store):
-    return [(k.turn.author.user_id, k.turn.content) for k in select(store, TurnFilter("c"))]
+    return [(k.turn.author.user_id, k.turn.content) for k in select(store, TurnFilter(OWNER, "c"))]
 
 
 def test_a_line_without_a_time_after_another_by_somebody_else_is_kept(store, tmp_path) -> None:
@@ -182,10 +183,14 @@ def test_whatever_is_passed_on_line_by_line_is_there_or_told(tmp_path, messages)
         for author, words, at, number in messages:
             identity = {} if number is None else {"id": number}
             save(tmp_path / "c.jsonl", line(words, author, at, **identity))
-            was_said = (author, words) in [by(k.turn) for k in select(store, TurnFilter("c"))]
+            was_said = (author, words) in [
+                by(k.turn) for k in select(store, TurnFilter(OWNER, "c"))
+            ]
             done = bring(store, tmp_path / "c.jsonl", channel="c")
             stored = of_id(store, "c", str(number))
-            is_there = (author, words) in [by(k.turn) for k in select(store, TurnFilter("c"))]
+            is_there = (author, words) in [
+                by(k.turn) for k in select(store, TurnFilter(OWNER, "c"))
+            ]
             is_there &= stored is None or by(stored) == (author, words)
             told = done.problem is not None
             assert is_there or told

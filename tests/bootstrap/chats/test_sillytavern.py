@@ -12,13 +12,14 @@ from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.errors import RefusedError
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.visibility import OWNER
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
 
 def turns(store, channel="c"):
     from familiar_cli.history.selection import TurnFilter, select
 
-    return [kept.turn for kept in select(store, TurnFilter(channel))]
+    return [kept.turn for kept in select(store, TurnFilter(OWNER, channel))]
 
 
 def test_messages_become_turns_with_their_times_and_authors(store, tmp_path) -> None:
@@ -71,7 +72,7 @@ def test_hidden_messages_are_kept_and_no_model_is_shown_them(store, tmp_path) ->
         ("assistant", True),
         ("system", True),
     ]
-    assert [turn.content for turn in store.recent("c", 10)] == ["a"]
+    assert [turn.content for turn in store.recent("c", 10, viewer=OWNER)] == ["a"]
 
 
 def test_a_narrator_speaks_as_nobody(store, tmp_path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import RefusedError
 from familiar_cli.memory.pages.outward import holds_back, outward, put_back
 from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.visibility import NOBODY
 
 LINES = st.sampled_from(
     ["# A\n", "## B\n", "- x\n", "\n", "text\n", "```\n", "## In private: D <!-- private d -->\n"]
@@ -22,28 +23,28 @@ WORDS = st.lists(st.sampled_from(["# A\n", "- y\n", "\n", "new\n"]), max_size=6)
 
 @given(PAGES)
 def test_what_was_given_out_and_comes_back_changes_nothing(page) -> None:
-    assert put_back(page, outward(page)) == page
+    assert put_back(page, outward(page, NOBODY), NOBODY) == page
 
 
 @given(PAGES, WORDS)
 def test_other_words_replace_what_was_given_out_and_nothing_else(page, words) -> None:
     new = words.strip("\n") + "\n"
     try:
-        made = put_back(page, new)
+        made = put_back(page, new, NOBODY)
     except RefusedError:  # what is private begins inside a code block
         assume(False)
-    assert outward(made).split() == new.split()
+    assert outward(made, NOBODY).split() == new.split()
     assert sorted(_private(made).split()) == sorted(_private(page).split())
 
 
 @given(PAGES)
 def test_nothing_private_is_given_out(page) -> None:
-    assert "private" not in outward(page)
-    assert holds_back(page) == (visible_in(page, None) != page)
+    assert "private" not in outward(page, NOBODY)
+    assert holds_back(page, NOBODY) == (visible_in(page, NOBODY) != page)
 
 
 def _private(page: str) -> str:
-    shown = visible_in(page, None).splitlines()
+    shown = visible_in(page, NOBODY).splitlines()
     left = page.splitlines()
     for line in shown:
         left.remove(line)

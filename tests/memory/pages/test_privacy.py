@@ -11,14 +11,16 @@ from familiar_cli.context.macros import Macros
 from familiar_cli.context.providers.content_search.passages import Sight
 from familiar_cli.memory.pages.evidence import Numbering
 from familiar_cli.memory.pages.privacy import (
-    private_channel,
     private_heading,
+    private_scope,
     private_spans,
     visible_in,
 )
 from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.visibility import NOBODY, channel_scope
+from tests.support.viewers import viewer_in
 
-SECRET = private_heading("DM:anna", "dm-1")
+SECRET = private_heading("DM:anna", channel_scope("dm-1"))
 TEXT = (
     f"# Anna\n\n## Facts\n\n- open\n\n{SECRET}\n\n- secret\n\n### more\n\n- too\n"
     "\n## After\n\n- open\n"
@@ -28,16 +30,16 @@ TEXT = (
 @settings(max_examples=80)
 @given(channel=st.text(min_size=1, max_size=20), label=st.text(max_size=20))
 def test_a_heading_names_its_channel_whatever_it_is_called(channel, label) -> None:
-    heading = private_heading(label, channel)
-    assert private_channel(heading) == channel
+    heading = private_heading(label, channel_scope(channel))
+    assert private_scope(heading) == channel_scope(channel)
     assert "\n" not in heading
     assert heading.partition("<!--")[2].count("--") == 1  # the comment ends once
 
 
 def test_a_private_section_is_seen_in_its_channel_only() -> None:
-    assert visible_in(TEXT, "dm-1") == TEXT
+    assert visible_in(TEXT, viewer_in("dm-1")) == TEXT
     for elsewhere in (None, "cli", "dm-2"):
-        seen = visible_in(TEXT, elsewhere)
+        seen = visible_in(TEXT, viewer_in(elsewhere))
         assert "secret" not in seen
         assert "too" not in seen
         assert seen.count("open") == 2
@@ -45,11 +47,11 @@ def test_a_private_section_is_seen_in_its_channel_only() -> None:
 
 def test_what_looks_like_a_heading_in_code_ends_nothing() -> None:
     text = f"{SECRET}\n```\n## not one\n```\nsecret\n"
-    assert visible_in(text, None) == ""
+    assert visible_in(text, NOBODY) == ""
 
 
 def test_a_text_without_secrets_is_all_there() -> None:
-    assert visible_in("# A\n\n## B\r\n", None) == "# A\n\n## B\r\n"
+    assert visible_in("# A\n\n## B\r\n", NOBODY) == "# A\n\n## B\r\n"
 
 
 # What may stand in a private section: any characters but the newline, code that is closed or not,
@@ -77,7 +79,7 @@ def test_nothing_that_a_private_section_holds_is_public(held, unclosed, newline)
     after = "" if unclosed else f"{newline}## After{newline}- open{newline}"
     text = private + after
 
-    assert visible_in(text, "dm-1") == text
+    assert visible_in(text, viewer_in("dm-1")) == text
     _assert_hidden(text, seen_times=1 if unclosed else 2)
     assert not facts_of("a.md", text.replace("- open", "")).says
 
@@ -96,21 +98,23 @@ def test_nothing_that_a_private_section_holds_is_public(held, unclosed, newline)
 )
 def test_in_doubt_a_line_stays_private(text) -> None:
     _assert_hidden(text, seen_times=0)
-    assert "secret" not in visible_in(text, "dm-2")
+    assert "secret" not in visible_in(text, viewer_in("dm-2"))
 
 
 def test_what_follows_a_section_in_another_is_of_the_outer_one() -> None:
     text = f"{SECRET}\n### B <!-- private dm-2 -->\n- of two\n### C\n- of one\n"
-    assert visible_in(text, "dm-1") == text.replace("### B <!-- private dm-2 -->\n- of two\n", "")
-    assert visible_in(text, "dm-2") == ""
+    assert visible_in(text, viewer_in("dm-1")) == text.replace(
+        "### B <!-- private dm-2 -->\n- of two\n", ""
+    )
+    assert visible_in(text, viewer_in("dm-2")) == ""
 
 
 def _assert_hidden(text: str, seen_times: int) -> None:
     """Assert that no reader of a memory file shows what is private in it."""
-    spans = private_spans(text, None)
-    sight = Sight("cli", frozenset, Macros("Aria", "Anna")).of("people/a.md", text)
+    spans = private_spans(text, NOBODY)
+    sight = Sight(NOBODY, frozenset, Macros("Aria", "Anna")).of("people/a.md", text)
     views = [
-        visible_in(text, None),
+        visible_in(text, NOBODY),
         "".join(char for at, char in enumerate(text) if not any(a <= at < b for a, b in spans)),
         sight.between(0, len(text)),
         readable(text),
@@ -124,7 +128,7 @@ def _assert_hidden(text: str, seen_times: int) -> None:
 
 def test_a_line_whose_turns_are_not_all_held_here_is_no_repetition() -> None:
     here = Numbering("desk-9c2d", "laptop-7f3a", lambda _, ids: {5: 1} if 5 in ids else {})
-    sight = Sight("cli", lambda: frozenset({1, 5}), Macros("Aria", "Anna"), numbering=here)
+    sight = Sight(NOBODY, lambda: frozenset({1, 5}), Macros("Aria", "Anna"), numbering=here)
     text = "- Shown <!-- turns 5 -->\n- Elsewhere <!-- turns 5-6 -->\n"
     text += "- Own <!-- turns desk-9c2d:5 -->\n"
     assert sight.of("topics/a.md", text).shown == "- Elsewhere"

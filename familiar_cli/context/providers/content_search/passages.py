@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
     from familiar_cli.languages import Phrases
+    from familiar_cli.visibility import Viewer
 
 LABEL_CHARS: Final = 80
 _SHORT_CHARS: Final = 1200
@@ -144,18 +145,16 @@ class Sight:
     """Decides what a model may see of memory in one turn.
 
     Args:
-        channel_id: Where it is to be shown.
+        viewer: Who will see it.
         window: Gives the turns that the prompt shows.
         macros: What macros in lore become.
-        share_private: What was said in private is shown everywhere.
         phrases: In which language labels are.
         numbering: Which turns lines name.
     """
 
-    channel_id: str
+    viewer: Viewer
     window: Callable[[], frozenset[int]]
     macros: Macros
-    share_private: bool = False
     phrases: Phrases = field(default=ENGLISH, repr=False)
     numbering: Numbering = field(default=PLAIN, repr=False)
 
@@ -165,8 +164,7 @@ class Sight:
         if is_lore and not lore_page.parse(text).enabled:
             return Seen(text, why_not=DISABLED)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
-        if not self.share_private:
-            hidden += [(*span, PRIVATE) for span in private_spans(text, self.channel_id)]
+        hidden += [(*span, PRIVATE) for span in private_spans(text, self.viewer)]
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in lore_page.aside_spans(text)]
         return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)))

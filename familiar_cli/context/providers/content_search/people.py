@@ -72,7 +72,6 @@ class People:
         aliases: Opens who is called what; it is closed after each use.
         counter: What counts tokens.
         recent_author_limit: How many of those who spoke last are remembered.
-        share_private: What was said in private is shown everywhere.
         limit_s: After this much time, what was found by then is offered.
         numbering: Which turns lines name.
     """
@@ -85,7 +84,6 @@ class People:
         counter: TokenCounter,
         *,
         recent_author_limit: int,
-        share_private: bool,
         limit_s: float,
         numbering: Numbering = PLAIN,
     ) -> None:
@@ -94,7 +92,6 @@ class People:
         self._aliases = aliases
         self._counter = counter
         self._recent_author_limit = recent_author_limit
-        self._share_private = share_private
         self._limit_s = limit_s
         self._numbering = numbering
 
@@ -214,8 +211,7 @@ class People:
         self, head: MemoryHead, cause: str, request: ContextRequest, sharers: int
     ) -> list[Contribution]:
         # What was said in private is shown where it was said; which turns a line rests on, nowhere.
-        channel_id = request.channel_id
-        seen = head.text if self._share_private else visible_in(head.text, channel_id)
+        seen = visible_in(head.text, request.viewer)
         room = request.layer_tokens.get(Layer.content, request.budget_tokens)
         people = min(max(sharers, 1), _SHARERS)
         share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)

@@ -67,7 +67,6 @@ class ContentSearchProvider:
         content_filter: What chooses among them; None: all of them are offered.
         on_behind: Called when the index does not hold everything yet.
         recent_author_limit: How many of those who spoke last in the channel are remembered.
-        share_private: What was said in private is shown everywhere.
         deadline_s: How long it may take without the filter.
         numbering: Which turns lines of memory name.
     """
@@ -89,7 +88,6 @@ class ContentSearchProvider:
         content_filter: Filter | None = None,
         on_behind: Callable[[], None] | None = None,
         recent_author_limit: int = RECENT_AUTHORS,
-        share_private: bool = False,
         deadline_s: float = 2.0,
         numbering: Numbering = PLAIN,
     ) -> None:
@@ -105,7 +103,6 @@ class ContentSearchProvider:
             aliases,
             counter,
             recent_author_limit=recent_author_limit,
-            share_private=share_private,
             limit_s=_SHARE * deadline_s,
             numbering=numbering,
         )

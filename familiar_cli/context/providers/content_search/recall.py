@@ -18,7 +18,7 @@ from familiar_cli.index.past import scores_of_turns
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from datetime import tzinfo
 
     from familiar_cli.context.providers.content_search.packing import Packed
@@ -80,7 +80,6 @@ class Recaller:
 
     Args:
         history: The history.
-        private: Gives the channels whose words stay there.
         label: Says what a channel is called.
         name: The familiar's.
         zone: The familiar's timezone; None: the system's.
@@ -90,7 +89,6 @@ class Recaller:
     """
 
     history: HistoryStore
-    private: Callable[[], Collection[str]]
     label: Callable[[str], str]
     name: str
     zone: tzinfo | None
@@ -108,14 +106,13 @@ class Recaller:
         """Return what fits `query`, without the turns that the prompt shows."""
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
-        hidden = frozenset(self.private()) - {request.channel_id}
         near = self._near(query) if by_meaning else None
         found = recall(
             self.history,
             query,
             near=near,
             here=request.channel_id,
-            hidden_channels=hidden,
+            viewer=request.viewer,
             before_id=request.before_id,
             leave_out=shown,
             limit=MOST_TURNS,
@@ -140,7 +137,7 @@ class Recaller:
             max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
             self.waiting() if by_meaning else 0,
             near is not None,
-            lambda turn: self._why(turn, request.channel_id, hidden),
+            lambda turn: self._why(turn, request),
         )
 
     def _near(self, query: str) -> Nearness | None:
@@ -161,15 +158,14 @@ class Recaller:
         label, origin = f"{phrases.day(day)}{where}", f"{channel}, {day}"
         return PieceSource(key, label, phrases.said, origin=origin, phrases=phrases)
 
-    def _why(self, turn_id: int, here: str, hidden: Collection[str]) -> str | None:
-        turn = self.history.turn(turn_id)
+    def _why(self, turn_id: int, request: ContextRequest) -> str | None:
+        turn, here = self.history.turn(turn_id), request.channel_id
         if turn is None:
             return None
-        if not self.history.holds(here, turn):
-            if turn.channel_id in hidden:
-                return "it was said in private elsewhere"
-            if turn.channel_id in self.history.family(here):
-                return "it was said in another branch of this conversation"
+        if not request.viewer.sees_turn(turn):
+            return "it was said in private elsewhere"
+        if not self.history.holds(here, turn) and turn.channel_id in self.history.family(here):
+            return "it was said in another branch of this conversation"
         return "it does not match what was said well enough"
 
 

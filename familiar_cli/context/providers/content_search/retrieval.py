@@ -127,7 +127,6 @@ class Retrieval:
         memory: What is searched.
         counter: What counts tokens.
         k: Most passages.
-        share_private: What was said in private is shown everywhere.
         refresh_s: Most seconds for reading files that changed.
         most_tokens: Most tokens of all passages; 0: as many as there is room for.
         line_tokens: Most tokens of one line or turn.
@@ -139,7 +138,6 @@ class Retrieval:
         counter: TokenCounter,
         *,
         k: int,
-        share_private: bool,
         refresh_s: float,
         most_tokens: int = 0,
         line_tokens: int = 150,
@@ -147,7 +145,6 @@ class Retrieval:
         self.k = k
         self._memory = memory
         self._counter = counter
-        self._share_private = share_private
         self._refresh_s = refresh_s
         self._most_tokens = most_tokens
         self._line_tokens = line_tokens
@@ -230,9 +227,7 @@ class Retrieval:
             return window[0]
 
         macros = self._memory.macros(request)
-        private = self._share_private
-        numbering = self._memory.numbering
-        return Sight(request.channel_id, shown, macros, private, request.phrases, numbering)
+        return Sight(request.viewer, shown, macros, request.phrases, self._memory.numbering)
 
     def _gatherer(
         self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
@@ -322,7 +317,9 @@ class Retrieval:
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
         """Return what was just said and the last turns before it, in which names are looked for."""
-        before = self._memory.history.recent(request.channel_id, LAST_TURNS, request.before_id)
+        before = self._memory.history.recent(
+            request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
+        )
         return (request.query, *(fts.bounded_query(turn.content) for turn in reversed(before)))
 
     def _filling(self, gatherer: Gatherer, past: Recall, room: int) -> Filling:
@@ -392,7 +389,9 @@ class Retrieval:
     def _window(self, request: ContextRequest) -> frozenset[int]:
         """Return the turns that the prompt shows, as far as the budget lets one guess."""
         most = self._memory.recent_turns
-        turns = self._memory.history.recent(request.channel_id, most, request.before_id)
+        turns = self._memory.history.recent(
+            request.channel_id, most, request.before_id, viewer=request.viewer
+        )
         room = self._room(request)
         shown = {turn.id for turn in request.pending_turns}
         for turn in reversed(turns):

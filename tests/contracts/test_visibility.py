@@ -1,0 +1,212 @@
+"""What was said in private reaches nobody else, whichever way they ask.
+
+Entry points are found, not listed: the routes of the server and the page, the tools, resources and
+prompts of MCP, and every command that can speak for somebody.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+
+from familiar_cli import cli
+from familiar_cli.errors import FamiliarError
+from familiar_cli.familiar import Familiar
+from familiar_cli.history.summaries import Summary
+from familiar_cli.mcp_server import prompts, resources
+from familiar_cli.mcp_server.tool import Caller
+from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.memory.pages.privacy import private_heading
+from familiar_cli.visibility import OWNER, person_scope
+from tests.support.server import Say
+from tests.support.serving import serving
+from tests.support.world import home, live, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SECRET = "zanzibar"
+ANNA, BO = "discord:anna", "discord:bo"
+DM = "dm-anna"
+SAID = f"My secret word is {SECRET}."
+ASKED = "What is Anna's secret word?"
+ROOT = typer.main.get_command(cli.app)
+# Words that lead to what was planted, by the name of an argument, a parameter or a field.
+LEADS = {
+    "query": ASKED,
+    "q": ASKED,
+    "text": ASKED,
+    "message": ASKED,
+    "person": "Anna",
+    "name": "Anna",
+    "subject": "people/discord-anna.md",
+    "path": "people/discord-anna.md",
+    "channel": DM,
+    "number": "1",
+    "turn": "1",
+    "slug": "discord-anna",
+    "model": "ada",
+    "familiar": "ada",
+    "uri": "people/discord-anna.md",
+}
+
+
+@pytest.fixture
+def planted(serve) -> Familiar:
+    """A familiar that was told a word in private, and knows it in every way it can know one."""
+    hidden = private_heading("DM:anna", person_scope("discord-anna"))
+    section = f"\n{hidden}\n\n- {SAID} <!-- turns 1 -->\n"
+    relation = f"\n### Relations\n\n- {SECRET} of [Bo](discord-bo.md)\n"
+    live(
+        **{
+            "people/discord-anna": f"# Anna\n\nKeeps bees.\n{section}{relation}",
+            "people/discord-bo": "# Bo\n\nRows.\n",
+            "daily/2026-01-02": f"# 2026-01-02\n\n- It rained.\n{section}",
+            "digest/short": f"# Short\n\n## Days\n\n- It rained.\n{section}",
+            "weekly/2026-W01": f"# 2026-W01\n\n- It rained.\n{section}",
+            "reminders": f"# Reminders\n\n- tea\n{section}",
+        }
+    )
+    assert run("channel", "set", DM, "--kind", "dm").exit_code == 0
+    serve(*[Say(f"I will keep {SECRET} to myself.")] * 2)
+    for channel in (DM, "met-anna-in-a-new-chat"):
+        said = run("ask", SAID, "--as", ANNA, "--channel", channel)
+        assert (said.exit_code, SECRET in said.stdout) == (0, True), said.output
+    familiar = Familiar.load_from_disk(home(), "ada")
+    with closing(familiar.history):
+        turns = familiar.history.recent(DM, 9, viewer=OWNER)
+        assert SAID in [turn.content for turn in turns]
+        now = datetime(2026, 1, 2, tzinfo=UTC)
+        for scope in (DM, "met-anna-in-a-new-chat"):
+            familiar.summaries.keep(Summary(scope, turns[-1].id, SAID, now, "m"), {scope})
+    return familiar
+
+
+def commands(
+    command: object, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield every command with its path."""
+    names = command.list_commands(None) if hasattr(command, "list_commands") else []
+    if not names:
+        yield path, command
+    for name in names:
+        yield from commands(command.get_command(None, name), (*path, name))
+
+
+def speaking() -> list[tuple[tuple[str, ...], object]]:
+    """Return the commands that can speak for somebody."""
+    options = lambda command: [o for param in command.params for o in param.opts]  # noqa: E731
+    return [(path, command) for path, command in commands(ROOT) if "--as" in options(command)]
+
+
+def test_no_command_shows_it_to_somebody_else(planted, serve) -> None:
+    chat = serve(*[Say("I do not know.")] * 40)
+    walked = 0
+    for path, _ in speaking():
+        for channel in ("elsewhere", "cli", DM, "met-anna-in-a-new-chat"):
+            for more in ((), ("--dry-run",), ("--dry-run", "--json"), ("--off-record",)):
+                argv = (*path, ASKED, "--as", BO, "--channel", channel, *more)
+                stdin = f"{ASKED}\n" if path == ("chat",) else None
+                shown = run(*(part for part in argv if stdin is None or part != ASKED), stdin=stdin)
+                assert SECRET not in shown.output, argv
+                walked += 1
+    bad = [r.body.decode() for r in chat.requests if SECRET in r.body.decode()]
+    assert not bad
+    assert len(speaking()) >= 3
+    assert walked >= 3 * 16
+
+
+def test_anna_herself_is_told_wherever_she_is_alone(planted) -> None:
+    shown = run("ask", ASKED, "--as", ANNA, "--channel", "another-new-chat", "--dry-run")
+    assert SECRET in shown.stdout
+    shown = run("ask", ASKED, "--as", ANNA, "--channel", "met-anna-in-a-new-chat", "--dry-run")
+    assert SECRET in shown.stdout
+
+
+def told(make: Callable[[], object]) -> str:
+    """Return what somebody is told: what `make` returns, or why it cannot."""
+    try:
+        return repr(make())
+    except (FamiliarError, KeyError) as error:
+        return str(error)
+
+
+def answers(caller: Caller) -> Iterator[tuple[str, str]]:
+    """Yield each tool, prompt and resource of MCP with what it answers."""
+    for tool in TOOLS:
+        for more in ({}, {"channel": "elsewhere"}, {"subject": "turn:1"}):
+            leads = {**LEADS, "turn": 1, **more}
+            known = {name: leads[name] for name in tool.takes if name in leads}
+            if not more:
+                known.pop("channel", None)
+                known.pop("turn", None)
+            yield tool.name, told(lambda tool=tool, known=known: tool.run(caller, known))
+    for name, prompt in prompts.PROMPTS.items():
+        for given in (set(prompt.takes), set(prompt.needs)):
+            arguments = {argument: LEADS[argument] for argument in given}
+            made = lambda name=name, given=arguments: prompts.made(caller, name, given)  # noqa: E731
+            yield name, told(made)
+    for path in resources.paths(caller):
+        uri = resources.uri_of("ada", path)
+        yield path, told(lambda uri=uri: resources.read(caller, uri))
+
+
+def test_no_tool_prompt_or_resource_of_mcp_shows_it(planted) -> None:
+    for channel in (None, "elsewhere"):
+        walked = list(answers(Caller(planted, channel)))
+        assert [name for name, text in walked if SECRET in text] == []
+        assert len(walked) >= 3 * len(TOOLS) + 2 * len(prompts.PROMPTS) + 5
+        assert "Keeps bees" in dict(walked)["people/discord-anna.md"]
+
+
+def routes() -> list[tuple[str, str]]:
+    """Return the method and the address of every route that a running server has."""
+    from starlette.routing import Route
+
+    found = {
+        (method, route.path)
+        for route in gc.get_objects()
+        if isinstance(route, Route)
+        for method in route.methods or ()
+        if method in {"GET", "POST"}
+    }
+    return sorted(found)
+
+
+def filled(path: str) -> str:
+    """Return an address with something for each of its parts."""
+    for name, value in LEADS.items():
+        for kind in ("", ":path", ":int", ":str"):
+            path = path.replace(f"{{{name}{kind}}}", value)
+    return path
+
+
+def test_no_address_shows_it_without_the_owners_cookie(planted, serve) -> None:
+    chat = serve(*[Say("I do not know.")] * 60)
+    asked = [{"role": "user", "content": ASKED}]
+    walked = 0
+    with serving() as server:
+        for method, path in routes():
+            for channel in ("", DM, "met-anna-in-a-new-chat", "elsewhere"):
+                headers = {
+                    "X-Familiar-User": BO,
+                    **({"X-Familiar-Channel": channel} if channel else {}),
+                }
+                for model in ("ada", "ada+memory"):
+                    body = {"model": model, "messages": asked, "input": ASKED}
+                    more = {"json": body} if method == "POST" else {"params": LEADS}
+                    reply = server.client.request(method, filled(path), headers=headers, **more)
+                    assert SECRET not in reply.text, (method, path, channel)
+                    walked += 1
+        found = server.client.get("/sessions/search", params={"q": SECRET})
+        assert (found.status_code, found.json()["days"]) == (200, [])
+        found = server.client.get("/sessions/search", params={"q": SECRET, "user": "scott"})
+        assert (found.status_code, found.json()["days"]) == (200, [])
+    bad = [r.body.decode() for r in chat.requests if SECRET in r.body.decode()]
+    assert not bad
+    assert walked >= 8 * 20
