@@ -379,14 +379,21 @@ def test_a_sync_that_ends_at_any_step_is_carried_on_by_the_next(
     codes = set()
     for last in range(1, 200, 3):
         desk.commit(f"theirs {last}", **{f"theirs{last}": f"- {last}\n"})
+        desk.store.append_file("shared.md", f"- theirs {last}\n")
         desk.sync(remote)
         laptop.commit(f"ours {last}", **{f"ours{last}": f"- {last}\n"})
         ours = head(laptop)
         laptop.journal.repository.close()
         code = attempt(laptop, remote, last, how)
         codes.add(code)
+        shared = laptop.files().get("shared.md", "")
+        laptop.by_hand("shared.md", f"{shared}- typed {last}\n")
         laptop = Machine(laptop.root, "laptop")
         laptop.sync(remote)
+        lines = laptop.files()["shared.md"].splitlines()
+        assert {f"- {who} {n}" for who in ("theirs", "typed") for n in range(1, last + 1, 3)} == {
+            *lines
+        }
         assert in_past(laptop, ours)
         desk.sync(remote)
         assert laptop.files() == desk.files()
