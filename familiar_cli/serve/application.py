@@ -128,9 +128,11 @@ class Server:
         from familiar_cli.actions.client_chat import parse_client_chat  # noqa: PLC0415
 
         _check_json(request)
-        body = parse_object(await request.body())
+        raw = await request.body()
+        work = RequestBudget.of(request.scope).work
+        body = await work(lambda: parse_object(raw))
         familiar_id = find_model(body, list_familiars(self.pool.home))
-        chat = parse_client_chat(body)
+        chat = await work(lambda: parse_client_chat(body))
         async with self.pool.lease(familiar_id) as served:
             return JSONResponse(await keep_chat(served, chat, self.alone))
 
