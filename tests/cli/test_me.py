@@ -184,7 +184,9 @@ def test_no_model_is_ever_shown_the_login_name(serve, login, name, is_old) -> No
             history.append("cli", "user", "I kept bees.", author=login)
             history.append("cli", "assistant", "You did.")
     mine = "people/cli-me.md" if is_old else "people/cli-user.md"
-    fact = json.dumps({"operations": [{**FACT, "file": mine, "turns": [1]}]})
+    fact = json.dumps(
+        {"operations": [{**FACT, "lines": ["She keeps bees."], "file": mine, "turns": [1]}]}
+    )
     servers = [serve("Hello.")]
     if name:
         run("me", "--name", name)
@@ -195,7 +197,7 @@ def test_no_model_is_ever_shown_the_login_name(serve, login, name, is_old) -> No
     talk(root)
 
     seen = "\n".join(map(sent, servers))
-    assert "She likes tea." in seen
+    assert "She keeps bees." in seen
     assert LOGIN not in seen
     assert (name or "User") in seen
     accounts = {t["author"]["user_id"] for t in data("history", "show")["turns"] if t["author"]}

@@ -39,9 +39,9 @@ SAMPLE = {
 }
 
 
-def reply(*lines: str, turns=(1,), file="people/locomo-ada.md") -> str:
+def reply(*lines: str, turns=(1,), file="people/locomo-ada.md", also=()) -> str:
     operation = {"op": "add_bullets", "file": file, "lines": lines, "turns": turns}
-    return json.dumps({"operations": [operation]})
+    return json.dumps({"operations": [operation, *also]})
 
 
 @pytest.fixture
@@ -60,12 +60,14 @@ def measured(data: Path, capsys, *script) -> tuple[dict, str]:
 
 
 def test_an_answer_that_was_written_down_is_held(data, capsys) -> None:
-    made, told = measured(data, capsys, reply("Ada has a cat, Pluto.", "Ben climbed yesterday."))
+    climbed = {"op": "add_bullets", "file": "people/locomo-ben.md", "turns": [2]}
+    both = reply("Ada has a cat, Pluto.", also=[{**climbed, "lines": ["Ben climbed yesterday."]}])
+    made, told = measured(data, capsys, both)
     assert (made["n"], made["held"], made["in_turns"]) == (3, 0.6667, 0.6667)
     assert made["categories"]["single-hop"]["held_cited"] == 1
     assert made["categories"]["temporal"] == {
         "held": 1,
-        "held_cited": 0,
+        "held_cited": 1,
         "answer_words": 1,
         "in_turns": 1,
         "n": 1,
