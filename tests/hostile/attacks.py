@@ -71,7 +71,10 @@ ATTACKS = (
     Attack("a channel with a line break", 400, headers=_on("a%0d%0aX-Evil: 1")),
     Attack("a message id with a NUL", 400, headers={"X-Familiar-Message": "m%00"}),
     Attack("a header of a megabyte", 400, headers={"X-Familiar-Type": "x" * _MB}),
+    Attack("a kind of channel that there is not", 400, headers={"X-Familiar-Kind": "nonsense"}),
     # What is private
+    _get("a search of the sessions", 200, f"/sessions/search?q={SECRET}"),
+    _get("a search as Anna", 200, f"/sessions/search?q={SECRET}&user=irc:anna"),
     Attack("another person in the private channel", 403, headers=_on("dm-anna")),
     Attack("the question from another channel", 200, headers=_on("town")),
     Attack("the question to memory alone", 200, path=CONTEXT, headers=_on("town")),
