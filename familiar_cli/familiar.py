@@ -536,9 +536,18 @@ class Familiar:
     @cached_property
     def history(self) -> HistoryStore:
         """Every turn that was said. The file is made at the first one."""
+        from os import path
+
         from familiar_cli.history.store import HistoryStore
 
-        return HistoryStore(self.paths.history)
+        history = HistoryStore(self.paths.history)
+        spooled = self.paths.root / "replying"
+        if path.isdir(spooled):  # noqa: PTH112  # unlike `Path.is_dir`, never raises
+            from familiar_cli.context.reply_spool import recover
+
+            for reply in recover(history, spooled):
+                self._tell(f"The reply as turn {reply.id} broke off when its process was killed")
+        return history
 
     @cached_property
     def counter(self) -> TokenCounter:

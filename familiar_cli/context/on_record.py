@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_ms
+from familiar_cli.context.reply_spool import DIRECTORY, ReplySpool
 from familiar_cli.context.trace_files import write_trace
 from familiar_cli.context.turn_runner import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
@@ -63,6 +64,7 @@ class OnRecord(TurnRunner):
         self._traces_dir = traces_dir
         self._keep_traces = keep_traces
         self._question: Turn | None = None
+        self._spool: ReplySpool | None = None
         self._channel_id = ""
         self._begun: Begun | None = None
         self._source = source
@@ -77,7 +79,17 @@ class OnRecord(TurnRunner):
         self._question = self._answered(request) or self._kept(request)
         self._channel_id = request.channel_id  # a branch may share the question with its parent
         self._begun = request.begun
+        begins = self._begun.text if self._begun else ""
+        self._spool = ReplySpool(
+            self._history.path.parent / DIRECTORY,
+            self._reply(self._question, begins, partial=True),
+            self._instead_of.id if self._instead_of else None,
+        )
         return self._record(replace(trace, turn=self._question.id))
+
+    def _came(self, piece: str) -> None:
+        if self._spool:
+            self._spool.add(piece)
 
     def _answered(self, request: ContextRequest) -> Turn | None:
         return None if request.reply_to is None else self._history.turn(request.reply_to)
@@ -106,6 +118,8 @@ class OnRecord(TurnRunner):
             self.notices += [] if text else [_NO_MORE]
         if text.strip():
             reply = self._kept_reply(self._question, text, partial=partial)
+        if self._spool:
+            self._spool.close(is_kept=True)
         trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
         trace = self._record(trace, keep=self._keep_traces)
         old = self._instead_of.id if self._instead_of and reply else None
@@ -119,7 +133,20 @@ class OnRecord(TurnRunner):
         return f"{kept}, the partial reply as turn {result.reply.id}" if result.reply else kept
 
     def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
-        reply = Turn(
+        reply = self._reply(question, text, partial=partial)
+        try:
+            if self._instead_of:
+                return supersede(self._history, self._instead_of, reply)
+            return keep_once(self._history, reply).turn
+        except FamiliarError as error:
+            if self._spool:
+                self._spool.close(is_kept=False)
+            error.args = (f"The reply could not be kept. {error}",)
+            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
+            raise
+
+    def _reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
+        return Turn(
             id=0,
             channel_id=self._channel_id,
             author=None,
@@ -131,14 +158,6 @@ class OnRecord(TurnRunner):
             partial=partial,
             reply_to=question.id,
         )
-        try:
-            if self._instead_of:
-                return supersede(self._history, self._instead_of, reply)
-            return keep_once(self._history, reply).turn
-        except FamiliarError as error:
-            error.args = (f"The reply could not be kept. {error}",)
-            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
-            raise
 
     def _record(self, trace: Trace, *, keep: int = 0) -> Trace:
         """Write the record and return it; a turn is not lost because that could not be done."""

@@ -19,14 +19,18 @@ class Listener:
 
     Args:
         on_text: Given each piece; None: nobody listens.
+        keep: Given each piece first, whoever listens.
 
     Attributes:
         passed_on: Some of it was.
         gone: Why nobody listens any more.
     """
 
-    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, on_text: Callable[[str], None] | None, keep: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._on_text = on_text
+        self._keep = keep
         self._pieces: list[str] = []
         self.passed_on = False
         self.gone: OSError | None = None
@@ -39,6 +43,7 @@ class Listener:
     def __call__(self, piece: str) -> None:
         """Take one piece."""
         self._pieces.append(piece)
+        self._keep(piece)
         if self._on_text is None or self.gone is not None:
             return
         self.passed_on = True

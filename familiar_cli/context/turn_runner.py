@@ -115,6 +115,9 @@ class TurnRunner(ABC):
     def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
         """Keep what was said; it is about to be sent. Return the record as it is kept."""
 
+    def _came(self, piece: str) -> None:  # noqa: B027  # what is off the record does nothing
+        """Take a piece of the reply, before anybody sees it."""
+
     @abstractmethod
     def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         """Keep what came of the reply."""
@@ -149,7 +152,7 @@ class TurnRunner(ABC):
         self._side_calls = request.side_calls
         if request.begun and on_text:
             on_text = GoingOn(request.begun, on_text)
-        listener = Listener(None if self._pipeline.post_processors else on_text)
+        listener = Listener(None if self._pipeline.post_processors else on_text, self._came)
         try:
             replied = await self._pipeline.run(
                 request, model, listener, before_sending=self._sending, stream=stream
