@@ -14,6 +14,7 @@ from familiar_cli.files import append, check_own, read_plain, remove
 from familiar_cli.history.messages import keep_once
 from familiar_cli.history.standing import supersede
 from familiar_cli.history.types import Turn
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +102,7 @@ def _is_under_way(head: dict[str, Any]) -> bool:
 
 def _keep(history: HistoryStore, head: dict[str, Any], text: str) -> Turn | None:
     question = history.turn(head["question"])
-    later = history.recent(head["channel"], _LATER_TURNS)
+    later = history.recent(head["channel"], _LATER_TURNS, viewer=OWNER)
     is_kept = any(t.reply_to == head["question"] and t.content.startswith(text) for t in later)
     if question is None or is_kept or not text.strip():
         return None

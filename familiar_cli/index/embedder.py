@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.jobs import check_work_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -261,6 +260,8 @@ class OnnxEmbedder:
     def _encoded(self, texts: Sequence[str], *, optimised: bool, skip_chars: int = 0) -> Encoded:
         import numpy as np  # noqa: PLC0415  # 0.1 s
 
+        from familiar_cli.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
+
         with self._working(optimised=optimised) as encoder:
             parts = [_parts(encoder, text) for text in texts]
         flat = [part for of_text in parts for part in of_text]
@@ -352,6 +353,8 @@ def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
 
 def _parts(encoder: Encoder, text: str) -> list[str]:
     """Cut `text` between words into parts that the model reads whole, in linear time."""
+    from familiar_cli.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
+
     if len(text) < _SURELY_READ and text.isascii():
         return [text]
     parts: list[str] = []
