@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.errors import RefusedError
-from familiar_cli.history.one_to_one import only_speaker, only_speakers, people_in
+from familiar_cli.history.one_to_one import only_speaker, only_speakers, people_in, spoken_in
 from familiar_cli.visibility import PUBLIC, PrivacyRules, Viewer, channel_scope
 
 if TYPE_CHECKING:
@@ -68,6 +68,17 @@ class Privacy:
     def glance(self) -> Viewer:
         """Build the viewer for the owner, without the channels that are declared private."""
         return Viewer(replace(self.rules(), shares=True), frozenset())
+
+    def undescribed(self) -> list[str]:
+        """Return public channels without a kind in which one person spoke, and not the owner."""
+        rules, people = self.rules(), people_in(self.history, spoken_in(self.history))
+        return sorted(
+            channel
+            for channel, slugs in people.items()
+            if len(slugs) == 1
+            and not slugs & self.own
+            and not {channel} & (rules.private_channels | rules.public)
+        )
 
     def enter(self, channel_id: str, author: Author | None, kind: str) -> None:
         """Keep what kind of conversation it is, before something is said there.

@@ -128,6 +128,34 @@ def people(patient: Patient) -> Iterator[Result]:
         yield warn(notice, "The next turn repairs it.")
 
 
+def privacy(patient: Patient) -> Iterator[Result]:
+    """Look for people who may be the owner, and for channels whose kind nobody said."""
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.one_to_one import only_speakers
+    from familiar_cli.text import fold
+
+    if patient.paths is None or not is_plain(patient.paths.history):
+        return
+    with Familiar(patient.paths) as here:
+        me, rules = here.me(), here.privacy.rules()
+        alone = only_speakers(here.history)
+        named = {fold(me.name)} if me.name else set()
+        for channel_id, author in sorted(alone.items()):
+            if channel_id in rules.one_to_one and fold(author.label) in named:
+                account = f"{author.platform}:{author.user_id}"
+                yield warn(
+                    f"{account} in channel {channel_id!r} has your name and is not you",
+                    f"If it is, run `familiar me --also {account}`.",
+                )
+        unsaid = here.privacy.undescribed()
+    if unsaid:
+        yield ok(
+            f"{len(unsaid)} channels have no kind and one speaker, and are public: {_some(unsaid)};"
+            " `familiar channel set ID --kind dm` makes one private"
+        )
+
+
 def lock(patient: Patient) -> Iterator[Result]:
     """Look whether somebody holds the familiar, or held it and died."""
     from familiar_cli.memory.store.lock import held, holder

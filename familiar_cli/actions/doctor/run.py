@@ -31,6 +31,7 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "sync": past.sync,
     "yours": its.yours,
     "people": its.people,
+    "privacy": its.privacy,
     "lock": its.lock,
     "history": its.history,
     "withdrawn": its.withdrawn,

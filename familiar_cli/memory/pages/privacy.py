@@ -47,7 +47,7 @@ def _meant() -> re.Pattern[str]:
     """
     begin = f"(?:{'|'.join(map(re.escape, _beginnings()))})"
     # Some programs end lines with a carriage return alone.
-    return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*{begin}")
+    return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*(?:[-+][ \t>]*#+[ \t]*)?{begin}")
 
 
 def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:

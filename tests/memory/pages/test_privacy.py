@@ -132,3 +132,28 @@ def test_a_line_whose_turns_are_not_all_held_here_is_no_repetition() -> None:
     text = "- Shown <!-- turns 5 -->\n- Elsewhere <!-- turns 5-6 -->\n"
     text += "- Own <!-- turns desk-9c2d:5 -->\n"
     assert sight.of("topics/a.md", text).shown == "- Elsewhere"
+
+
+_damages = st.sampled_from(
+    [
+        lambda text: text.replace("- secret", "# typed\n\n- secret", 1),
+        lambda text: text.replace("## In private", "> ## In private"),
+        lambda text: text.replace("## In private", "    ## In private"),
+        lambda text: text.replace("## In private", "\t## In private"),
+        lambda text: text.replace("## In private", "- ## In private"),
+        lambda text: text.replace("## In private", "In private"),
+        lambda text: text.replace("## In private", "#### In private"),
+        lambda text: text.replace(" <!-- private dm%2D1 -->", ""),
+        lambda text: text.replace("private dm%2D1 -->", "privat"),
+        lambda text: text.replace("## In private: DM:anna ", "> "),
+    ]
+)
+
+
+@given(st.lists(_damages, max_size=2))
+def test_a_section_that_a_hand_edit_damages_stays_private(damages) -> None:
+    text = f"# Anna\n\n- open\n\n{SECRET}\n\n- secret\n- secret 2\n\n## After\n\n- open\n"
+    for damage in damages:
+        text = damage(text)
+    if "In private" in text or "<!--" in text:
+        assert "secret" not in visible_in(text, NOBODY)
