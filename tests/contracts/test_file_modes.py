@@ -16,7 +16,7 @@ from tests.support.world import home, run, spawn
 
 pytestmark = pytest.mark.posix
 
-# One line a command, in an order in which each finds something to do. `EX` is `examples/`.
+# One line a command, in an order in which each finds something to do; a new command is added here.
 SESSION = """
 init ada --from-card EX/cards/pomona-vale.json
 init bo --template keeper
@@ -109,6 +109,10 @@ sync push
 sync pull
 sync status
 sync resolve
+sync devices
+sync allow x
+sync block x
+sync accept
 sync forget x
 sync remote rm hub
 serve log --no-follow
