@@ -134,6 +134,7 @@ def privacy(patient: Patient) -> Iterator[Result]:
     from familiar_cli.files import is_plain
     from familiar_cli.history.one_to_one import only_speakers
     from familiar_cli.text import fold
+    from familiar_cli.visibility import OWNER
 
     if patient.paths is None or not is_plain(patient.paths.history):
         return
@@ -141,8 +142,12 @@ def privacy(patient: Patient) -> Iterator[Result]:
         me, rules = here.me(), here.privacy.rules()
         alone = only_speakers(here.history)
         named = {fold(me.name)} if me.name else set()
+        known = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
         for channel_id, author in sorted(alone.items()):
-            if channel_id in rules.one_to_one and fold(author.label) in named:
+            if (
+                channel_id in rules.one_to_one
+                and fold(known.get(author.slug, author).label) in named
+            ):
                 account = f"{author.platform}:{author.user_id}"
                 yield warn(
                     f"{account} in channel {channel_id!r} has your name and is not you",
