@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 SOME: Final = 4 * BATCH
 """How many pieces a search reads for the next one, after it has answered: about a second."""
+_MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to cut into passages
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
@@ -151,10 +152,17 @@ class EmbeddingIndex:
         return self.use(lambda connection: self.refresh_by(connection, progress, within_s))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
-        """Look again at files that were just changed, and at no other."""
-        paths = [path for path in rel_paths if is_page(path)]
+        """Look again at files that were just changed, and at no other.
+
+        A large file is left to the next search, so that whoever wrote it need not wait for it.
+        """
+        paths = [path for path in rel_paths if is_page(path) and not self._is_large(path)]
         if paths and self.store.root.is_dir():
             self.use(lambda connection: self._touch(connection, paths))
+
+    def _is_large(self, rel_path: str) -> bool:
+        stamp = scan.stamp(self.store.root / rel_path)
+        return stamp is not None and stamp.size_bytes > _MOST_AT_ONCE_BYTES
 
     def embed_waiting(
         self,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from familiar_cli.diffs import matching_blocks
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.journal.diff import is_binary
 from familiar_cli.text import typed
@@ -81,9 +81,8 @@ def _same(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
     middle = lines[head : len(lines) - tail], older[head : len(older) - tail]
     same = {n: n for n in range(head)}
     if all(middle):
-        matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
-        for block in matcher.get_matching_blocks():
-            same |= {head + block.a + n: head + block.b + n for n in range(block.size)}
+        for a, b, size in matching_blocks(*middle):
+            same |= {head + a + n: head + b + n for n in range(size)}
     return same | {len(lines) - n: len(older) - n for n in range(1, tail + 1)}
 
 

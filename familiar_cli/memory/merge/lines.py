@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from familiar_cli.diffs import changed_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,9 @@ def _lines(content: bytes) -> tuple[list[bytes], bool]:
 
 
 def _hunks(base: list[bytes], side: list[bytes]) -> list[_Hunk]:
-    matcher = difflib.SequenceMatcher(None, base, side, autojunk=False)
     return [
-        _Hunk(i1, i2, j1, tuple(side[j1:j2]))
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-        if tag != "equal"
+        _Hunk(i, i_end, j, tuple(side[j:j_end]))
+        for i, i_end, j, j_end in changed_blocks(base, side)
     ]
 
 

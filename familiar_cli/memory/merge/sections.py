@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from familiar_cli.diffs import changed_blocks
 from familiar_cli.memory.merge.blocks import Block, normal, walk
 from familiar_cli.memory.merge.lines import merge_lines
 from familiar_cli.memory.pages.evidence import Cited, cited, reference, without_references
@@ -238,10 +239,10 @@ def _followed(base: Mapping[Key, Block], side: Mapping[Key, Block]) -> dict[Key,
     if len(found) == len(base) or len(found) == len(side):
         return found
     before, after = list(base), list(side)
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, False).get_opcodes():  # noqa: FBT003
-        if tag == "replace":
-            gone = [key for key in before[i1:i2] if key not in side]
-            new = [key for key in after[j1:j2] if key not in base]
+    for i, i_end, j, j_end in changed_blocks(before, after):
+        gone = [key for key in before[i:i_end] if key not in side]
+        new = [key for key in after[j:j_end] if key not in base]
+        if gone and new:
             found.update(_edited(base, side, gone, new))
     return found
 
