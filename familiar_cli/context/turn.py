@@ -15,6 +15,7 @@ from familiar_cli.errors import UsageError
 from familiar_cli.history.arranging import in_pairs, place_of
 from familiar_cli.identity import Labels, Me
 from familiar_cli.languages import ENGLISH
+from familiar_cli.memory.pages.similarity import KnownTexts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +94,7 @@ def request_for(
         off_record=said.off_record,
         before_id=before_id,
         reply_to=said.reply_to,
+        beside=KnownTexts(said.beside) if said.beside else None,
     )
     if last is None:
         return replace(request, opening=opening(request, said.greeting))

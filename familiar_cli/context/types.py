@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import Completion, Message, PreparedRequest
+    from familiar_cli.memory.pages.similarity import KnownTexts
     from familiar_cli.visibility import Viewer
 
 Role = Literal["system", "user", "assistant"]
@@ -129,6 +130,7 @@ class Said:
             again, but answered if it has no reply.
         reply_to: A kept turn that is to be answered. Then its words, author and channel count.
         instead_of: The reply to that turn, whose place the new one takes.
+        beside: What the prompt of a chat program says itself, for which only memory is wanted.
         remake: `again` asks for another reply in place of the channel's last one; `continue` lets
             that one go on. Then nothing else is said.
     """
@@ -146,6 +148,7 @@ class Said:
     message_id: str = ""
     reply_to: int | None = None
     instead_of: Turn | None = None
+    beside: tuple[str, ...] = ()
     remake: Literal["", "again", "continue"] = ""
 
     def __post_init__(self) -> None:
@@ -190,6 +193,7 @@ class ContextRequest:
         phrases: The titles and labels of the prompt, in the familiar's language.
         reply_to: The turn of the history that is answered; None: what was said is not there yet.
         begun: The reply so far, which is to go on; None: there is none.
+        beside: What stands in the prompt already, by the hand of a chat program.
         side_calls: Here is written down whichever other models are asked on the way.
     """
 
@@ -214,6 +218,7 @@ class ContextRequest:
     reply_to: int | None = None
     budget_reason: str = ""
     begun: Begun | None = None
+    beside: KnownTexts | None = None
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
     @property

@@ -70,6 +70,13 @@ class Asked:
         return bool(self.lines) and self.lines[-1].role == "user"
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """What its messages say, those of the program itself among them."""
+        contents = (message.get("content") for message in self.body["messages"])
+        said = (without_fence(text_of(content)) for content in contents)
+        return (*filter(None, said), *(line.text for line in self.lines))
+
+    @property
     def sampling(self) -> Sampling:
         """How the reply is to be chosen, as far as the program says."""
         body = self.body

@@ -40,7 +40,13 @@ async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[
 
     channel_id = await budget.work(channel_of)
     said = Said(
-        wanted.asked.said, wanted.author, channel_id, greeting=0, source=SOURCE, kind=wanted.kind
+        wanted.asked.said,
+        wanted.author,
+        channel_id,
+        greeting=0,
+        source=SOURCE,
+        kind=wanted.kind,
+        beside=wanted.asked.texts,
     )
     trace = await budget.work_apart(lambda: find_memory(familiar, said))
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]

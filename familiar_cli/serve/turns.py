@@ -157,6 +157,8 @@ class ServedTurn:
         found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
         author = lines[-1].author or wanted.author
         said = Said(wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind)
+        if wanted.asked.memory_only:
+            said = replace(said, beside=wanted.asked.texts)
         if not wanted.is_kept:
             return conversations.off_record(found, said, lines[:-1])
         return conversations.prepare(found, replace(said, message_id=wanted.message_id))

@@ -179,3 +179,31 @@ def test_a_foreign_character_is_routed_to_the_familiar_of_that_name_or_refused(a
     assert data("history", "show", "--familiar", "yuzu")["turns"][0]["content"] == "Hello Yuzu"
     named = {"X-Familiar-Character": "Kiku"}
     assert server.post(messages=[user("Hello")], headers=named).status_code == 409
+
+
+def test_memory_is_the_complement_of_the_clients_prompt(serve) -> None:
+    lore = {
+        f"lore/entry-{n}": f"# Shadowfang {n}\n\nA Shadowfang of clan {n} hunts under moon {n}.\n"
+        for n in range(12)
+    }
+    live("ada", topics="# Tea\n\n- Robin told the Shadowfang hunter that tea heals.\n", **lore)
+    scripted = serve("Aye.")
+    talk = [("Robin", "Where did we see the Shadowfang?"), ("Ada", "By the mill, in a red fog.")]
+    assert run("import-chat", str(chat_file(talk, "long ago"))).exit_code == 0
+    book = "\n".join(text.split("\n\n")[1] for text in list(lore.values())[:9])
+    asked = [
+        {"role": "system", "content": f"You are Ada.\n{book}"},
+        assistant("A Shadowfang scratched my door last night, did I say?"),
+        user("Which Shadowfang was it?"),
+    ]
+    with serving() as server:
+        for _ in range(2):
+            server.post(model="ada+memory", messages=asked)
+    sent = scripted.last.json()["messages"]
+    added = sent[-1]["content"].removesuffix(asked[-1]["content"])
+    assert sent[:-1] == asked[:-1]
+    assert "in a red fog" in added
+    assert "tea heals" in added
+    assert "hunts under moon" not in added
+    assert "scratched my door" not in added
+    assert added.count("Where did we see") <= added.count("in a red fog")

@@ -118,6 +118,8 @@ class PinnedMemory:
         whole = sight.whole(rel_path, head.text)
         if whole.why_not:
             return _remark(rel_path, f"it is pinned, but {whole.why_not}")
+        if request.beside and request.beside.cover(whole.text):
+            return _remark(rel_path, "it is pinned, but the program's own prompt says it")
         kept_back = _CUT_PRIVATE if whole.is_part else ""
         label = framed(whole.label, _LABEL_CHARS)
         heading = request.phrases.labelled(request.phrases.pinned, label)

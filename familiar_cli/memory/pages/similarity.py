@@ -42,9 +42,21 @@ class KnownTexts:
 
     def __init__(self, texts: Iterable[str]) -> None:
         # One after another, with something between that is in no line.
+        texts = tuple(texts)
+        self._whole = frozenset(filter(None, map(normal, texts)))
         self._all = " | ".join(" ".join(normal(line) for line in split_lines(t)) for t in texts)
         words = self._all.split()
         self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
+
+    def is_one(self, text: str) -> bool:
+        """Return whether a text, however short, is one of the known ones."""
+        return normal(text) in self._whole
+
+    def cover(self, text: str) -> bool:
+        """Return whether at least half of a text of several lines stands in the known texts."""
+        lines = [line for line in split_lines(text) if normal(line)]
+        known = sum(len(line) for line in lines if self.has(line))
+        return 2 * known >= sum(map(len, lines)) > 0
 
     def has(self, text: str) -> bool:
         """Return whether most of a line, if it is not a short one, stands in the known texts."""

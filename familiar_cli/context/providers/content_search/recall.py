@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Labels
 
 MOST_TURNS: Final = 150
+_ASKING: Final = ("?", "？", "؟", '?"', "?*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,9 @@ class Recaller:
         sources: dict[str, PieceSource] = {}
         called = cache(self.label)  # most turns are of one channel
         pieces = []
-        for one, score in zip(found.turns, scores, strict=True):
-            if one.turn.content.strip():
+        for found_turn, score in zip(found.turns, scores, strict=True):
+            one = self._complement(found_turn, request)
+            if one and one.turn.content.strip():
                 source = self._source(one.turn, request, called)
                 sources.setdefault(source.key, source)
                 pieces.append(made.of(one, source.key, score))
@@ -139,6 +141,26 @@ class Recaller:
             near is not None,
             lambda turn: self._why(turn, request),
         )
+
+    def _complement(self, found: Recalled, request: ContextRequest) -> Recalled | None:
+        """Return what a chat program's own prompt lacks: a question with its answer.
+
+        None: the prompt says it, or nobody answered.
+        """
+        from familiar_cli.history.selection import around  # noqa: PLC0415  # loads sqlite3
+
+        if request.beside is None:
+            return found
+        turn, before = found.turn, found.before
+        if turn.role == "user" and turn.content.rstrip().endswith(_ASKING):
+            reply = around(self.history, turn, 0, 1)[-1].turn
+            if reply.id == turn.id:
+                return None
+            turn, before = reply, turn
+        if _stands_beside(turn, request):
+            return None
+        known = before is not None and _stands_beside(before, request)
+        return replace(found, turn=turn, before=None if known else before)
 
     def _near(self, query: str) -> Nearness | None:
         try:
@@ -167,6 +189,12 @@ class Recaller:
         if not self.history.holds(here, turn) and turn.channel_id in self.history.family(here):
             return "it was said in another branch of this conversation"
         return "it does not match what was said well enough"
+
+
+def _stands_beside(turn: Turn, request: ContextRequest) -> bool:
+    """Return whether a chat program's own prompt says the words of a turn."""
+    beside = request.beside
+    return beside is not None and (beside.is_one(turn.content) or beside.cover(turn.content))
 
 
 @dataclass(frozen=True, slots=True)

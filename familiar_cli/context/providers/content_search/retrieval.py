@@ -21,6 +21,7 @@ from familiar_cli.index.build import Refreshed
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
+from familiar_cli.memory.layout import LORE_DIR
 from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.self_files import SELF_FILES
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from familiar_cli.context.macros import Macros
-    from familiar_cli.context.providers.content_search.packing import Filling
+    from familiar_cli.context.providers.content_search.packing import Filling, Piece, PieceSource
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.history.store import HistoryStore
@@ -53,6 +54,7 @@ _MOST_LINES: Final = 400
 _CHARS_A_TOKEN: Final = 12  # three times what fits, since some of it is said twice or too long
 _LEAST_CHARS: Final = 6_000
 _FOR_WHY_CHARS: Final = 200_000  # how far down the list a file's place is looked for
+_LORE: Final = f"{LORE_DIR}/"
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
 
 
@@ -189,7 +191,7 @@ class Retrieval:
             past = self._past(request, query, method)
             is_last = number + 1 == len(ways)
             fresh = pinned.found.fresh if pinned else Refreshed()
-            tell(self._found(_with(fresh, result), gatherer, past, room, is_last=is_last))
+            tell(self._found(_with(fresh, result), gatherer, past, room, request, is_last=is_last))
 
     def why_not(
         self,
@@ -278,6 +280,7 @@ class Retrieval:
         gatherer: Gatherer,
         past: Recall,
         room: int,
+        request: ContextRequest,
         *,
         is_last: bool,
     ) -> Candidates:
@@ -301,7 +304,7 @@ class Retrieval:
         )
         by_meaning = past.by_meaning or result.method in {"hybrid", "dense"}
         how = "words and meaning" if by_meaning else "words"
-        filling = self._filling(gatherer, past, room)
+        filling = self._filling(gatherer, past, room, request)
         passages = tuple(
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
             for packed in filling.passages
@@ -322,14 +325,17 @@ class Retrieval:
         )
         return (request.query, *(fts.bounded_query(turn.content) for turn in reversed(before)))
 
-    def _filling(self, gatherer: Gatherer, past: Recall, room: int) -> Filling:
+    def _filling(
+        self, gatherer: Gatherer, past: Recall, room: int, request: ContextRequest
+    ) -> Filling:
         said = {
             normal(line) for piece in gatherer.loaded.values() for line in piece.text.split("\n")
         }
         room = min(room, self._most_tokens or room)
+        pieces, sources = _not_beside(gatherer, request)
         return fill(
-            [*gatherer.pieces, *past.pieces],
-            {**gatherer.sources, **past.sources},
+            [*pieces, *past.pieces],
+            {**sources, **past.sources},
             room,
             self._counter,
             most_sources=self.k,
@@ -358,7 +364,8 @@ class Retrieval:
         result = self._memory.search(query, options)
         gatherer.add_named(result.named, self._memory.store.read_file)
         if rel_path in gatherer.sources:
-            filling = self._filling(gatherer, self._past(request, query, ways[-1]), room)
+            past = self._past(request, query, ways[-1])
+            filling = self._filling(gatherer, past, room, request)
             return _left_out(filling, gatherer, rel_path)
         by_meaning = "it is not similar in meaning" if result.method != "lexical" else ""
         why = by_meaning or "there is no embedding model"
@@ -380,7 +387,7 @@ class Retrieval:
         holder = past.source_of(subject.turn_id)
         if holder is None:
             return past.why_not(subject.turn_id)
-        filling = self._filling(self._gatherer(request, loaded, room), past, room)
+        filling = self._filling(self._gatherer(request, loaded, room), past, room, request)
         taken = {t for packed in filling.passages for piece in packed.pieces for t in piece.turns}
         if subject.turn_id in taken:
             return ""
@@ -419,6 +426,32 @@ def question(request: ContextRequest) -> str:
                 break
             parts.insert(0, before)
     return "\n".join(parts)
+
+
+def _not_beside(
+    gatherer: Gatherer, request: ContextRequest
+) -> tuple[list[Piece], dict[str, PieceSource]]:
+    """Return what does not repeat a chat program's own prompt.
+
+    A program that brings an entry of its lorebook brings all that it thinks fit.
+    """
+    beside = request.beside
+    if beside is None:
+        return gatherer.pieces, gatherer.sources
+    repeated = {piece.source for piece in gatherer.pieces if beside.cover(piece.text)}
+    left_out = {key for key, source in gatherer.sources.items() if beside.cover(source.whole)}
+    if any(key.startswith(_LORE) for key in repeated | left_out):
+        left_out |= {key for key in gatherer.sources if key.startswith(_LORE)}
+    sources = {
+        key: replace(source, whole="") if key in repeated else source
+        for key, source in gatherer.sources.items()
+    }
+    pieces = [
+        piece
+        for piece in gatherer.pieces
+        if piece.source not in left_out and not beside.cover(piece.text)
+    ]
+    return pieces, sources
 
 
 def _with(fresh: Refreshed, result: SearchResult) -> SearchResult:
