@@ -9,15 +9,17 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.edit_turn import edit_turn
+from familiar_cli.actions.edit_turn import EDIT, edit_turn
 from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.types import Spoken
 from familiar_cli.history import standing
 from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.messages import of_id, whole_reply
+from familiar_cli.history.selection import TurnFilter, newest
 from familiar_cli.history.store import GREETING
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import MAX_ID_CHARS
@@ -42,6 +44,8 @@ _SAME_QUESTION: Final = timedelta(hours=1)
 """For so long a first message that comes again wants another reply, and is no new conversation."""
 _TRUSTED_LINES: Final = 3  # so many in a row, beyond the greeting, are no coincidence
 _TRUSTED_PAIR_CHARS: Final = 80  # nor are two with so much text
+_KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # where a person can go back to a past
+_FROM_CLIENTS: Final = frozenset({SOURCE, IMPORTED, GREETING, EDIT})
 _MERGED_CHARS: Final = 40  # of a reply that stands in what a person says
 
 
@@ -54,12 +58,14 @@ class Found:
         placement: Where the request stands in it; None: at its end, whatever is there.
         unknown: Lines that are to be written down first, where there is no placement.
         parent: The channel that it branches from; None: it is none that begins now.
+        is_correction: What the branch does not share was edited or deleted in the program.
     """
 
     channel_id: str
     placement: Placement | None = None
     unknown: tuple[Line, ...] = ()
     parent: str | None = None
+    is_correction: bool = False
 
 
 class Conversations:
@@ -158,12 +164,14 @@ class Conversations:
         history, placement = self._familiar.history, found.placement
         self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
         if found.parent is not None and placement and placement.after:
+            replaced = found.is_correction and self._replaced(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
+            standing.withdraw(history, replaced or ())
         if placement and placement.chosen:
             standing.choose(history, placement.chosen)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
-        if unknown := placement.unknown if placement else found.unknown:
+        if unknown := self._not_restored(found):
             history.append_all(_turns(unknown, found.channel_id, said.author))
         return self._said(said, found)
 
@@ -290,7 +298,7 @@ class Conversations:
             channels: Where to look.
             is_named: The program says that the conversation is one of these.
         """
-        best: tuple[tuple[int, bool, bool], str, Placement] | None = None
+        best: tuple[tuple[int, bool, bool, str], str, Placement] | None = None
         for channel_id in channels:
             kept = self._kept(channel_id, lines)
             placement = align(lines, kept)
@@ -298,7 +306,10 @@ class Conversations:
                 continue
             if not is_named and not self._is_credible(placement, kept):
                 continue
-            rank = (placement.common, placement.is_whole, placement.step != "branch")
+            # Where the message itself is kept, more is shared than where it would be new.
+            step = "" if placement.step == "branch" else "1" if placement.step == "say" else "2"
+            is_current = not self._was_left(channel_id, placement, lines)
+            rank = (placement.common, placement.is_whole, is_current, step)
             if best is None or rank > best[0]:
                 best = (rank, channel_id, placement)
         return best[1:] if best else None
@@ -333,7 +344,63 @@ class Conversations:
             return Found(channel_id, placement)
         if placement.after is None:
             return Found(_new_channel(), unknown=placement.unknown)
-        return Found(self._branch_of(channel_id), placement, parent=channel_id)
+        return Found(
+            self._branch_of(channel_id),
+            placement,
+            parent=channel_id,
+            is_correction=not channel_id.startswith(_KEEPING_BRANCHES),
+        )
+
+    def _replaced(self, channel_id: str, after: int) -> list[int]:
+        """Return the turns in whose place others are said now, from one that both share on.
+
+        They are those of the conversation that was spoken in last. What another one shares that
+        went on elsewhere stays, and so does what other people said.
+        """
+        history = self._familiar.history
+        pasts = [history.recent(name, _LEAST_TURNS) for name in history.family(channel_id)]
+        current = max((past for past in pasts if past), key=lambda past: past[-1].id, default=[])
+        ids = [turn.id for turn in current]
+        if after not in ids:
+            return []
+        tail = current[ids.index(after) + 1 :]
+        shared = {turn.id for past in pasts if past and past[-1].id not in ids for turn in past}
+        people = {turn.author.slug for turn in tail if turn.author}
+        if len(people) > 1 or not _FROM_CLIENTS.issuperset(turn.source for turn in tail):
+            return []
+        return [turn.id for turn in tail if turn.id not in shared]
+
+    def _not_restored(self, found: Found) -> Sequence[Line]:
+        """Let lines stand again that were withdrawn, since somebody goes on from them.
+
+        Returns the lines that are not there yet.
+        """
+        placement = found.placement
+        lines = placement.unknown if placement else found.unknown
+        if not lines or placement is None or placement.step != "say" or found.parent:
+            return lines
+        withdrawn = self._withdrawn(found.channel_id, placement)
+        same = takewhile(_are_same, zip(lines, withdrawn, strict=False))
+        restored = [turn.id for _, turn in same]
+        standing.restore(self._familiar.history, restored)
+        return lines[len(restored) :]
+
+    def _was_left(self, channel_id: str, placement: Placement, lines: Sequence[Line]) -> bool:
+        """Return whether a conversation went on elsewhere, and the lines do not go on from it."""
+        if placement.step != "say" or len(self._familiar.history.family(channel_id)) == 1:
+            return False
+        withdrawn = self._withdrawn(channel_id, placement)
+        next_line = (*placement.unknown, lines[-1])[0]
+        return bool(withdrawn) and not _are_same((next_line, withdrawn[0]))
+
+    def _withdrawn(self, channel_id: str, placement: Placement) -> list[Turn]:
+        """Return the turns of a conversation that were withdrawn after what is shared, in order."""
+        history = self._familiar.history
+        everything = TurnFilter(channel_id, everything=True)
+        kept = (one.turn for one in newest(history, everything, _LEAST_TURNS))
+        later = [turn for turn in kept if turn.id > (placement.after or 0)]
+        states = standing.standings(history, [turn.id for turn in later])
+        return [turn for turn in later if states[turn.id].withdrawn]
 
     def _branch_of(self, channel_id: str) -> str:
         """Return an id for a branch, made from that of the conversation it all began with."""
@@ -435,6 +502,11 @@ def _turns(lines: Sequence[Line], channel_id: str, author: Author | None) -> Ite
 
 def _new_channel() -> str:
     return f"serve-{now():%Y%m%d}-{secrets.token_hex(4)}"
+
+
+def _are_same(pair: tuple[Line, Turn]) -> bool:
+    line, turn = pair
+    return line.role == turn.role and normal(line.text) == normal(turn.content)
 
 
 def _is_opening(line: KeptLine) -> bool:

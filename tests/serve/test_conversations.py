@@ -151,11 +151,19 @@ class Program(RuleBasedStateMachine):
 
     @invariant()
     def the_history_holds_what_each_window_shows(self) -> None:
-        for window in [*getattr(self, "windows", []), *getattr(self, "left", [])]:
-            kept = self.familiar.history.recent(window.channel_id, 10_000, viewer=OWNER)
-            assert [(turn.role, turn.content) for turn in kept] == [
-                (line.role, line.text) for line in window.lines
-            ]
+        for window in getattr(self, "windows", []):
+            assert self.kept(window) == window.lines
+
+    @invariant()
+    def what_was_edited_stands_no_more(self) -> None:
+        for window in getattr(self, "left", []):
+            kept = self.kept(window)
+            assert len(kept) < len(window.lines)
+            assert kept == window.lines[: len(kept)]
+
+    def kept(self, window: Window) -> list[Line]:
+        turns = self.familiar.history.recent(window.channel_id, 10_000, viewer=OWNER)
+        return [Line(turn.role, turn.content) for turn in turns]
 
     @invariant()
     def nothing_is_asked_twice(self) -> None:

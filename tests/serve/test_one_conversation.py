@@ -207,3 +207,27 @@ def test_memory_is_the_complement_of_the_clients_prompt(serve) -> None:
     assert "hunts under moon" not in added
     assert "scratched my door" not in added
     assert added.count("Where did we see") <= added.count("in a red fog")
+
+
+def test_an_edit_in_a_client_is_a_correction_until_somebody_goes_on_from_it(api) -> None:
+    server, _ = api
+    talk = [user("Let us talk of the animals that we have at home, you and I.")]
+
+    def say(past, text: str) -> list[dict[str, str]]:
+        asked = [*past, user(text)]
+        reply = server.post(model="ada+memory", messages=asked).json()
+        return [*asked, assistant(reply["choices"][0]["message"]["content"])]
+
+    reply = server.post(model="ada+memory", messages=talk).json()
+    talk.append(assistant(reply["choices"][0]["message"]["content"]))
+    talk = say(talk, "Gladly. You first?")
+    old = say(talk, "I have a brown dog called Biscuit, who sleeps under the stairs.")
+    new = say(talk, "I have a black cat called Inky, who sleeps on the stove.")
+    found = run("history", "search", "Biscuit").stdout + run("history", "search", "Inky").stdout
+    assert "Inky" in found
+    assert "Biscuit" not in found
+    say(new, "She is old.")
+    say(old, "He is young.")
+    assert "brown dog called Biscuit" in run("history", "search", "Biscuit").stdout
+    contents = [content for _, _, content in turns()]
+    assert len(contents) == len(set(contents))
