@@ -358,7 +358,9 @@ class Conversations:
         went on elsewhere stays, and so does what other people said.
         """
         history = self._familiar.history
-        pasts = [history.recent(name, _LEAST_TURNS) for name in history.family(channel_id)]
+        pasts = [
+            history.recent(name, _LEAST_TURNS, viewer=OWNER) for name in history.family(channel_id)
+        ]
         current = max((past for past in pasts if past), key=lambda past: past[-1].id, default=[])
         ids = [turn.id for turn in current]
         if after not in ids:
@@ -396,7 +398,7 @@ class Conversations:
     def _withdrawn(self, channel_id: str, placement: Placement) -> list[Turn]:
         """Return the turns of a conversation that were withdrawn after what is shared, in order."""
         history = self._familiar.history
-        everything = TurnFilter(channel_id, everything=True)
+        everything = TurnFilter(OWNER, channel_id, everything=True)
         kept = (one.turn for one in newest(history, everything, _LEAST_TURNS))
         later = [turn for turn in kept if turn.id > (placement.after or 0)]
         states = standing.standings(history, [turn.id for turn in later])

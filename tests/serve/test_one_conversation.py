@@ -8,6 +8,7 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from tests.support.serving import assistant, serving, user
+from tests.support.sillytavern import DataFolder, said
 from tests.support.world import data, home, live, run
 
 GREETING = "Welcome to the harbour, Robin. What brings you here?"
@@ -231,3 +232,36 @@ def test_an_edit_in_a_client_is_a_correction_until_somebody_goes_on_from_it(api)
     assert "brown dog called Biscuit" in run("history", "search", "Biscuit").stdout
     contents = [content for _, _, content in turns()]
     assert len(contents) == len(set(contents))
+
+
+def test_import_then_live_then_import_holds_each_line_once(serve, tmp_path) -> None:
+    folder = DataFolder(tmp_path / "st")
+    folder.character("Ada")
+    lines = [
+        said("Ada", "Ada looks up from her charts and smiles.", 0),
+        said("Robin", "Good evening, I brought the old barometer.", 1, user=True),
+        said("Ada", "It says storm, and so do my knees.", 2),
+        said("Robin", "Then let us close the shutters.", 3, user=True),
+        said("Ada", "I will hold the ladder for you.", 4),
+    ]
+    folder.chat("Ada", "evening", *lines)
+    assert run("import-sillytavern", str(folder.root)).exit_code == 0
+    serve("The lamp is lit now.", "Sleep well, and mind the step.")
+    asked = [{"role": "system", "content": "Write Ada's next reply."}]
+    asked += [(user if line["is_user"] else assistant)(line["mes"]) for line in lines]
+    with serving() as server:
+        for minute, text in ((5, "Is the lamp lit?"), (7, "Good night then, dear Ada.")):
+            asked.append(user(text))
+            reply = server.post(model="ada+memory", messages=asked)
+            answer = reply.json()["choices"][0]["message"]["content"]
+            asked.append(assistant(answer))
+            lines += [said("Robin", text, minute, user=True), said("Ada", answer, minute + 1)]
+    folder.chat("Ada", "evening", *lines)
+    for _ in range(2):
+        again = run("import-sillytavern", str(folder.root))
+        assert again.exit_code == 0, again.output
+    assert [content for _, _, content in turns()] == [line["mes"] for line in lines]
+    for line in lines:
+        shown = run("history", "search", line["mes"]).stdout
+        assert shown.count(line["mes"]) == 1
+    assert "<memory" not in str(turns())

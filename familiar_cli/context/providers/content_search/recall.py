@@ -153,7 +153,7 @@ class Recaller:
             return found
         turn, before = found.turn, found.before
         if turn.role == "user" and turn.content.rstrip().endswith(_ASKING):
-            reply = around(self.history, turn, 0, 1)[-1].turn
+            reply = around(self.history, turn, 0, 1, viewer=request.viewer)[-1].turn
             if reply.id == turn.id:
                 return None
             turn, before = reply, turn
