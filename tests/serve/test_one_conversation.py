@@ -7,6 +7,7 @@ import json
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.visibility import OWNER
 from tests.support.serving import assistant, serving, user
 from tests.support.sillytavern import DataFolder, said
 from tests.support.world import data, home, live, run
@@ -56,7 +57,7 @@ def messages(talk=TALK):
 def turns(channel: str | None = None) -> list[tuple[str, str, str]]:
     store = HistoryStore(home() / "ada" / "history.db")
     try:
-        found = store.recent(channel, 1_000) if channel else store.after(0, 1_000)
+        found = store.recent(channel, 1_000, viewer=OWNER) if channel else store.after(0, 1_000)
         return [(t.role, t.author.slug if t.author else "", t.content) for t in found]
     finally:
         store.close()
