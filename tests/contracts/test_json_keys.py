@@ -232,8 +232,8 @@ def test_the_memorys_past(root) -> None:
 
 def test_history(root) -> None:
     turn = {"turn", "channel", "role", "author", "at", "content", "source", "partial", "hidden"}
-    turn |= {"reply_to", "message_id"}
-    assert set(data("hear", "Hi", "--id", "1")) == {"turn", "channel", "at", "is_new"}
+    turn |= {"reply_to", "message_id", "id"}
+    assert set(data("hear", "Hi", "--id", "1")) == {"turn", "id", "channel", "at", "is_new"}
     assert set(data("history", "ls")["channels"][0]) >= {"channel", "turns", "first_at", "last_at"}
     assert set(data("history", "show")["turns"][0]) >= turn | {"origin"}
     assert set(data("history", "search", "hi")["hits"][0]) >= turn | {"score", "marks", "around"}
