@@ -349,14 +349,43 @@ def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Se
 
     set_to = familiar.config.sync
 
-    def key() -> str:
-        key_file = sync_key_file() or set_to.key_file
-        if not key_file:
-            return (secret or no_key)()
+    def read(key_file: str) -> str:
         folders = [Path(at.path) for at in remotes_of(familiar).all().values() if at.path]
         return read_key(Path(key_file).expanduser(), away_from=[familiar.paths.root, *folders])
 
-    return Sender(set_to.encrypt, key, familiar.tell)
+    def key() -> str:
+        key_file = sync_key_file() or set_to.key_file
+        return read(key_file) if key_file else (secret or no_key)()
+
+    return Sender(
+        set_to.encrypt, key, lambda: [read(one) for one in set_to.old_key_files], familiar.tell
+    )
+
+
+def rekey(familiar: Familiar, engine: Engine) -> list[str]:
+    """Encrypt what this machine keeps in folders anew, as is set now; return the folders' names.
+
+    Raises:
+        RefusedError: Nothing is encrypted.
+        NotFoundError: This machine keeps nothing in a folder.
+        FamiliarError: A folder cannot be read or written.
+    """
+    if not familiar.config.sync.encrypt:
+        raise RefusedError(
+            "sync.encrypt is not set; nothing was changed",
+            hint="Set it first: `familiar config set sync.encrypt ...`.",
+        )
+    folders = {n: at for n, at in remotes_of(familiar).all().items() if at.kind == "folder"}
+    try:
+        done = [name for name, address in folders.items() if engine.rekey(name, address)]
+    finally:
+        familiar.journal.repository.close()
+    if not done:
+        raise NotFoundError(
+            "This machine keeps nothing in an encrypted folder; nothing was changed",
+            hint="Add one: `familiar sync remote add NAME dir:PATH`, then `familiar sync`.",
+        )
+    return done
 
 
 def status(familiar: Familiar) -> SyncStatus:

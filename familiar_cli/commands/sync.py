@@ -300,6 +300,28 @@ def accept(
     out.note("Next: `familiar sync` sends it to the other machines.")
 
 
+@app.command()
+def rekey(ctx: typer.Context) -> None:
+    """Encrypt what this machine keeps in folders anew, with the key that is set now.
+
+    Set the new key first, and list the file of the old one in sync.old_key_files.
+
+    \b
+    familiar config set sync.key_file ~/new.key
+    familiar config set sync.old_key_files ~/old.key
+    familiar sync rekey
+    """
+    from familiar_cli.actions import sync as action
+    from familiar_cli.ui.lines import is_terminal
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        secret = ask_secret if is_terminal() else None
+        done = action.rekey(familiar, action.engine_of(familiar, secret=secret))
+    out.answer({"rekeyed": done}, f"Encrypted anew: {', '.join(done)}")
+    out.note("Next: the same on each other machine. Then remove the old key.")
+
+
 @remote.command("add")
 def add_remote(
     ctx: typer.Context,

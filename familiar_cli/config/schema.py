@@ -377,6 +377,9 @@ class SyncSettings:
         "File with the key or the passphrase of an encrypted folder; empty: it is asked for",
         env="FAMILIAR_SYNC_KEY_FILE",
     )
+    old_key_files: tuple[str, ...] = setting(
+        (), "Files with keys used before, which still open older bundles of a folder"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from familiar_cli.errors import (
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, open_patiently, why
 from familiar_cli.sync import bundle, seen
 from familiar_cli.sync.sealing import SEALED
+from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +79,9 @@ class BundleFolder:
         sealing: What encrypts and decrypts; None: nothing does.
         tell: Told in words what a person should look at.
         disk: The file system of the folder.
+
+    Attributes:
+        plain: The bundles that `look` skipped, because what is brought here is encrypted.
     """
 
     def __init__(
@@ -97,6 +101,8 @@ class BundleFolder:
         self._tell = tell
         self._disk = disk or SharedDisk()
         self._told: set[str] = set()
+        self._locked: dict[str, RemoteKeyError] = {}
+        self.plain: list[BundleFile] = []
 
     @property
     def seals(self) -> bool:
@@ -113,14 +119,21 @@ class BundleFolder:
         known = seen.read(self._seen_path)
         found: list[BundleFile] = []
         foreign: list[str] = []
+        self._locked = {}
         for name in self._names():
             parts = _NAME.fullmatch(name)
             one = self._bundle(name, parts, known) if parts else None
             found += [one] if one else []
             foreign += [] if parts or name.startswith(TEMP_PREFIX) else [name]
         self.say("files that are not bundles were ignored", foreign)
-        self._check_gone(known, found)
-        now = {b.name: seen.Seen(b.size_bytes, b.header) for b in found}
+        if self._locked and not any(one.is_sealed for one in found):
+            raise next(iter(self._locked.values()))
+        self.say("a bundle cannot be opened with the key, and was skipped", list(self._locked))
+        self.plain = [one for one in found if self.seals and not one.is_sealed]
+        found = [one for one in found if one not in self.plain]
+        self.say("a bundle is not encrypted, and was skipped", [one.name for one in self.plain])
+        self._check_gone(known, [*found, *self.plain])
+        now = {b.name: seen.Seen(b.size_bytes, b.header, b.is_sealed) for b in found}
         if now != known:
             seen.write(self._seen_path, now)
         return sorted(found, key=lambda b: (b.number, b.instance, b.name))
@@ -160,10 +173,13 @@ class BundleFolder:
                 hint="Free some space or check its permissions. Nothing is lost: the next "
                 "`familiar sync` sends everything.",
             ) from error
-        seen.write(self._seen_path, {**seen.read(self._seen_path), name: seen.Seen(size, header)})
+        seen.write(
+            self._seen_path,
+            {**seen.read(self._seen_path), name: seen.Seen(size, header, self.seals)},
+        )
         parts = _NAME.fullmatch(name)
         assert parts is not None
-        return _bundle_file(name, parts, size, header)
+        return _bundle_file(name, parts, size, header, is_sealed=self.seals)
 
     def remove(self, name: str) -> None:
         """Take a bundle away, if that is possible."""
@@ -204,21 +220,33 @@ class BundleFolder:
             size = os.stat(path).st_size
             before = known.get(name)
             if before and before.size_bytes == size:
-                return _bundle_file(name, parts, size, before.header)
+                return _bundle_file(name, parts, size, before.header, is_sealed=before.is_sealed)
             with open_patiently(path) as file:
                 if _digest(file) != parts["digest"].lower():
                     self.say("a bundle has not arrived completely, and was skipped", [name])
                     return None
+                file.seek(0)
+                is_sealed = file.read(len(SEALED)) == SEALED
             with self.opened(name) as file:
-                return _bundle_file(name, parts, size, bundle.read_header(file))
+                header = bundle.read_header(file)
+                self._check_refs(parts["instance"].lower(), header)
+                return _bundle_file(name, parts, size, header, is_sealed=is_sealed)
         except FileNotFoundError:  # taken away since the folder was listed
             return None
-        except RemoteKeyError:
-            raise
+        except RemoteKeyError as error:
+            self._locked[name] = error
+            return None
         except (OSError, RemoteError) as error:
             reason = why(error) if isinstance(error, OSError) else str(error)
             self.say(f"a bundle was skipped ({reason})", [name])
             return None
+
+    @staticmethod
+    def _check_refs(instance: str, header: Header) -> None:
+        """Refuse a bundle that speaks for another instance than its name says."""
+        own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF, "HEAD"}
+        if not own.issuperset(header.refs):
+            raise RemoteDamagedError("It holds branches of another machine")
 
     def _unsealed(self, file: BinaryIO, name: str) -> str:
         """Return the path of a decrypted copy, here."""
@@ -306,10 +334,11 @@ class BundleFolder:
             ) from error
 
 
-def _bundle_file(name: str, parts: re.Match[str], size: int, header: Header) -> BundleFile:
-    return BundleFile(
-        name, parts["instance"].lower(), int(parts["number"]), bool(parts["age"]), size, header
-    )
+def _bundle_file(
+    name: str, parts: re.Match[str], size: int, header: Header, *, is_sealed: bool
+) -> BundleFile:
+    instance, number = parts["instance"].lower(), int(parts["number"])
+    return BundleFile(name, instance, number, is_sealed, size, header)
 
 
 def _digest(file: BinaryIO) -> str:

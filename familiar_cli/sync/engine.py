@@ -180,6 +180,19 @@ class Engine:
             if r.startswith(TURNS_REFS)
         )
 
+    def rekey(self, name: str, address: Address) -> bool:
+        """Encrypt what this instance keeps in a folder anew; tell whether there was anything.
+
+        Raises:
+            FamiliarError: The folder cannot be read or written.
+        """
+        from familiar_cli.sync.folder import FolderTransport
+
+        with closing(open_transport(address, self.exchange, self._sender, name=name)) as transport:
+            if not isinstance(transport, FolderTransport):
+                return False
+            return transport.rewrite(self._instance().id)
+
     def accept(self, waiting: Iterable[LargeDeletion]) -> Outcome:
         """Merge what waits because it deletes a large part of the memory.
 

@@ -68,12 +68,29 @@ class FolderTransport:
             for ref, id_ in refs.items()
         ]
         taken = {one.ref: one.id for one in outcome if not one.refused}
-        is_open = self._folder.seals and not all(b.is_sealed for b in self._of(instance))
+        is_open = any(one.instance == instance for one in self._folder.plain)
         if is_open or any(there.get(ref) != id_ for ref, id_ in taken.items()):
             own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
             kept = {ref: id_ for ref, id_ in there.items() if ref in own}
             self._write(instance, {**kept, **taken})
         return outcome
+
+    def rewrite(self, instance: str) -> bool:
+        """Put all bundles of an instance into one, encrypted as is set now.
+
+        Returns:
+            Whether there was anything of that instance.
+
+        Raises:
+            RemoteRefusedError: The folder cannot be written; what was there is as it was.
+        """
+        there = self.refs()
+        own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
+        named = {ref for one in self._of(instance) for ref in one.header.refs}
+        refs = {ref: id_ for ref, id_ in there.items() if ref in own & named}
+        if refs:
+            self._write(instance, refs, is_whole=True)
+        return bool(refs)
 
     def close(self) -> None:
         """See `Transport`."""
@@ -146,9 +163,11 @@ class FolderTransport:
     def _of(self, instance: str) -> list[BundleFile]:
         return [b for b in self._bundles if b.instance == instance]
 
-    def _write(self, instance: str, refs: Mapping[str, str]) -> None:
+    def _write(self, instance: str, refs: Mapping[str, str], *, is_whole: bool = False) -> None:
         """Add a bundle, and take those away whose place it takes."""
-        kept, folded = self._folding(self._of(instance))
+        own = self._of(instance)
+        kept, folded = ([], own) if is_whole else self._folding(own)
+        folded += [one for one in self._folder.plain if one.instance == instance]
         needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
         new = self._exchange.new_ids(set(refs.values()), needs)
         count, objects = self._exchange.packed(new)
@@ -173,8 +192,6 @@ class FolderTransport:
             while at and own[at - 1].size_bytes <= 2 * after_bytes:
                 at -= 1
                 after_bytes += own[at].size_bytes
-        if self._folder.seals:
-            at = min([at, *(n for n, b in enumerate(own) if not b.is_sealed)])
         return own[:at], own[at:]
 
     def _is_in(self, id_: str, refs: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from familiar_cli.memory.journal.exchange import INCOMING
 from familiar_cli.sync.sealing import no_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.memory.journal.exchange import Exchange
     from familiar_cli.sync.address import Address
@@ -33,11 +33,13 @@ class Sender:
     Args:
         encrypt: `sync.encrypt`; empty: nothing is encrypted.
         key: Returns the secret that opens what is encrypted; see `Sealing`.
+        old_keys: Returns secrets that were used before.
         tell: Told in words what a person should look at.
     """
 
     encrypt: tuple[str, ...] = ()
     key: Callable[[], str] = no_key
+    old_keys: Callable[[], Sequence[str]] = tuple
     tell: Callable[[str], None] = lambda _: None
 
 
@@ -109,7 +111,7 @@ def _folder(address: Address, exchange: Exchange, sender: Sender, name: str) -> 
         address.path,
         os.path.join(journal, INCOMING),
         _seen_path(journal, name),
-        sealing=Sealing(sender.encrypt, sender.key),
+        sealing=Sealing(sender.encrypt, sender.key, sender.old_keys),
         tell=sender.tell,
     )
     return FolderTransport(folder, exchange)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from typing import IO, TYPE_CHECKING, Final
 
-from familiar_cli.errors import RemoteKeyError
+from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
 from familiar_cli.files import ON_WINDOWS, read_plain, why
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ _MOST_KEY_BYTES: Final = 65_536
 _SSH: Final = "ssh-"
 _SCRYPT: Final = b"-> scrypt "  # then a passphrase opens it, and nothing else
 _PRIVATE: Final = "-----BEGIN"
+_HEAD_BYTES: Final = 256
+_MOST_DIGITS: Final = 3
+_NEVER: Final = 999
+_MOST_SCRYPT_FACTOR: Final = 19  # 512 MB; age itself writes 18
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -33,11 +37,18 @@ class Sealing:
         encrypt: Recipients (`age1...`, or a line of an SSH public key), or `PASSPHRASE` alone.
         key: Returns the secret: the passphrase, or the text of a file with age identities or of an
             SSH private key. Called when it is first needed, and never twice.
+        old_keys: Returns secrets of the same kinds that were used before; they decrypt only.
     """
 
-    def __init__(self, encrypt: Sequence[str], key: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        encrypt: Sequence[str],
+        key: Callable[[], str],
+        old_keys: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._encrypt = tuple(encrypt)
         self._ask = key
+        self._old_keys = old_keys
         self._key: str | None = None
 
     @property
@@ -67,25 +78,39 @@ class Sealing:
 
         Raises:
             RemoteKeyError: Not with this key.
+            RemoteDamagedError: It would take too much memory.
             OSError: It cannot be read or written.
         """
         age = _pyrage()
-        try:
-            if _is_by_passphrase(sealed):
-                plain.write(age.passphrase.decrypt(sealed.read(), self._passphrase()))
+        factor = _scrypt_factor(sealed)
+        if factor is not None and factor > _MOST_SCRYPT_FACTOR:
+            raise RemoteDamagedError(
+                f"its scrypt factor is {factor}, over the limit of {_MOST_SCRYPT_FACTOR}"
+            )
+        begin, at = sealed.tell(), plain.tell()
+        secrets = [self._secret, *((lambda old=old: old) for old in self._old_keys())]
+        for left, secret in enumerate(secrets, 1 - len(secrets)):
+            sealed.seek(begin)
+            plain.seek(at)
+            plain.truncate()
+            try:
+                if factor is not None:
+                    plain.write(age.passphrase.decrypt(sealed.read(), _first_line(secret())))
+                else:
+                    age.decrypt_io(sealed, plain, _identities(age, secret()))
+            except age.DecryptError as error:
+                if str(error).startswith("OSError"):  # it hides what the disk said
+                    raise OSError(str(error)) from error
+                if not left:
+                    raise RemoteKeyError(
+                        "The key does not decrypt the folder; nothing was read from it",
+                        hint="Check sync.encrypt and sync.key_file: `familiar config show`.",
+                    ) from error
             else:
-                age.decrypt_io(sealed, plain, _identities(age, self._secret()))
-        except age.DecryptError as error:
-            if str(error).startswith("OSError"):  # it hides what the disk said
-                raise OSError(str(error)) from error
-            raise RemoteKeyError(
-                "The key does not decrypt the folder; nothing was read from it",
-                hint="Check sync.encrypt and sync.key_file: `familiar config show`.",
-            ) from error
+                return
 
     def _passphrase(self) -> str:
-        """Return the first line: a file ends in a line's end, a person's answer does not."""
-        return self._secret().split("\n", 1)[0].rstrip("\r")
+        return _first_line(self._secret())
 
     def _secret(self) -> str:
         if self._key is None:
@@ -152,11 +177,20 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
     return text
 
 
-def _is_by_passphrase(sealed: IO[bytes]) -> bool:
+def _first_line(secret: str) -> str:
+    """Return a passphrase: a file ends in a line's end, a person's answer does not."""
+    return secret.split("\n", 1)[0].rstrip("\r")
+
+
+def _scrypt_factor(sealed: IO[bytes]) -> int | None:
+    """Return the work factor of a file that a passphrase opens; None: a key opens it."""
     begin = sealed.tell()
-    head = sealed.read(len(SEALED) + len(_SCRYPT))
+    head = sealed.read(_HEAD_BYTES)
     sealed.seek(begin)
-    return head == SEALED + _SCRYPT
+    if not head.startswith(SEALED + _SCRYPT):
+        return None
+    factor = head[len(SEALED) :].split(b"\n", 1)[0].rpartition(b" ")[2]
+    return int(factor) if factor.isdigit() and len(factor) <= _MOST_DIGITS else _NEVER
 
 
 def _pyrage() -> ModuleType:

@@ -21,10 +21,12 @@ class Seen:
     Args:
         size_bytes: Its size.
         header: What it says of itself.
+        is_sealed: Whether it is encrypted.
     """
 
     size_bytes: int
     header: Header
+    is_sealed: bool
 
 
 def read(path: str) -> dict[str, Seen]:
@@ -32,7 +34,9 @@ def read(path: str) -> dict[str, Seen]:
     try:
         rows = json.loads(read_plain(path))
         return {
-            name: Seen(row["bytes"], Header(dict(row["refs"]), tuple(row["needs"])))
+            name: Seen(
+                row["bytes"], Header(dict(row["refs"]), tuple(row["needs"])), row["sealed"] is True
+            )
             for name, row in rows.items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -42,7 +46,12 @@ def read(path: str) -> dict[str, Seen]:
 def write(path: str, found: Mapping[str, Seen]) -> None:
     """Remember what was seen, as far as that is possible."""
     rows = {
-        name: {"bytes": s.size_bytes, "refs": dict(s.header.refs), "needs": s.header.needs}
+        name: {
+            "bytes": s.size_bytes,
+            "refs": dict(s.header.refs),
+            "needs": s.header.needs,
+            "sealed": s.is_sealed,
+        }
         for name, s in found.items()
     }
     with suppress(OSError):

@@ -224,3 +224,31 @@ def test_a_folder_that_is_renamed_deletes_nothing(first, second) -> None:
     second.run("sync")
     first.run("sync")
     assert "subjects/t1.md" in first.files()
+
+
+def test_the_key_of_a_folder_is_changed_and_older_bundles_stay_readable(first, tmp_path) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    (tmp_path / "stick").mkdir()
+    first.run("sync", "remote", "rm", "hub")
+    first.run("sync", "remote", "add", "stick", f"dir:{tmp_path / 'stick'}")
+    first.run("sync", "rekey", exit_code=5)
+    keys = []
+    for name in ("old", "new"):
+        made = pyrage.x25519.Identity.generate()
+        path = tmp_path / f"{name}.key"
+        path.write_text(f"{made}\n")
+        path.chmod(0o600)
+        keys.append((str(made.to_public()), str(path)))
+    (old, old_file), (new, new_file) = keys
+    first.run("config", "set", "sync.encrypt", old)
+    first.run("config", "set", "sync.key_file", old_file)
+    first.run("sync")
+    first.append("notes.md", "- more\n")
+    first.run("sync")
+    first.run("config", "set", "sync.encrypt", new)
+    first.run("config", "set", "sync.key_file", new_file)
+    first.run("config", "set", "sync.old_key_files", old_file)
+    assert first.data("sync", "rekey") == {"rekeyed": ["stick"]}
+    first.run("config", "unset", "sync.old_key_files")
+    assert first.data("sync")["pushed"] == 0
+    assert len(list((tmp_path / "stick").iterdir())) == 1

@@ -224,3 +224,88 @@ def test_half_an_encrypted_bundle_waits_without_a_key(machines) -> None:
     path.write_bytes(path.read_bytes()[:-10])
     assert desktop.pull(sealing=Sealing([recipient], never)) == {}
     assert "has not arrived completely" in desktop.told[0]
+
+
+def test_an_encrypted_folder_takes_nothing_plain(machines) -> None:
+    recipient, secret = identity()
+    laptop, desktop, mallory = (machines(n) for n in ("laptop-7f3a", "desktop-0b1c", "evil-0000"))
+    mallory.note("poison")
+    mallory.push()
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([recipient], never))
+    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    assert mallory.ref not in refs
+    assert refs[laptop.ref] == laptop.head
+    assert "not encrypted" in desktop.told[0]
+    assert "evil-0000" in desktop.told[0]
+
+
+def test_a_bundle_speaks_for_no_other_machine(machines) -> None:
+    laptop, mallory = machines("laptop-7f3a"), machines("evil-0000")
+    mallory.note("poison")
+    mallory.push()
+    (name,) = mallory.bundles()
+    forged = mallory.folder / name.replace("evil-0000", "laptop-7f3a")
+    (mallory.folder / name).rename(forged)
+    assert laptop.pull() == {}
+    assert "branches of another machine" in laptop.told[0]
+
+
+def with_factor(content: bytes, factor: int) -> bytes:
+    """Return a sealed file that claims another work factor."""
+    begin, _, rest = content.partition(b"\n-> scrypt ")
+    line, _, rest = rest.partition(b"\n")
+    return begin + b"\n-> scrypt " + line.split(b" ")[0] + f" {factor}\n".encode() + rest
+
+
+def test_one_file_that_costs_gigabytes_to_open_is_named_and_hides_no_other(machines) -> None:
+    import hashlib
+
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([PASSPHRASE], lambda: WORDS))
+    costly = with_factor((laptop.folder / laptop.bundles()[0]).read_bytes(), 22)
+    digest = hashlib.sha256(costly).hexdigest()[:16]
+    (laptop.folder / f"evil-0000.000001.{digest}.bundle.age").write_bytes(costly)
+    refs = desktop.pull(sealing=Sealing([PASSPHRASE], lambda: WORDS))
+    assert refs[laptop.ref] == laptop.head
+    assert "scrypt factor is 22" in desktop.told[0]
+    assert "evil-0000" in desktop.told[0]
+
+
+def test_a_file_for_another_key_hides_no_other(machines) -> None:
+    (recipient, secret), (stranger, _) = identity(), identity()
+    laptop, desktop, other = (machines(n) for n in ("laptop-7f3a", "desktop-0b1c", "evil-0000"))
+    other.note("poison")
+    other.push(sealing=Sealing([stranger], never))
+    (name,) = other.bundles()
+    hidden = (other.folder / name).rename(other.root / name)
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([recipient], never))
+    hidden.rename(other.folder / name)
+    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    assert refs[laptop.ref] == laptop.head
+    assert "cannot be opened" in desktop.told[0]
+
+
+def test_old_bundles_stay_readable_with_the_old_key() -> None:
+    old, new = identity(), identity()
+    made = sealed(Sealing([old[0]], never), b"likes tea")
+    sealing = Sealing([new[0]], lambda: new[1], lambda: (old[1],))
+    assert opened(sealing, made) == b"likes tea"
+    assert opened(sealing, sealed(sealing, b"later")) == b"later"
+
+
+def test_rekeyed_bundles_are_opened_with_the_new_key_alone(machines) -> None:
+    old, new = identity(), identity()
+    laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
+    laptop.note("tea")
+    laptop.push(sealing=Sealing([old[0]], lambda: old[1]))
+    laptop.note("coffee")
+    laptop.push(sealing=Sealing([old[0]], lambda: old[1]))
+    both = Sealing([new[0]], lambda: new[1], lambda: (old[1],))
+    with laptop.transport(sealing=both) as transport:
+        assert transport.rewrite(laptop.instance)
+    assert len(laptop.own_bundles()) == 1
+    refs = desktop.pull(sealing=Sealing([new[0]], lambda: new[1]))
+    assert refs[laptop.ref] == laptop.head
