@@ -12,7 +12,6 @@ from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
 from familiar_cli.config.channel_kinds import check_kind
-from familiar_cli.conversation_key import parse_conversation
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import check_id, clean_name, is_placeholder, parse_author
 from familiar_cli.serve.failing import ApiError, from_error
@@ -83,7 +82,7 @@ def resolve_channel(headers: Headers) -> str:
     """
     if named := _header(headers, CHANNEL):
         with _naming(CHANNEL):
-            return parse_conversation(named) or check_id(named, CHANNEL)
+            return check_id(named, CHANNEL)
     for field, program in _CHATS.items():
         chat = _header(headers, field)
         if chat and not is_placeholder(chat):
