@@ -110,8 +110,10 @@ def test_names_are_only_cleaned(api) -> None:
     for number, name in enumerate((family, "\u202eeoZ", "{{user}}")):
         headers = {"X-Familiar-User": f"irc:{number}", "X-Familiar-User-Name": quote(name)}
         assert server.post(messages=[user(f"Hello {number}")], headers=headers).status_code == 200
-    names = {person["slug"]: person["name"] for person in data("people", "ls")["people"]}
-    assert (names["irc-0"], names["irc-1"]) == (family, "eoZ")
+    store = HistoryStore(home() / "ada" / "history.db")
+    names = [turn.author.display_name for turn in store.after(0, 9) if turn.role == "user"]
+    store.close()
+    assert names == [family, "eoZ", None]
 
 
 def test_the_same_words_with_three_ids_are_three_turns(api) -> None:
