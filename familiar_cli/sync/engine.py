@@ -29,6 +29,7 @@ from familiar_cli.sync.joining import Outcome, join
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
 from familiar_cli.sync.participants import Admission, Trust
+from familiar_cli.sync.path_remote import PathRemote
 from familiar_cli.sync.remote_refs import (
     RefAside,
     SeenRefs,
@@ -228,6 +229,7 @@ class _Run:
 
     def run(self) -> Synced:
         before = self._seen.all()
+        self._repair()
         there = self._fetched(before)
         self._check_own_id(there)
         shared = self._shared(before)
@@ -261,6 +263,15 @@ class _Run:
             tuple(self._notes),
         )
 
+    def _repair(self) -> None:
+        """Give a damaged remote back what it lost and is here."""
+        if self._how.dry_run or not isinstance(self._transport, PathRemote):
+            return
+        turns = local_ref(self._repository, TURNS_REFS + self._own)
+        count = self._transport.repair([str(self._repository.head()), *([turns] if turns else [])])
+        if count:
+            self._notes.append(f"{self._name!r} was damaged; {count:,} objects were repaired")
+
     @property
     def _own(self) -> str:
         return self._engine._instance().id  # noqa: SLF001
@@ -277,6 +288,8 @@ class _Run:
                 there = self._bring(there, is_last=not left)
             except RemoteDamagedError:
                 if not left:
+                    if isinstance(self._transport, PathRemote):
+                        self._transport.report_damage()
                     raise
             else:
                 break
@@ -320,6 +333,8 @@ class _Run:
         self._progress(f"fetching from {self._transport.address}")
         try:
             self._fetch(new)
+            if isinstance(self._transport, PathRemote):
+                self._transport.report_damage(is_damaged=False)
         except (RemoteDamagedError, AnotherFamiliarError) as error:
             if not is_last and not isinstance(error, (RefLimitError, AnotherFamiliarError)):
                 raise  # while others push, a ref may come before its objects

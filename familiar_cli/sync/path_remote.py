@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.address import Address
 
 _HEADS: Final = "refs/heads/"
+_DAMAGED: Final = "familiar-damaged"
 _BARE: Final = re.compile(r"^\s*bare\s*=\s*true", re.MULTILINE | re.IGNORECASE)
 _SHA256: Final = re.compile(r"^\s*objectformat\s*=\s*sha256", re.MULTILINE | re.IGNORECASE)
 _REFTABLE: Final = re.compile(r"^\s*refstorage\s*=\s*reftable", re.MULTILINE | re.IGNORECASE)
@@ -102,6 +103,45 @@ class PathRemote:
         finally:
             self._objects.close()
         return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
+
+    def report_damage(self, *, is_damaged: bool = True) -> None:
+        """Leave a note for the machines that have what is missing here, or take it away."""
+        note = os.path.join(self._path, _DAMAGED)
+        with suppress(OSError):
+            if is_damaged:
+                self._disk.put(note, b"objects are missing or damaged\n")
+            elif os.path.exists(note):
+                self._disk.unlink(note)
+
+    def repair(self, heads: Collection[str]) -> int:
+        """Write again what commits lead to and the remote lost, if somebody noticed a loss.
+
+        Args:
+            heads: Commits that the journal has.
+
+        Returns:
+            How many objects were written.
+        """
+        note = os.path.join(self._path, _DAMAGED)
+        if not os.path.exists(note):
+            return 0
+        journal, count = self._exchange.repository.objects, 0
+        try:
+            for id_ in self._exchange.new_ids(heads, ()):
+                try:
+                    self._objects.get(id_)
+                except FamiliarError:
+                    with suppress(OSError):
+                        self._objects.forget_loose(id_)
+                    self._objects.write([journal.get(id_)])
+                    count += 1
+            if count:
+                self._disk.unlink(note)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        finally:
+            self._objects.close()
+        return count
 
     def close(self) -> None:
         """See `Transport`."""

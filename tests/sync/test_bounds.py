@@ -141,3 +141,20 @@ def test_a_damaged_remote_is_said_to_be_the_remote(laptop, desk, hub) -> None:
     with pytest.raises(RemoteDamagedError) as raised:
         laptop.sync(hub)
     assert "journal" not in f"{raised.value}{raised.value.hint}"
+
+
+def test_a_damaged_remote_is_repaired_by_the_machine_that_has_the_objects(
+    laptop, desk, hub
+) -> None:
+    desk.commit("theirs", notes="# Notes\n")
+    desk.sync(hub)
+    commit = head_of(hub, f"memory/{desk.instance.id}")
+    path = hub / "objects" / commit[:2] / commit[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"broken")
+    with pytest.raises(RemoteDamagedError):
+        laptop.sync(hub)
+    assert "repaired" in desk.sync(hub).notes[0]
+    laptop.sync(hub)
+    assert "notes.md" in laptop.files()
+    assert desk.sync(hub).notes == ()
