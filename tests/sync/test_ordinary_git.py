@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from tests.support.instances import Machine, adopt
@@ -175,3 +182,58 @@ def test_a_rename_beside_an_append_is_one_file_whose_lines_keep_their_authors(
     for machine in (laptop, desk):
         wrote = {one.text: one.commit.message for one in machine.past.blame("topics/Tea.md")}
         assert (wrote["- white"], wrote["- green"]) == ("append", "first")
+
+
+@pytest.fixture
+def sshd(tmp_path, monkeypatch):
+    """A real ssh daemon on this machine; gives the beginning of an address."""
+    daemon = shutil.which("sshd") or "/usr/sbin/sshd"
+    if not (Path(daemon).exists() and shutil.which("ssh") and shutil.which("ssh-keygen")):
+        pytest.skip("there is no ssh daemon")
+    for name in ("host", "key"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(command, check=True)
+    (tmp_path / "allowed").write_text((tmp_path / "key.pub").read_text())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "Port": port,
+        "ListenAddress": "127.0.0.1",
+        "HostKey": tmp_path / "host",
+        "AuthorizedKeysFile": tmp_path / "allowed",
+        "StrictModes": "no",
+        "PermitRootLogin": "yes",
+        "PidFile": "none",
+    }
+    config = tmp_path / "sshd_config"
+    config.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    options = f"-i {tmp_path / 'key'} -o StrictHostKeyChecking=no -o BatchMode=yes"
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {options} -o UserKnownHostsFile=/dev/null -q")
+    command = [daemon, "-D", "-e", "-f", str(config)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as running:
+        try:
+            if not any(b"listening" in line for line in running.stderr or ()):
+                pytest.skip("the ssh daemon does not start here")
+            yield f"ssh://{getpass.getuser()}@127.0.0.1:{port}"
+        finally:
+            running.terminate()
+
+
+@pytest.mark.parametrize("branch", ["main", "master"])
+def test_a_clone_of_a_remote_behind_ssh_shows_the_memory(laptop, tmp_path, sshd, branch) -> None:
+    there = bare(tmp_path / "there.git", "-b", branch)
+    address = f"{sshd}{there}"
+    assert laptop.sync(address).notes == ()
+    laptop.commit("later", notes="- later\n")
+    laptop.sync(address)
+    git(tmp_path, "clone", "-q", address, "clone")
+    assert (tmp_path / "clone" / "notes.md").read_text() == "- later\n"
+    clone = Clone.__new__(Clone)
+    clone.path = tmp_path / "clone"
+    clone.commit("topics/tea.md", TEA + "- over ssh\n")
+    clone.push()
+    laptop.sync(address)
+    assert "over ssh" in laptop.files()["topics/tea.md"]
