@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.actions.sync_trust import PendingDecisions, participants_of, pending_decisions
-from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError
+from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.desk.conflicts import conflicts_in
 from familiar_cli.passes.failures import SYNCING
@@ -332,11 +332,41 @@ def engine_of(
         familiar.journal.repository,
         familiar.paths.instance,
         lambda: familiar.instance,
-        turns=HistoryConversations(familiar.history, familiar.channels) if travels else None,
+        turns=HistoryConversations(familiar.history, familiar.channels, _about(familiar))
+        if travels
+        else None,
         participants=participants_of(familiar, remotes_of(familiar)),
         sender=sender_of(familiar, secret),
         progress=progress,
     )
+
+
+def _about(familiar: Familiar) -> bytes:
+    """Return the familiar's id, and the names of its remotes, for a machine that begins."""
+    from familiar_cli.text import sha256_of
+
+    remotes = {name: sha256_of(at.text) for name, at in sorted(remotes_of(familiar).all().items())}
+    return json.dumps({"id": familiar.paths.id, "remotes": remotes}, sort_keys=True).encode()
+
+
+def _told_names(abouts: Iterable[bytes], address: str) -> tuple[str, str]:
+    """Return the familiar's id and the remote's name as other machines have them; empty: unknown.
+
+    Args:
+        abouts: See `_about`; what makes no sense is ignored.
+        address: The remote here; another machine may reach it under another address.
+    """
+    from familiar_cli.text import sha256_of
+
+    ids, names, others = [""], [""], [""]
+    for about in abouts:
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            told = json.loads(about)
+            ids.append(str(told["id"]))
+            remotes = {str(name): str(digest) for name, digest in told["remotes"].items()}
+            names += [name for name, digest in remotes.items() if digest == sha256_of(address)]
+            others += remotes if len(remotes) == 1 else []
+    return ids[-1], names[-1] or others[-1]
 
 
 def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Sender:
@@ -475,7 +505,7 @@ def begin(
     Args:
         home: Where the familiars live.
         address: The remote that both share.
-        familiar_id: Its id here; None: the character's name as a slug.
+        familiar_id: Its id here; None: its id elsewhere, or the character's name as a slug.
         ask: A person sits there who may be asked for a password.
         tell: Told in words what a person should know.
         progress: Told in a few words what is being done.
@@ -495,6 +525,8 @@ def begin(
     from familiar_cli.identity import check_familiar_id
     from familiar_cli.sync.address import read_address
     from familiar_cli.sync.begin import begin_from
+    from familiar_cli.sync.remote_refs import SeenRefs
+    from familiar_cli.sync.turns_commit import read_abouts
     from familiar_cli.text import slugify
 
     meant = read_address(address)
@@ -513,13 +545,26 @@ def begin(
             name=HUB,
             ask=ask,
         )
-        remotes_of(familiar).add(HUB, meant.text)
+        repository = familiar.journal.repository
+        known = SeenRefs(repository, HUB)
+        told_id, told_name = _told_names(read_abouts(repository, known.all()), meant.text)
+        try:
+            remotes_of(familiar).add(told_name or HUB, meant.text)
+        except UsageError:  # no name that can be one
+            told_name = HUB
+            remotes_of(familiar).add(HUB, meant.text)
+        if told_name not in {"", HUB}:
+            SeenRefs(repository, told_name).note(known.all())
+            known.forget()
         if familiar.config.sync.turns == "on":
             progress("reading turns")
-            engine_of(familiar).take_known_turns(HUB)
+            engine_of(familiar).take_known_turns(told_name or HUB)
         familiar.journal.repository.close()
         name = familiar.name
         familiar.close()
+        with suppress(FamiliarError):
+            if told_id and not wanted:
+                return check_familiar_id(told_id)
         return wanted or check_familiar_id(slugify("" if name == paths.id else name) or "familiar")
 
     made = new_familiar(home, fill, wanted or "familiar")

@@ -99,7 +99,7 @@ def init(
 
 
 def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: bool) -> None:
-    from familiar_cli.actions.sync import HUB, begin
+    from familiar_cli.actions.sync import begin, remotes_of
     from familiar_cli.commands.sync import ask_secret
     from familiar_cli.errors import UsageError
     from familiar_cli.familiar import Familiar
@@ -125,6 +125,7 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
         )
     with Familiar.load_from_disk(home, made) as familiar:
         files, turns = len(familiar.memory.walk().files), familiar.history.count()
+        (remote,) = remotes_of(familiar).all()
         is_quick = files <= _INDEXED_AT_ONCE
         if is_quick:
             index_words(out, familiar)
@@ -132,7 +133,7 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
         "id": made,
         "instance": instance.id,
         "began": instance.began,
-        "remote": HUB,
+        "remote": remote,
         "files": files,
         "turns": turns,
     }

@@ -24,11 +24,13 @@ class HistoryConversations:
     Args:
         history: The turns.
         configs: What is set for each channel; among it, whether it is private.
+        about: What a machine that begins must know of the familiar, as JSON.
     """
 
-    def __init__(self, history: HistoryStore, configs: ChannelConfigs) -> None:
+    def __init__(self, history: HistoryStore, configs: ChannelConfigs, about: bytes = b"") -> None:
         self._history = history
         self._configs = configs
+        self._about = about
         self._untrusted: Collection[str] = ()
         self._existing_through: int | None = None
 
@@ -42,6 +44,10 @@ class HistoryConversations:
     def count_held(self) -> Mapping[str, int]:
         """Return how many facts about others wait, by the instance that states them."""
         return count_held(self._history)
+
+    def about(self) -> bytes:
+        """Return what a machine that begins must know of the familiar; empty: nothing."""
+        return self._about
 
     def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
         """Return the file that grows, and the lines that are new."""

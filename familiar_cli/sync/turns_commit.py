@@ -58,6 +58,9 @@ class Conversations(Protocol):
     def channels(self) -> bytes:
         """Return what other machines must know of the channels here; empty: nothing."""
 
+    def about(self) -> bytes:
+        """Return what a machine that begins must know of the familiar; empty: nothing."""
+
     def take_channels(self, data: bytes) -> None:
         """Take over what another instance tells of its channels: which are private."""
 
@@ -118,6 +121,9 @@ def turns_commit(
     channels = git_object("blob", turns.channels())
     if files.get(_channels_path(own)) != channels.id and (channels.content or head):
         blobs[_channels_path(own)] = channels
+    about = git_object("blob", turns.about())
+    if files.get(_about_path(own)) != about.id and about.content and (blobs or head):
+        blobs[_about_path(own)] = about
     if dry_run or not blobs:
         return head, turn_count(lines)
     ids = {path: blob.id for path, blob in blobs.items()}
@@ -135,6 +141,26 @@ def turns_commit(
         repository.objects.keep()
         set_local_ref(repository, ref, commit.id)
     return commit.id, 0
+
+
+def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
+    """Return what each instance tells of the familiar.
+
+    Args:
+        repository: The journal.
+        refs: The refs of a remote; see `SeenRefs`.
+    """
+    past = JournalPast(repository, "")
+    found = (
+        (past.tree(id_), _about_path(ref.removeprefix(TURNS_REFS)))
+        for ref, id_ in sorted(refs.items())
+        if ref.startswith(TURNS_REFS)
+    )
+    return [past.read(files[path]) for files, path in found if path in files]
+
+
+def _about_path(instance: str) -> str:
+    return f"familiar/{instance}.json"
 
 
 def _channels_path(instance: str) -> str:

@@ -361,3 +361,17 @@ def test_turns_that_a_forgotten_machine_had_not_read_wait_here(first, second) ->
     second.run("sync")
     first.run("sync")
     assert unread(first) == before
+
+
+def test_a_second_machine_keeps_the_familiar_s_id_and_the_remote_s_name(tmp_path, hub) -> None:
+    first, second = Home(tmp_path / "one"), Home(tmp_path / "two")
+    first.run("init", "night-owl", "--template", "companion")
+    first.run("hear", "I drink tea", "--channel", "cli")
+    first.run("sync", "remote", "add", "github", str(hub))
+    first.run("sync")
+    made = second.data("init", "--from-remote", str(hub))
+    assert (made["id"], made["remote"]) == ("night-owl", "github")
+    assert second.data("sync")["pulled"] == 0
+    (remote,) = second.data("sync", "status")["remotes"]
+    assert (remote["name"], remote["ahead"]) == ("github", 0)
+    assert "up to date" in second.run("sync", "status").stdout
