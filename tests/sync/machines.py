@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.sync.ancestry import newest
 from familiar_cli.sync.merge import merge_heads
-from familiar_cli.sync.versions import Versions
+from tests.support.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

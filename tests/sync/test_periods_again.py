@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from familiar_cli.consolidation.pages import MadePage, Record, page_text, read_page
 from familiar_cli.sync.merge import merge_heads
-from familiar_cli.sync.versions import Versions
+from tests.support.versions import Versions
 from tests.support.world import data, live
 
 WEEK = "weekly/2026-W15.md"

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.memory.desk.conflicts import listed
 from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.sync.merge import merge_heads
-from familiar_cli.sync.versions import Versions
+from tests.support.versions import Versions
 
 if TYPE_CHECKING:
     from familiar_cli.memory.merge.files import MergedTree
