@@ -106,7 +106,9 @@ def set_(
     familiar channel set harbour --unset author_note.text
     """
     from familiar_cli.errors import UsageError
+    from familiar_cli.identity import check_id
 
+    check_id(channel_id, "The channel id")
     options = {"mode": mode, "name": name, "kind": kind, "parent": parent, key or "": value}
     texts = {setting: text for setting, text in options.items() if text is not None and setting}
     if (key is None) != (value is None):

@@ -52,7 +52,10 @@ def mcp(
     from importlib.util import find_spec
 
     from familiar_cli.errors import ConfigError
+    from familiar_cli.identity import check_id
 
+    if channel is not None:
+        check_id(channel, "The channel id")
     if find_spec("mcp") is None:
         raise ConfigError(
             "The MCP server needs a package that is not installed: mcp",

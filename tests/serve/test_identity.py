@@ -79,6 +79,8 @@ def test_an_id_with_an_invisible_character_is_not_the_default_speaker() -> None:
             assert run("hear", "Hello", "--as", value).exit_code == 2
     assert run("hear", "Hello", "--channel", "dm1\u200b").exit_code == 2
     assert run("hear", "Hello", "--id", "7\u202e").exit_code == 2
+    assert run("channel", "set", "dm1\u200b", "kind", "dm").exit_code == 2
+    assert run("mcp", "--print-config", "zed", "--channel", "dm1\u200b").exit_code == 2
     assert run("history", "show").exit_code == 4
 
 
