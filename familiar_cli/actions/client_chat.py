@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.import_chat import import_chat_files
+from familiar_cli.conversation_key import GROUP, SILLY_TAVERN, conversation_key
 from familiar_cli.errors import UsageError
 from familiar_cli.text import slugify
 
@@ -83,13 +84,23 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
 def _reading(familiar: Familiar, chat: ClientChat) -> Reading:
     reading = familiar.chat_reading()
     if chat.group is None:
-        return replace(reading, cast=replace(reading.cast, unnamed="familiar"))
+        return solo_reading(reading, chat.directory, chat.name)
     return group_reading(reading, chat.name, chat.group)
+
+
+def solo_reading(reading: Reading, directory: str, chat: str) -> Reading:
+    """Return how a character reads a chat of its own, in which it may bear another name."""
+    key = conversation_key(SILLY_TAVERN, directory, chat)
+    return replace(reading, cast=replace(reading.cast, unnamed="familiar"), conversation=key)
 
 
 def group_reading(reading: Reading, chat: str, group: str) -> Reading:
     """Return how a member reads a chat of a group, in which it may never have spoken."""
     stem = slugify(chat) or "chat"
     name = slugify(group, max_chars=40)
-    channels = (f"{name}-{stem}", stem) if name else (stem,)
-    return replace(reading, cast=replace(reading.cast, unnamed="others"), channels=channels)
+    return replace(
+        reading,
+        cast=replace(reading.cast, unnamed="others"),
+        channels=(f"{name}-{stem}", stem) if name else (stem,),
+        conversation=conversation_key(SILLY_TAVERN, GROUP, chat),
+    )

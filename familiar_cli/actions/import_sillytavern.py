@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.client_chat import group_reading
+from familiar_cli.actions.client_chat import group_reading, solo_reading
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.bootstrap.cards import Card, read_card
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
@@ -419,8 +419,7 @@ class _Bringing:
         self, familiar: Familiar, history: HistoryStore, character: _Character
     ) -> ImportedChats:
         reading = familiar.chat_reading()
-        alone = replace(reading, cast=replace(reading.cast, unnamed="familiar"))
-        files = [(file, alone) for file in character.chats]
+        files = [(file, solo_reading(reading, file.owner, file.stem)) for file in character.chats]
         files += [
             (file, group_reading(reading, file.stem, group.name))
             for file, group in character.group_chats
@@ -551,7 +550,11 @@ def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
     ]
     followed = [
         f"{counted(number, 'turn')} {deed}"
-        for number, deed in ((chat.corrected, "corrected"), (chat.withdrawn, "withdrawn"))
+        for number, deed in (
+            (chat.corrected, "corrected"),
+            (chat.withdrawn, "withdrawn"),
+            (chat.doubles, "kept twice until now"),
+        )
         if number
     ]
     left = followed + left

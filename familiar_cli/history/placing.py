@@ -14,6 +14,7 @@ from familiar_cli.errors import NotFoundError
 from familiar_cli.history.branches import Part, all_branches, branch_of, parts_of
 from familiar_cli.history.matching import identity_of
 from familiar_cli.history.rows import pack, unpack
+from familiar_cli.history.wording import live_channels
 
 if TYPE_CHECKING:
     import sqlite3
@@ -40,6 +41,7 @@ class Arrival:
         channels: Names for its channel, the best first, without end, again at each call.
         others: Names of all chats that are brought in with it.
         is_apart: It is no part of another chat, even if it begins as that does.
+        conversation: The channel that its program's live chat has; empty: unknown.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Arrival:
     channels: Callable[[], Iterator[str]]
     others: frozenset[str]
     is_apart: bool = False
+    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +128,10 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
     with history.use(create=False) as connection:
         if connection is None:
             return Place(chat.channel or next(chat.channels()), is_new=True)
-        if chat.channel and has_begun(connection, chat.channel):
-            return Place(chat.channel)
-        before = [] if chat.channel else _brought_before(connection, chat)
+        if chat.channel:
+            before = [chat.channel] if has_begun(connection, chat.channel) else []
+        else:
+            before = _brought_before(connection, chat) or _live_channels(history, connection, chat)
         if len(before) == 1:
             return Place(before[0])
         lines = _Lines(chat.lines())
@@ -140,6 +144,17 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
         names = iter([chat.channel]) if chat.channel else chat.channels()
         name = next(n for n in names if chat.channel or _may_be(connection, n, sample))
         return Place(name, is_new=not has_begun(connection, name))
+
+
+def _live_channels(
+    history: HistoryStore, connection: sqlite3.Connection, chat: Arrival
+) -> list[str]:
+    """Return the channel in which a chat was kept live before it was ever imported, if any."""
+    if chat.conversation and has_begun(connection, chat.conversation):
+        return [chat.conversation]
+    if chat.is_apart:
+        return []
+    return live_channels(history, list(chat.lines()))[:1]
 
 
 def branching(history: HistoryStore, chat: Arrival) -> Place:

@@ -6,10 +6,8 @@ only ever added and marked: an edited line supersedes its turn, a deleted one is
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from datetime import timedelta
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.history.arranging import by_time
@@ -19,6 +17,7 @@ from familiar_cli.history.rows import in_ms, pack
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.history.standing import standings
 from familiar_cli.history.store import GREETING
+from familiar_cli.history.wording import SERVED, matching_blocks, wording_of
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -30,18 +29,16 @@ if TYPE_CHECKING:
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
+    from familiar_cli.history.wording import Wording
 
-_FROM_CLIENTS: Final = frozenset({"serve", "edit", GREETING, HEARD})
+_FROM_CLIENTS: Final = frozenset({SERVED, "edit", GREETING, HEARD})
 """Sources of live turns that a chat client shows, and can take back."""
 
-_MAX_CELLS: Final = 4_000_000  # of a comparison in which frequent lines count like all others
 _TICK: Final = timedelta(milliseconds=1)
-
-Key = tuple[bool, str]
 
 
 class _SourceLine(NamedTuple):
-    key: Key
+    key: Wording
     text: str
     others: tuple[str, ...]
     at: datetime | None  # None: it is a guess
@@ -60,13 +57,13 @@ class ShownChat:
     """A chat as its source shows it.
 
     Args:
-        key: What it is known by in all imports.
+        name: What its source calls it.
         lines: All of its lines.
         changed: When the source was changed last; None: it is the chat as it is at this moment. A
             live turn at the end that an older source lacks, or a choice made since, is left alone.
     """
 
-    key: str
+    name: str
     lines: Iterable[Incoming]
     changed: datetime | None = None
 
@@ -93,17 +90,17 @@ class Reconciliation:
         self._lines = [_source_line(line) for line in chat.lines]
         self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
         shown = list(_past(history, place))
-        self._of_chat = _turns_of_chat(history, chat.key)
+        self._of_chat = _turns_of_chat(history, place.channel_id, chat.name)
         ids = {one.turn.id for one in shown}
         self._set_aside = _lines_set_aside(history, place, ids)
         self._compare(by_time(shown, lambda one: one.turn))
 
     def _compare(self, shown: Sequence[Kept]) -> None:
-        keys = [_key(one.turn) for one in shown]
+        keys = [wording_of(one.turn) for one in shown]
         turns = [one.turn for one in shown]
         lines = [line.key for line in self._lines]
         i = j = 0
-        for start, other, size in _matching_blocks(keys, lines):
+        for start, other, size in matching_blocks(keys, lines):
             after = turns[start] if start < len(turns) else None
             self._close(_Gap(turns[i:start], range(j, other), after))
             for k in range(size):
@@ -142,12 +139,12 @@ class Reconciliation:
         self.verdicts[number] = verdict
         self.turns[number] = turn
 
-    def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Key, int]]:
+    def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
         """Return what else stood in the place of each turn, by its words."""
-        found: dict[int, dict[Key, int]] = {}
+        found: dict[int, dict[Wording, int]] = {}
         for turn_id, state in standings(self._history, turns).items():
             others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
-            found[turn_id] = {_key(other): other.id for other in others if other}
+            found[turn_id] = {wording_of(other): other.id for other in others if other}
         return found
 
     def _rewords(self, line: _SourceLine, turn: Turn, *, is_alone: bool) -> bool:
@@ -179,27 +176,10 @@ class Reconciliation:
         return turn.source in _FROM_CLIENTS and (self._changed is None or not is_end)
 
 
-def _matching_blocks(kept: list[Key], lines: list[Key]) -> Iterator[tuple[int, int, int]]:
-    """Yield where equal runs begin, and their lengths; the last one is empty."""
-    most = min(len(kept), len(lines))
-    head = next((n for n in range(most) if kept[n] != lines[n]), most)
-    if head:
-        yield 0, 0, head
-    is_large = (len(kept) - head) * (len(lines) - head) > _MAX_CELLS
-    matcher = SequenceMatcher(None, kept[head:], lines[head:], autojunk=is_large)
-    for i, j, size in matcher.get_matching_blocks():
-        yield head + i, head + j, size
-
-
 def _source_line(line: Incoming) -> _SourceLine:
     turn = line.turn
     at = None if line.estimated else turn.at
-    return _SourceLine(_key(turn), turn.content, line.others, at)
-
-
-def _key(turn: Turn) -> Key:
-    words = " ".join(unicodedata.normalize("NFC", turn.content).split())
-    return turn.role == "assistant", words
+    return _SourceLine(wording_of(turn), turn.content, line.others, at)
 
 
 def _past(history: HistoryStore, place: Place, *, everything: bool = False) -> Iterator[Kept]:
@@ -211,17 +191,21 @@ def _past(history: HistoryStore, place: Place, *, everything: bool = False) -> I
             return
 
 
-def _turns_of_chat(history: HistoryStore, key: str) -> frozenset[int]:
-    """Return the turns that were imported from a chat."""
-    sql = "SELECT turn_id FROM turn_extras JOIN chats ON chats.id = chat_id WHERE key = ?"
+def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozenset[int]:
+    """Return the turns of a channel that were imported from a chat."""
+    sql = (
+        "SELECT turn_id FROM turn_extras JOIN chats ON chats.id = chat_id "
+        "WHERE channel_id = ? AND name = ?"
+    )
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, (pack(key),)) if connection else ()
+        values = (pack(channel_id), pack(name))
+        rows = connection.execute(sql, values) if connection else ()
         return frozenset(row[0] for row in rows)
 
 
 def _lines_set_aside(
     history: HistoryStore, place: Place, shown: set[int]
-) -> set[tuple[Key, datetime | None]]:
+) -> set[tuple[Wording, datetime | None]]:
     """Return what turns of a channel's past say that are not shown, and when they were said."""
     past = (one.turn for one in _past(history, place, everything=True))
-    return {(_key(turn), turn.at) for turn in past if turn.id not in shown}
+    return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}

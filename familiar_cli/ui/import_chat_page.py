@@ -70,6 +70,7 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
         "already_there": chat.already_there,
         "corrected": chat.corrected,
         "withdrawn": chat.withdrawn,
+        "doubles": chat.doubles,
         "skipped": [{"line": s.line, "reason": s.reason} for s in chat.skipped],
         "skipped_count": chat.skipped_count,
         "estimated_times": chat.estimated_times,
@@ -155,6 +156,7 @@ def _rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         ("shared" if chat.branch_of else "already there", chat.already_there, ""),
         ("corrected", chat.corrected, ": the old wording is kept, set aside"),
         ("withdrawn", chat.withdrawn, ": deleted in the chat"),
+        ("doubles", chat.doubles, ": kept live in another channel, withdrawn there"),
         ("hidden", chat.hidden, ": kept, but never shown to a model"),
         ("no time", chat.estimated_times, f": {times}"),
     ):

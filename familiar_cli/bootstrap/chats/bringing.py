@@ -19,6 +19,7 @@ from familiar_cli.history.one_to_one import publish_chat
 from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
 from familiar_cli.history.types import Turn
+from familiar_cli.history.wording import doubles_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,6 +67,7 @@ class ImportedChat:
         inserted: How many of them came in between turns that are there.
         corrected: How many turns have another wording now, as their lines do.
         withdrawn: How many turns the chat does not show any more.
+        doubles: How many live turns of another channel were withdrawn: the chat has them all.
         estimated_times: How many added turns have a time that is a guess.
         hidden: How many added turns no model is shown.
         aside: How many messages of other branches are kept beside the turns.
@@ -101,6 +103,7 @@ class ImportedChat:
     is_copy: bool = False
     corrected: int = 0
     withdrawn: int = 0
+    doubles: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,9 @@ class Bringing:
             publish_chat(self._history, self._channel, before + 1)
         if self._verdicts and not self._place.is_copy:
             appender.note_head()
+        if self._chat.is_whole and number >= 0:
+            doubles = doubles_of(self._history, self._channel, list(self._lines()))
+            self._counts["doubles"] += len(standing.withdraw(self._history, doubles))
         self._check_any(number + 1)
 
     def result(self) -> ImportedChat:
@@ -235,6 +241,7 @@ class Bringing:
             inserted=self._counts[LineMatch.inserted.name],
             corrected=self._counts["corrected"],
             withdrawn=self._counts["withdrawn"],
+            doubles=self._counts["doubles"],
             estimated_times=self._counts["estimated"],
             hidden=self._counts["hidden"],
             aside=self._chat.aside,
@@ -257,7 +264,7 @@ class Bringing:
             self._verdicts = survey(self._history, place, self._lines())
             return
         changed = None if self._wish.is_current else self._source.changed
-        shown = ShownChat(origin.key, self._lines(), changed)
+        shown = ShownChat(origin.name, self._lines(), changed)
         self._changes = Reconciliation(self._history, place, shown)
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(found, Skip) for found in self._found())
@@ -319,6 +326,7 @@ class Bringing:
             channels,
             self._wish.names,
             self._chat.is_apart,
+            self._chat.conversation,
         )
 
     def _key(self) -> str:
