@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, RefusedError
@@ -121,7 +121,7 @@ class Appender:
                 return
         with self._history.change() as connection:
             self._begin(connection)
-        made = standing.supersede(self._history, old, replace(line.turn, source=SOURCE))
+        made = standing.supersede(self._history, old, line.turn)
         self.describe([(made.id, line)])
 
     def describe(self, turns: Sequence[tuple[int, Incoming]]) -> None:

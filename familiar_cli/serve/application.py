@@ -17,7 +17,7 @@ from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.serve import answering
 from familiar_cli.serve.asking import find_model, parse, parse_object, unknown_model
-from familiar_cli.serve.client_jobs import is_client_job
+from familiar_cli.serve.client_jobs import is_client_job, is_connection_test
 from familiar_cli.serve.failing import ApiError, from_error, other_character
 from familiar_cli.serve.guard import Guard, RequestBudget
 from familiar_cli.serve.memories import Memories
@@ -193,7 +193,8 @@ class Server:
     def _wanted(self, served: Served, asked: Asked, headers: Headers, them: Participants) -> Wanted:
         person = resolve_speaker(served.familiar, headers, asked)
         asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
-        is_job = is_client_job(asked.lines, headers) or not asked.is_said
+        is_job = is_client_job(asked.lines, headers) or is_connection_test(asked.body)
+        is_job = is_job or not asked.is_said
         return Wanted(
             asked,
             person,

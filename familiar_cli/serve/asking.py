@@ -27,6 +27,9 @@ _OURS: Final = frozenset(
 _SPOKEN: Final = frozenset({"user", "assistant"})
 _FENCED: Final = re.compile(r"<memory>.*?</memory>\s*", re.DOTALL)
 _IMAGE: Final = "[image]"
+_CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
+"""What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""
+
 _MOST_MESSAGES: Final = 20_000
 MOST_CHARS: Final = 4_000_000
 """Most characters of all texts of a request; about a million tokens."""
@@ -196,7 +199,7 @@ def _lines(messages: object, roles: frozenset[str]) -> tuple[Line, ...]:
         chars += len(text)
         if chars > MOST_CHARS:
             raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
-        if message["role"] in roles and text.strip():
+        if message["role"] in roles and text.strip() and not _CHAT_START.fullmatch(text.strip()):
             lines.append(Line(message["role"], text, str_or_empty(message.get("name")).strip()))
     return tuple(lines)
 

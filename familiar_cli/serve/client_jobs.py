@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.serve.speakers import CHANNEL, MESSAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from starlette.datastructures import Headers
 
     from familiar_cli.serve.aligning import Line
@@ -39,6 +42,16 @@ _JOB: Final = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
+
+
+_TEST: Final = [{"role": "user", "content": "Hi"}]
+"""What SillyTavern's *Test Message* sends, with its samplers; its chats have instructions, too."""
+
+
+def is_connection_test(body: Mapping[str, Any]) -> bool:
+    """Return whether a request is SillyTavern's *Test Message*."""
+    has_samplers = not {"top_p", "presence_penalty"}.isdisjoint(body)
+    return body.get("messages") == _TEST and body.get("stream") is not True and has_samplers
 
 
 def is_client_job(lines: tuple[Line, ...], headers: Headers) -> bool:

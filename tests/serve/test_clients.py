@@ -125,3 +125,20 @@ def test_open_webui_edits_an_earlier_message(server) -> None:
     assert again.headers["x-familiar-channel"] == branch
     old = data("history", "show", "--channel", "open-webui-c-1")["turns"]
     assert [turn["content"] for turn in old][-2:] == ["And?", "Reply 2 of the script."]
+
+
+def test_sillytavern_s_test_message_and_the_mark_of_a_new_chat_are_kept_nowhere(server) -> None:
+    api, _ = server
+    test = SILLY_TAVERN | {"stream": False}
+    tried = api.post(model="ada+memory", messages=[user("Hi")], **test)
+    assert tried.headers["x-familiar-kept"] == "no"
+    strict = [user("[Start a new Chat]"), assistant("Welcome, Anna."), user("Hi")]
+    api.post(model="ada+memory", messages=strict, **test)
+    assert said() == ["Welcome, Anna.", "Hi", "Reply 2 of the script."]
+
+
+def test_the_responses_api_is_refused_with_what_to_set(server) -> None:
+    api, _ = server
+    found = api.client.post("/v1/responses", json={"model": "ada", "input": "Hello"})
+    assert found.status_code == 404
+    assert "chat.completions" in found.json()["error"]["message"]

@@ -19,7 +19,7 @@ from familiar_cli.history.one_to_one import publish_chat
 from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
 from familiar_cli.history.types import Turn
-from familiar_cli.history.wording import doubles_of
+from familiar_cli.history.wording import SERVED, doubles_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -217,12 +217,7 @@ class Bringing:
         self._write(appender)
         if self.imported and not self._is_one_to_one():
             publish_chat(self._history, self._channel, before + 1)
-        if self._verdicts and not self._place.is_copy:
-            appender.note_head()
-        if self._chat.is_whole and number >= 0:
-            doubles = doubles_of(self._history, self._channel, list(self._lines()))
-            self._counts["doubles"] += len(standing.withdraw(self._history, doubles))
-        self._check_any(number + 1)
+        self._finish(appender, number + 1)
 
     def result(self) -> ImportedChat:
         """Return what became of the chat so far."""
@@ -272,10 +267,18 @@ class Bringing:
             standing.withdraw(self._history, self._changes.withdrawn)
             self._counts["withdrawn"] += len(self._changes.withdrawn)
 
+    def _finish(self, appender: Appender, messages: int) -> None:
+        if self._verdicts and not self._place.is_copy:
+            appender.note_head()
+        if self._chat.is_whole and messages:
+            doubles = doubles_of(self._history, self._channel, list(self._lines()))
+            self._counts["doubles"] += len(standing.withdraw(self._history, doubles))
+        self._check_any(messages)
+
     def _follow(self, appender: Appender, number: int, message: Message) -> bool:
         """Write down a line that is not at the end; tell whether it was one."""
         assert self._changes
-        line, old = _incoming(message, self._channel), self._changes.turns.get(number)
+        line, old = self._incoming(message, self._channel), self._changes.turns.get(number)
         verdict = self._verdicts[number]
         if verdict == LineMatch.edited and old:
             appender.correct(old, line)
@@ -314,7 +317,7 @@ class Bringing:
 
         def lines() -> Iterator[Incoming]:
             found = (message for message in self._found() if isinstance(message, Message))
-            return (_incoming(message, names[0]) for message in found)
+            return (self._incoming(message, names[0]) for message in found)
 
         return Arrival(
             self._chat.key,
@@ -339,7 +342,7 @@ class Bringing:
     def _lines(self) -> Iterator[Incoming]:
         for found in self._found():
             if isinstance(found, Message):
-                yield _incoming(found, self._channel)
+                yield self._incoming(found, self._channel)
 
     def _take(self, message: Message, verdict: LineMatch) -> None:
         if verdict is LineMatch.new:
@@ -369,7 +372,7 @@ class Bringing:
             self._bare = []
         verdicts = [LineMatch.new] * len(self._waiting)
         if self._waiting:
-            verdicts = appender.add([_incoming(m, self._channel) for m in self._waiting])
+            verdicts = appender.add([self._incoming(m, self._channel) for m in self._waiting])
         for message, verdict in zip(self._waiting, verdicts, strict=True):
             self._count(message, verdict)
         self._waiting, self._waiting_chars = [], 0
@@ -383,27 +386,26 @@ class Bringing:
             f"{first.reason}; nothing was imported"
         )
 
-
-def _incoming(message: Message, channel_id: str) -> Incoming:
-    assert message.at is not None
-    turn = Turn(
-        id=0,
-        channel_id=channel_id,
-        author=message.author,
-        role=message.role,
-        content=message.text,
-        at=message.at,
-        modality=message.modality,
-        source=SOURCE,
-        partial=message.partial,
-        hidden=message.hidden,
-    )
-    return Incoming(
-        turn,
-        message.fingerprint,
-        message.estimated,
-        message.raw,
-        message.others,
-        message.message_id,
-        names_speaker=bool(message.speaker) or message.role != "user",
-    )
+    def _incoming(self, message: Message, channel_id: str) -> Incoming:
+        assert message.at is not None
+        turn = Turn(
+            id=0,
+            channel_id=channel_id,
+            author=message.author,
+            role=message.role,
+            content=message.text,
+            at=message.at,
+            modality=message.modality,
+            source=SERVED if self._wish.is_current else SOURCE,
+            partial=message.partial,
+            hidden=message.hidden,
+        )
+        return Incoming(
+            turn,
+            message.fingerprint,
+            message.estimated,
+            message.raw,
+            message.others,
+            message.message_id,
+            names_speaker=bool(message.speaker) or message.role != "user",
+        )
