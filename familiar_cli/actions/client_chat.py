@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.import_chat import import_chat_files
-from familiar_cli.conversation_key import GROUP, SILLY_TAVERN, conversation_key
 from familiar_cli.errors import UsageError
 from familiar_cli.text import slugify
 
@@ -84,14 +83,13 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
 def _reading(familiar: Familiar, chat: ClientChat) -> Reading:
     reading = familiar.chat_reading()
     if chat.group is None:
-        return solo_reading(reading, chat.directory, chat.name)
+        return solo_reading(reading)
     return group_reading(reading, chat.name, chat.group)
 
 
-def solo_reading(reading: Reading, directory: str, chat: str) -> Reading:
+def solo_reading(reading: Reading) -> Reading:
     """Return how a character reads a chat of its own, in which it may bear another name."""
-    key = conversation_key(SILLY_TAVERN, directory, chat)
-    return replace(reading, cast=replace(reading.cast, unnamed="familiar"), conversation=key)
+    return replace(reading, cast=replace(reading.cast, unnamed="familiar"))
 
 
 def group_reading(reading: Reading, chat: str, group: str) -> Reading:
@@ -102,5 +100,4 @@ def group_reading(reading: Reading, chat: str, group: str) -> Reading:
         reading,
         cast=replace(reading.cast, unnamed="others"),
         channels=(f"{name}-{stem}", stem) if name else (stem,),
-        conversation=conversation_key(SILLY_TAVERN, GROUP, chat),
     )

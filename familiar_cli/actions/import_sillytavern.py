@@ -419,7 +419,7 @@ class _Bringing:
         self, familiar: Familiar, history: HistoryStore, character: _Character
     ) -> ImportedChats:
         reading = familiar.chat_reading()
-        files = [(file, solo_reading(reading, file.owner, file.stem)) for file in character.chats]
+        files = [(file, solo_reading(reading)) for file in character.chats]
         files += [
             (file, group_reading(reading, file.stem, group.name))
             for file, group in character.group_chats

@@ -41,7 +41,6 @@ class Arrival:
         channels: Names for its channel, the best first, without end, again at each call.
         others: Names of all chats that are brought in with it.
         is_apart: It is no part of another chat, even if it begins as that does.
-        conversation: The channel that its program's live chat has; empty: unknown.
     """
 
     key: str
@@ -53,7 +52,6 @@ class Arrival:
     channels: Callable[[], Iterator[str]]
     others: frozenset[str]
     is_apart: bool = False
-    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,9 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
         if chat.channel:
             before = [chat.channel] if has_begun(connection, chat.channel) else []
         else:
-            before = _brought_before(connection, chat) or _live_channels(history, connection, chat)
+            before = _brought_before(connection, chat)
+            if not before and not chat.is_apart:  # it may have been kept live
+                before = live_channels(history, list(chat.lines()))[:1]
         if len(before) == 1:
             return Place(before[0])
         lines = _Lines(chat.lines())
@@ -144,17 +144,6 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
         names = iter([chat.channel]) if chat.channel else chat.channels()
         name = next(n for n in names if chat.channel or _may_be(connection, n, sample))
         return Place(name, is_new=not has_begun(connection, name))
-
-
-def _live_channels(
-    history: HistoryStore, connection: sqlite3.Connection, chat: Arrival
-) -> list[str]:
-    """Return the channel in which a chat was kept live before it was ever imported, if any."""
-    if chat.conversation and has_begun(connection, chat.conversation):
-        return [chat.conversation]
-    if chat.is_apart:
-        return []
-    return live_channels(history, list(chat.lines()))[:1]
 
 
 def branching(history: HistoryStore, chat: Arrival) -> Place:

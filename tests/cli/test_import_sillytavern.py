@@ -9,7 +9,6 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.conversation_key import GROUP, SILLY_TAVERN, conversation_key
 from familiar_cli.history.store import HistoryStore
 from tests.support.cards import png_card
 from tests.support.chats import said as words
@@ -32,10 +31,6 @@ def outcomes(answer):
 
 def reason(answer, path):
     return next(file["reason"] for file in answer["files"] if file["path"] == path)
-
-
-def key(character, chat):
-    return conversation_key(SILLY_TAVERN, character, chat)
 
 
 def channels(familiar):
@@ -243,13 +238,13 @@ def test_a_chat_under_a_former_name_is_the_characters(folder) -> None:
     folder.character("Mira")
     folder.chat("Mirabel", "old", *talk("Mirabel", 4), directory="Mira")
     found(folder)
-    shown = data("history", "show", "--channel", key("Mira", "old"))["turns"]
+    shown = data("history", "show", "--channel", "old")["turns"]
     assert [turn["role"] for turn in shown] == ["assistant", "user"] * 2
 
 
 def test_a_group_chat_is_a_channel_of_each_member(full) -> None:
     found(full, code=7)
-    name = key(GROUP, "2025-03-02@09h00m00s")
+    name = "the-pier-2025-03-02-09h00m00s"
     told = {}
     for familiar in ("mira", "old-tom"):
         turns = data("history", "show", "--channel", name, "--familiar", familiar)["turns"]
@@ -286,8 +281,8 @@ def test_names_of_any_kind(folder) -> None:
     assert len(answer["familiars"]) == 9
     assert sorted(path.name for path in home().parent.iterdir()) == ["home"]
     by_file = {one["character"]: one["id"] for one in answer["familiars"]}
-    assert channels(by_file["characters/ANNA.png"]) == {key("ANNA", "shout"): 2}
-    assert channels(by_file["characters/anna.png"]) == {key("anna", "whisper"): 2}
+    assert channels(by_file["characters/ANNA.png"]) == {"shout": 2}
+    assert channels(by_file["characters/anna.png"]) == {"whisper": 2}
 
 
 @pytest.mark.posix
@@ -340,7 +335,7 @@ def test_a_chat_that_grew_adds_its_tail(folder) -> None:
     answer = found(folder)
     assert outcomes(answer)["chats/Mira/one.jsonl"] == "updated"
     with closing(HistoryStore(home() / "mira" / "history.db")) as store:
-        assert words(store, key("Mira", "one")) == [f"line {n}" for n in range(6)]
+        assert words(store, "one") == [f"line {n}" for n in range(6)]
 
 
 def test_json_is_one_envelope(full) -> None:
@@ -355,14 +350,14 @@ def test_a_chat_that_went_on_here_and_there_becomes_a_branch(folder) -> None:
     folder.chat("Mira", "one", *talk("Mira", 4))
     found(folder)
     with closing(HistoryStore(home() / "mira" / "history.db")) as store:
-        store.append(key("Mira", "one"), "user", "said here")
+        store.append("one", "user", "said here")
     folder.chat("Mira", "one", *talk("Mira", 6))
     assert outcomes(found(folder))["chats/Mira/one.jsonl"] == "imported"
-    assert channels("mira") == {key("Mira", "one"): 5, "one": 2}
+    assert channels("mira") == {"one": 5, "mira-one": 2}
     folder.chat("Mira", "one", *talk("Mira", 8))
     assert outcomes(found(folder))["chats/Mira/one.jsonl"] == "updated"
     with closing(HistoryStore(home() / "mira" / "history.db")) as store:
-        assert words(store, "one") == [f"line {n}" for n in range(8)]
+        assert words(store, "mira-one") == [f"line {n}" for n in range(8)]
     assert outcomes(found(folder))["chats/Mira/one.jsonl"] == "unchanged"
 
 
@@ -370,7 +365,7 @@ def test_the_speaker_keeps_their_name(folder) -> None:
     folder.character("Mira")
     folder.chat("Mira", "one", said("Mira", "who?", 1), said("Ann", "me", 2, user=True))
     found(folder)
-    turn = data("history", "show", "--channel", key("Mira", "one"))["turns"][1]
+    turn = data("history", "show", "--channel", "one")["turns"][1]
     assert "Ann" in json.dumps(turn)
 
 

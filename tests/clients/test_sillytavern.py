@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
-from familiar_cli.conversation_key import GROUP, SILLY_TAVERN, conversation_key
+from familiar_cli.text import slugify
 from tests.support.browsing import BROWSER
 from tests.support.node import installed, node
 from tests.support.pages import ROOT
@@ -69,8 +69,8 @@ class Steps:
 
     def kept(self, familiar: str) -> list[tuple[str, str]]:
         """Return who says what in the channel of the chat that is shown."""
-        owner = familiar.capitalize() if self.client.js(_IS_ALONE) else GROUP
-        channel = conversation_key(SILLY_TAVERN, owner, self.client.chat_id)
+        group = self.client.js(_GROUP)
+        channel = "-".join(filter(None, (slugify(group), slugify(self.client.chat_id))))
         argv = ("history", "show", "--channel", channel, "--familiar", familiar, "--json")
         result = self._thread.submit(run, *argv).result()
         if result.exit_code == 4:  # nothing was ever said there
@@ -98,7 +98,10 @@ class Steps:
         return ""
 
 
-_IS_ALONE = "!SillyTavern.getContext().groupId"
+_GROUP = """(() => {
+    const { groups, groupId } = SillyTavern.getContext();
+    return groups.find((group) => group.id === groupId)?.name ?? '';
+})()"""
 
 
 def _speaker(turn: dict, name: str) -> str:

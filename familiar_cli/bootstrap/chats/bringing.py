@@ -329,7 +329,6 @@ class Bringing:
             channels,
             self._wish.names,
             self._chat.is_apart,
-            self._chat.conversation,
         )
 
     def _key(self) -> str:

@@ -81,8 +81,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     return Chat(
         format=SILLY_TAVERN,
         name=source.stem,
-        channels=(reading.conversation, *channels) if reading.conversation else channels,
-        conversation=reading.conversation,
+        channels=channels,
         began=began,
         head=lambda: head[1] if head else "",
         messages=reader.messages,

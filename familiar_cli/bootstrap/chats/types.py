@@ -147,7 +147,6 @@ class Reading:
         channels: Names for the channel of a chat, the best first; empty: made from its file's.
         format: The format of the files; empty: it is told from them.
         dates: The order of dates in numbers; None: it is told from all that a file has.
-        conversation: The channel of the chat as its program keeps it live; empty: unknown.
     """
 
     cast: Cast = Cast()
@@ -155,7 +154,6 @@ class Reading:
     channels: tuple[str, ...] = ()
     format: str = ""
     dates: DateOrder | None = None
-    conversation: str = ""
 
     @property
     def insists(self) -> bool:
@@ -181,7 +179,6 @@ class Chat:
         kind: What the file was taken for, in words; empty: what its format says.
         notes: What a person should know of how it was read.
         roles: What each speaker is, where a person could doubt it.
-        conversation: The channel of the chat as its program keeps it live; empty: unknown.
         is_whole: The source always holds the whole chat as it stands, so what it lacks was deleted.
     """
 
@@ -198,5 +195,4 @@ class Chat:
     kind: str = ""
     notes: tuple[str, ...] = ()
     roles: Mapping[str, SpeakerRole] = field(default_factory=dict)
-    conversation: str = ""
     is_whole: bool = False
