@@ -59,8 +59,10 @@ def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
         busy_timeout_s: How long to wait for another process that writes.
     """
     if path != ":memory:":
+        # A file that exists is left alone: on POSIX, to close any descriptor of it drops the locks
+        # of this process, and the next one to finish deletes the log that is in use here.
         with suppress(OSError):  # SQLite says what is wrong
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
     return sqlite3.connect(
         path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -28,6 +30,19 @@ def connection(path):
 
 def texts(connection) -> list[str]:
     return [text for (text,) in connection.execute("SELECT text FROM t ORDER BY id")]
+
+
+def test_a_second_connection_keeps_the_log_that_another_process_would_delete(path) -> None:
+    read = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM t').fetchall()"
+    with closing(connect(path, 0.0)) as first:
+        first.execute("PRAGMA journal_mode = WAL")
+        first.execute("INSERT INTO t VALUES (2, 'in the log')")
+        with closing(connect(path, 0.0)) as second:
+            assert texts(second) == ["kept", "in the log"]
+            subprocess.run([sys.executable, "-c", read, str(path)], check=True)
+            first.execute("INSERT INTO t VALUES (3, 'later')")
+        assert path.with_name("some.db-wal").exists()
+        assert texts(first) == ["kept", "in the log", "later"]
 
 
 def test_all_changes_of_a_transaction_are_made(connection) -> None:
