@@ -35,6 +35,7 @@ class ServedLine:
         text: The words.
         partial: It broke off before its end.
         reply_to: The turn that it replies to; None: it is no reply.
+        match: As what it was recognised: new words, a reply, or another wording of a turn.
     """
 
     turn: int
@@ -44,6 +45,7 @@ class ServedLine:
     text: str
     partial: bool
     reply_to: int | None
+    match: str
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -55,6 +57,7 @@ class ServedLine:
             "text": self.text,
             "partial": self.partial,
             "reply_to": self.reply_to,
+            "match": self.match,
         }
 
 
@@ -81,5 +84,19 @@ def follow(familiar: Familiar, first: Sequence[ServedLine]) -> Iterator[ServedLi
 def _line(turn: Turn, name: str) -> ServedLine:
     who = name if turn.role == "assistant" else (turn.author.label if turn.author else "")
     return ServedLine(
-        turn.id, turn.at, turn.channel_id, who, turn.content, turn.partial, turn.reply_to
+        turn.id,
+        turn.at,
+        turn.channel_id,
+        who,
+        turn.content,
+        turn.partial,
+        turn.reply_to,
+        _match_of(turn),
     )
+
+
+def _match_of(turn: Turn) -> str:
+    """Return as what a line was recognised when it came."""
+    if turn.place is not None and turn.place != turn.id:
+        return f"in place of turn {turn.place}"
+    return "new" if turn.reply_to is None else f"reply to turn {turn.reply_to}"

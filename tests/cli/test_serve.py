@@ -51,6 +51,7 @@ def test_one_line_says_where_it_listens_and_a_signal_ends_it(serve) -> None:
     assert "Traceback" not in err
     log = run("serve", "log", "--no-follow").stdout.splitlines()
     assert [line.split(": ", 1)[1] for line in log] == ["Hi", "Hello."]
+    assert ["(new)" in log[0], "(reply to turn 1)" in log[1]] == [True, True]
 
 
 def test_the_log_follows_turns_as_they_come(serve) -> None:
