@@ -1,7 +1,7 @@
-"""Attacks on a running server, and what happens to each: one table, which a test runs.
+"""Table of attacks on a running server, with the expected status of each.
 
-What was told in private to the familiar is in its memory while they run: no answer, and no prompt
-that an attack leads to, may hold a word of it.
+The familiar's memory holds a private secret meanwhile: no answer, and no prompt that an attack
+causes, may contain any of it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SECRET = "walrus-7731"  # what Anna tells in private
+SECRET = "walrus-7731"  # Anna's private secret
 CHAT, CONTEXT = "/v1/chat/completions", "/familiar/context"
 _MB = 1_000_000
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A request, and the status of the answer."""
+    """A request and the status of its response."""
 
     name: str
     status: int
@@ -62,8 +62,8 @@ ATTACKS = (
     # Who speaks, and where
     Attack("an id with a zero-width space", 400, headers=_as("irc:bob%E2%80%8B")),
     Attack("an id with a zero-width joiner", 400, headers=_as("irc:bob%E2%80%8D")),
-    Attack("an id that turns text around", 400, headers=_as("irc:bob%E2%80%AE")),
-    Attack("an id that is an unfilled placeholder", 400, headers=_as("{{user")),
+    Attack("an id with a right-to-left override", 400, headers=_as("irc:bob%E2%80%AE")),
+    Attack("an unfilled placeholder as an id", 400, headers=_as("{{user")),
     Attack("an id with a NUL", 400, headers=_as("irc:bob%00")),
     Attack("an id with a line break", 400, headers=_as("irc:bob%0d%0aX-Evil: 1")),
     Attack("an id without a name", 400, headers=_as("irc:")),
@@ -71,9 +71,9 @@ ATTACKS = (
     Attack("a channel with a line break", 400, headers=_on("a%0d%0aX-Evil: 1")),
     Attack("a message id with a NUL", 400, headers={"X-Familiar-Message": "m%00"}),
     Attack("a header of a megabyte", 400, headers={"X-Familiar-Type": "x" * _MB}),
-    Attack("a kind of channel that there is not", 400, headers={"X-Familiar-Kind": "nonsense"}),
+    Attack("an unknown kind of channel", 400, headers={"X-Familiar-Kind": "nonsense"}),
     # What is private
-    _get("a search of the sessions", 200, f"/sessions/search?q={SECRET}"),
+    _get("a search of past sessions", 200, f"/sessions/search?q={SECRET}"),
     _get("a search as Anna", 200, f"/sessions/search?q={SECRET}&user=irc:anna"),
     Attack("another person in the private channel", 403, headers=_on("dm-anna")),
     Attack("the question from another channel", 200, headers=_on("town")),
@@ -130,7 +130,7 @@ ATTACKS = (
         body=lambda: b"yes=1",
     ),
     # From other sites and hosts
-    _get("a rebound name", 421, "/v1/models", Host="evil.example"),
+    _get("DNS rebinding", 421, "/v1/models", Host="evil.example"),
     Attack("a page of another site", 403, headers={"Origin": "http://evil.example"}),
     Attack("a page without an origin", 403, headers={"Origin": "null"}),
     Attack("a cross-site request", 403, headers={"Sec-Fetch-Site": "cross-site"}),
@@ -205,9 +205,9 @@ ATTACKS = (
     ),
     # What a request holds
     Attack("JSON in UTF-16", 400, body=lambda: said("Hi").decode().encode("utf-16")),
-    Attack("half a character", 400, body=lambda: said("\ud800")),
+    Attack("an incomplete UTF-8 character", 400, body=lambda: said("\ud800")),
     Attack("an empty message", 400, body=lambda: said(" ")),
-    Attack("messages that are no list", 400, body=_json({"model": "ada", "messages": "x"})),
+    Attack("messages that are not a list", 400, body=_json({"model": "ada", "messages": "x"})),
     Attack(
         "a familiar's name that is a path",
         404,
