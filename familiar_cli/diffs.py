@@ -1,4 +1,4 @@
-"""How two texts or lists differ; unified diffs, as people and `patch` read them."""
+"""Differences between texts or lists, and unified diffs for people and `patch`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def marked_lines(text: str) -> list[str]:
 def matching_blocks(
     before: Sequence[Hashable], after: Sequence[Hashable]
 ) -> list[tuple[int, int, int]]:
-    """Return the runs that two lists share in order: place in each, and length.
+    """Return the matching runs of two lists, in order: start in each, and length.
 
     As `difflib` finds them; long lists are cut first at what stands once in both, which takes
     hardly longer than reading them.
@@ -78,7 +78,7 @@ def matching_blocks(
 def changed_blocks(
     before: Sequence[Hashable], after: Sequence[Hashable]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield what lies between the matching blocks: begin and end in each list."""
+    """Yield the gaps between matching blocks: start and end in each list."""
     a = b = 0
     for i, j, n in [*matching_blocks(before, after), (len(before), len(after), 0)]:
         if (a, b) != (i, j):
@@ -87,7 +87,7 @@ def changed_blocks(
 
 
 def _anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return the longest row of places of what stands once in each list, in order in both."""
+    """Return the longest increasing sequence of items unique in both lists (patience diff)."""
     counts = Counter(before), Counter(after)
     place = {one: j for j, one in enumerate(after) if counts[0][one] == counts[1][one] == 1}
     pairs = [(i, place[one]) for i, one in enumerate(before) if one in place]

@@ -11,7 +11,7 @@ FamiliarError (1, failed)
             FileTooLargeError (file_too_large)
             TooManyResultsError (too_many_results)
             DirectoryFullError (directory_full)
-            OutOfTimeError (out_of_time)        work took too long, or nobody waits for it
+            OutOfTimeError (out_of_time)        work took too long, or its client has left
         ConflictError (conflict)            the file is not what the writer had read
         LockedError (locked)                another process holds the familiar
         BadInputError (bad_input)           a foreign file is not what it should be
@@ -43,7 +43,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 MOST_MESSAGE_CHARS: Final = 2_000
-"""Of an error. Messages name things from outside, which may be as long as they like."""
+"""Limit for error messages, which may quote arbitrarily long input."""
 
 
 class FamiliarError(Exception):
@@ -67,12 +67,12 @@ class FamiliarError(Exception):
 
 
 def bounded(message: str) -> str:
-    """Return a message in which an endless name, path or value has lost its middle."""
+    """Shorten a long message by cutting out its middle."""
     if len(message) <= MOST_MESSAGE_CHARS:
         return message
     half = MOST_MESSAGE_CHARS // 2
     left = len(message) - 2 * half
-    return f"{message[:half]} [… {left:,} characters left out …] {message[-half:]}"
+    return f"{message[:half]} [… {left:,} characters omitted …] {message[-half:]}"
 
 
 class UsageError(FamiliarError):
@@ -140,7 +140,7 @@ class DirectoryFullError(LimitError):
 
 
 class OutOfTimeError(LimitError):
-    """Work took longer than a request may take, or whoever asked for it has left."""
+    """A request ran out of time, or its client disconnected."""
 
     code = "out_of_time"
 
@@ -206,7 +206,7 @@ class RemoteDamagedError(RemoteError):
 
 
 class RefLimitError(RemoteDamagedError):
-    """A ref of a remote leads to what no memory holds: too deep, too many or too large."""
+    """A remote ref leads to a tree too deep, too wide or too large for a memory."""
 
     code = "ref_limit"
 

@@ -134,7 +134,7 @@ class Familiar:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a settings file that it read has changed since; then it has to be opened anew."""
+        """Whether a settings file has changed since it was read, so that it must be reopened."""
         return "settings_files" in self.__dict__ and self.settings_files.have_changed
 
     @property
@@ -175,7 +175,7 @@ class Familiar:
         return Numbering(own, here.began, find, origins)
 
     def turn_number(self, name: str | int) -> int:
-        """Return the local number of a turn that is named by it, or as `instance:number`.
+        """Resolve a turn, given as `number` or `instance:number`, to its local number.
 
         Raises:
             NotFoundError: That instance's turn is not kept here.
@@ -189,20 +189,19 @@ class Familiar:
         if cited is None:
             raise UsageError(
                 f"{str(name)[:60]!r} is not a turn",
-                hint="Name it by its number, or as INSTANCE:NUMBER; `familiar history show` lists "
-                "turns.",
+                hint="Use its number, or INSTANCE:NUMBER; `familiar history show` lists turns.",
             )
         if not cited.instance:
             return cited.first
         found = self.numbering.local(cited).get(cited.first)
         if found is None:
             raise NotFoundError(
-                f"Turn {str(name)!r} is not kept here", hint="Run `familiar history show`."
+                f"Turn {str(name)!r} does not exist here", hint="Run `familiar history show`."
             )
         return found
 
     def turn_ids(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return what turns are called on every machine, `instance:number`, by local number.
+        """Return the global ids of turns, `instance:number`, by local number.
 
         Where this familiar has no instance yet, that is the number alone.
 

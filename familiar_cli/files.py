@@ -29,7 +29,7 @@ ON_WINDOWS: Final = os.name == "nt"
 """Whether other programs can keep files from being read, replaced or deleted. A test may say so."""
 
 OWNER_ONLY: Final = 0o600
-"""The permissions of every file below a familiar, and of every export, whatever the umask."""
+"""Permissions of every file below a familiar, and of every export, whatever the umask."""
 
 _OWNER_BITS: Final = 0o700
 _BINARY: Final = getattr(os, "O_BINARY", 0)
@@ -203,14 +203,14 @@ class Disk:
         self.adopt(path)
 
     def make_dirs(self, path: str) -> None:
-        """Make a directory and those above it, as far as they are missing."""
+        """Create a directory and its missing parents."""
         if not os.path.isdir(path):
             self.make_dirs(os.path.dirname(path))
             with suppress(FileExistsError):
                 self.mkdir(path)
 
     def adopt(self, path: str) -> None:
-        """Set the permissions of a new file or directory, whoever made it."""
+        """Set the permissions of a new file or directory."""
         close_one(path)
 
     def settle(self, paths: Sequence[str]) -> None:
@@ -257,13 +257,13 @@ class Disk:
 
 
 class SharedDisk(Disk):
-    """A disk whose new files are as open to others as the directories that they are made in.
+    """Disk whose new files inherit the permissions of their directory.
 
     For a remote on a path, which other people may use too.
     """
 
     def adopt(self, path: str) -> None:
-        """Give a new file or directory those permissions of its directory that fit it."""
+        """Give a new file or directory the applicable permissions of its directory."""
         with suppress(OSError):  # not every file system has permissions
             status = os.stat(path)
             most = 0o7777 if stat.S_ISDIR(status.st_mode) else status.st_mode | 0o066
@@ -271,7 +271,7 @@ class SharedDisk(Disk):
 
 
 def close_to_others(root: str | Path, names: Collection[str] | None = None) -> None:
-    """Take the permissions of others away from a directory tree that was made without care.
+    """Remove others' permissions from a directory tree.
 
     The root's own permissions record that it was done: they change last, and a root that is closed
     is not looked into. Links are not followed, and shared directories such as `/tmp` stay.
@@ -305,7 +305,7 @@ def close_to_others(root: str | Path, names: Collection[str] | None = None) -> N
 
 
 def close_one(path: str | Path) -> None:
-    """Take the permissions of others away from a plain file or a directory, if that can be done."""
+    """Remove others' permissions from a regular file or directory, if possible."""
     with suppress(OSError):
         status = os.lstat(path)
         kind, mode = status.st_mode, stat.S_IMODE(status.st_mode)
@@ -346,7 +346,7 @@ def write_whole(
 
 
 def check_own(path: str | Path) -> None:
-    """Refuse a link in place of what only the program writes: it may lead anywhere.
+    """Refuse a link in place of a file that only the program writes.
 
     Raises:
         UnsafePathError: There is one; nothing was read or written there.

@@ -26,7 +26,7 @@ MAX_WORDS: Final = 64
 """Most different words of one query; the first ones count."""
 
 MAX_QUERY_CHARS: Final = 8_000
-"""Most characters of a text that is searched for; people ask at the beginning or at the end."""
+"""Maximum length of a query; questions stand at the beginning or the end of a text."""
 
 _COMMON: Final = 0.25  # of all rows
 _MOST: Final = 0.4  # of all rows; for what half of them hold, BM25 gives nothing
@@ -56,7 +56,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[
 
 
 def bounded_query(text: str) -> str:
-    """Return `text`, or its beginning and its end where it is too long for a question."""
+    """Shorten a long query to its beginning and its end."""
     if len(text) <= MAX_QUERY_CHARS:
         return text
     half = MAX_QUERY_CHARS // 2

@@ -20,7 +20,7 @@ _PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}")
 _EMOJI_STYLES = re.compile("[\ufe0e\ufe0f]")
 MAX_ID_CHARS = 200
-"""Most characters of the id of an account, a channel or a message."""
+"""Maximum length of the id of an account, a channel or a message."""
 _ID_HINT = "Use visible characters only, and plain spaces inside."
 _LOOKS_TOLD_APART = re.compile(r"\(\w+ [^()]+\)$")
 _JOINERS = re.compile("[\u200c\u200d]")
@@ -56,7 +56,7 @@ class Author:
 
     @classmethod
     def from_slug(cls, slug: str) -> Author:
-        """Build the author whose slug this is, without names."""
+        """Build an author without names from a slug."""
         platform, _, user_id = slug.partition("-")
         return cls(platform, unquote(user_id, errors="surrogatepass"))
 
@@ -235,7 +235,7 @@ def parse_author(
 
 
 def check_id(value: str, field: str) -> str:
-    """Return `value` when it can identify a channel or a message.
+    """Validate the id of a channel or a message, and return it.
 
     Anything that a reader cannot see is refused, so that no two ids look the same: control and
     format characters (zero-width spaces, joiners, marks that reverse text), spaces other than the
@@ -255,7 +255,7 @@ def check_id(value: str, field: str) -> str:
 
 
 def clean_name(name: str | None) -> str | None:
-    """Return a display name without what cannot be shown; None when nothing is left of it."""
+    """Strip invisible characters from a display name; return None if nothing is left."""
     if not name or _PLACEHOLDER.search(name):
         return None
     shown = one_line(name, MAX_ID_CHARS)
@@ -263,12 +263,12 @@ def clean_name(name: str | None) -> str | None:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a text is wholly a template variable that nobody filled in."""
+    """Tell whether a text is nothing but an unfilled template variable."""
     return value.startswith("{{") and value.endswith("}}")
 
 
 def _id_problem(value: str, shown: str | None = None) -> str:
-    """Return why a text cannot be an id; empty: it can. Hidden is looked for in `shown`."""
+    """Return why a text is not a valid id, or an empty string if it is."""
     shown = value if shown is None else shown
     if not value.strip():
         return "is empty"

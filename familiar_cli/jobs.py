@@ -28,7 +28,7 @@ _usual_s: list[float] = []  # the interval to go back to, once for each who want
 
 
 class WorkLimit:
-    """How long some work may take, and whether anybody still waits for it. Safe in threads.
+    """Time limit and cancellation of some work. Thread-safe.
 
     Args:
         seconds: From now on.
@@ -40,11 +40,11 @@ class WorkLimit:
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Let the work end at its next check: nobody waits for it."""
+        """Cancel the work at its next check."""
         self._is_cancelled = True
 
     def check(self) -> None:
-        """Make sure that the work is still wanted and has time left.
+        """Check that the work is not cancelled and has time left.
 
         Raises:
             OutOfTimeError: It is not, or has not.
@@ -63,7 +63,7 @@ _work_limit: ContextVar[WorkLimit | None] = ContextVar("work_limit", default=Non
 
 @contextmanager
 def limited(limit: WorkLimit) -> Iterator[None]:
-    """Put the work of this block, and of threads it waits for with `in_thread`, under a limit."""
+    """Apply a limit to the work of this block, and of threads started with `in_thread`."""
     token = _work_limit.set(limit)
     try:
         yield
@@ -72,7 +72,7 @@ def limited(limit: WorkLimit) -> Iterator[None]:
 
 
 def check_work_limit() -> None:
-    """Raise `OutOfTimeError` if the work under way is no longer wanted; without a limit it is."""
+    """Raise `OutOfTimeError` if the current work was cancelled or ran out of time."""
     limit = _work_limit.get()
     if limit is not None:
         limit.check()

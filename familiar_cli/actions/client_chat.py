@@ -1,4 +1,4 @@
-"""Keep a chat of SillyTavern as it is shown there now, by the same way as an import of its file."""
+"""Keep a SillyTavern chat as it is shown there, in the same way as an import of its file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
         raise UsageError("The request names no 'chat'; nothing was kept")
     for part in (name, directory):
         if Path(part).name != part or "\\" in part or len(part) > _MAX_NAME_CHARS:
-            raise UsageError(f"{part[:_MAX_NAME_CHARS]!r} is no name of a file; nothing was kept")
+            raise UsageError(f"{part[:_MAX_NAME_CHARS]!r} is not a file name; nothing was kept")
     if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
         raise UsageError("'lines' must be the lines of the chat, as objects; nothing was kept")
     if not name or (group is not None and not isinstance(group, str)):

@@ -1,4 +1,4 @@
-"""`FamiliarPool`: familiars that stay open, each opened again when its settings change."""
+"""`FamiliarPool`: open familiars, each reopened when its settings change."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Poolable(Protocol):
-    """What a pool can keep open."""
+    """Object that a pool can keep open."""
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a settings file that it read has changed since."""
+        """Whether a settings file that it read has changed since then."""
 
     async def aclose(self) -> None:
-        """Let go of its files and models."""
+        """Release its files and models."""
 
 
 T = TypeVar("T", bound=Poolable)
@@ -41,7 +41,7 @@ class _Entry(Generic[T]):
 
 
 class FamiliarPool(Generic[T]):
-    """Opens each familiar of a home once, for tasks of an event loop and for threads.
+    """Pool that opens each familiar of a home once, for event-loop tasks and for threads.
 
     One whose settings changed is opened anew for whoever asks next, and closed when the last user
     of the old one has left.
@@ -59,7 +59,7 @@ class FamiliarPool(Generic[T]):
 
     @asynccontextmanager
     async def lease(self, name: str | None) -> AsyncIterator[T]:
-        """Lend a familiar to a task; several may use it at once.
+        """Lease a familiar to a task; several tasks may use it at once.
 
         Args:
             name: Its id; None: the chosen one, or the only one.
@@ -79,7 +79,7 @@ class FamiliarPool(Generic[T]):
 
     @contextmanager
     def hold(self, name: str | None, *, alone: bool = False) -> Iterator[T]:
-        """Lend a familiar to a thread without an event loop; one thread has it at a time.
+        """Lease a familiar to a thread without an event loop, one thread at a time.
 
         Args:
             name: As in `lease`.
@@ -106,7 +106,7 @@ class FamiliarPool(Generic[T]):
                 asyncio.run(entry.item.aclose())
 
     async def aclose(self) -> None:
-        """Close all that nobody uses; the rest is closed by its last user."""
+        """Close all idle familiars; the others are closed by their last user."""
         with self._lock:
             entries, self._entries = list(self._entries.values()), {}
             for entry in entries:
@@ -116,7 +116,7 @@ class FamiliarPool(Generic[T]):
             await item.aclose()
 
     def _enter(self, name: str | None) -> tuple[_Entry[T], T | None]:
-        """Return the entry of a familiar, and what has to be closed now, if anything."""
+        """Return the entry of a familiar, and the replaced one to close, if any."""
         paths = find_familiar(self.home, name)
         with self._lock:
             entry, closing = self._entries.get(paths.id), None
@@ -132,14 +132,14 @@ class FamiliarPool(Generic[T]):
         return entry, closing
 
     def _leave(self, entry: _Entry[T]) -> bool:
-        """Tell whether the last user of an entry that was replaced has left."""
+        """Tell whether a replaced entry has lost its last user."""
         with self._lock:
             entry.users -= 1
             return entry.is_retired and not entry.users
 
 
 def pages_pool(home: Path, tell: Callable[[str], None]) -> FamiliarPool[Familiar]:
-    """Return a pool for faces that ask often, so that not every look at the past reads all files.
+    """Return a pool for servers, which caches the past instead of reading all files each time.
 
     Args:
         home: Where the familiars live.

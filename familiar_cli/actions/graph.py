@@ -75,7 +75,7 @@ def around(
     links: bool = True,
     thorough: bool = True,
 ) -> Around:
-    """Return what is around the page that `name` means.
+    """Return the neighbourhood of the page that `name` refers to.
 
     Args:
         familiar: Whose memory.

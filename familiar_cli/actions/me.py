@@ -132,7 +132,7 @@ def change_me(
 
 
 def with_accounts(place: MePlace, accounts: Sequence[str]) -> str:
-    """Return the accounts of mine that a file names, and some more, as a setting's text.
+    """Return the value of `also` with more accounts added.
 
     Raises:
         UsageError: One of them is no account.

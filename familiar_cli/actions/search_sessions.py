@@ -162,7 +162,7 @@ def _apart(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
-    """Return whether a turn was said by a user, or to them."""
+    """Tell whether a turn was said by a user, or to them."""
     author = turn.author
     if author is None and turn.reply_to is not None:
         answered = familiar.history.turn(turn.reply_to)

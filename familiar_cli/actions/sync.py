@@ -82,7 +82,7 @@ class SyncReport:
 
     @property
     def refused(self) -> dict[str, str]:
-        """Why files of other machines are not here, by path."""
+        """Reasons why files of other machines are not here, by path."""
         new = {path: why for one in self.done for path, why in one.outcome.refused.items()}
         return dict(sorted({**self.absent, **new}.items()))
 
@@ -113,7 +113,7 @@ class SyncReport:
         if self.conflicts:
             hint = "Resolve it with `familiar sync resolve`; both versions are kept until then."
         elif self.pending.commands:
-            hint = f"Look with `familiar sync status`, then {' or '.join(self.pending.commands)}."
+            hint = f"Run `familiar sync status`, then {' or '.join(self.pending.commands)}."
         elif self.pending.aside:
             hint = "Repair such branches on the machine that pushed them, or delete them there."
         return PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)

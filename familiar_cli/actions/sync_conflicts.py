@@ -170,7 +170,7 @@ def resolve_by_hand(familiar: Familiar, path: str, text: str, *, dry_run: bool =
 def _named(
     store: MemoryStore, path: str | None, choice: Choice, *, among_all: bool = False
 ) -> list[_Sides]:
-    """Return the conflicts that a path names; None: all.
+    """Return the conflicts of a path, or all for None.
 
     Args:
         store: The memory.

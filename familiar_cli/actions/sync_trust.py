@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PendingDecisions:
-    """What a person has to look at or decide before a sync is complete.
+    """Pending decisions that a person has to make before a sync is complete.
 
     Args:
         unseen: Machines that were announced, and that nobody looked at yet.
@@ -43,18 +43,18 @@ class PendingDecisions:
 
     @property
     def is_open(self) -> bool:
-        """Whether something is not merged until a person decides or repairs it."""
+        """Whether something stays unmerged until a person decides or repairs it."""
         return bool(self.waiting or self.held or self.deletions or self.aside)
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The commands that decide what waits, for a hint."""
+        """Commands that resolve what is pending, for a hint."""
         names = [*self.waiting, *self.held]
         allow = [f"`familiar sync allow {names[0]}`"] if names else []
         return (*allow, *(["`familiar sync accept`"] if self.deletions else []))
 
     def lines(self) -> list[str]:
-        """Return each in one line."""
+        """Return one line for each."""
         told = [f"new machine: {name} (`familiar sync devices`)" for name in self.unseen]
         told += [f"waiting: {name} is not allowed yet; nothing was taken" for name in self.waiting]
         told += [
@@ -69,7 +69,7 @@ class PendingDecisions:
         return told
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `--json` shows it."""
+        """Return the fields for `--json`."""
         return {
             "new_devices": list(self.unseen),
             "waiting": {
@@ -86,7 +86,7 @@ class PendingDecisions:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTrust:
-    """One machine that shares this familiar.
+    """A machine that shares this familiar.
 
     Args:
         id: Its id.
@@ -102,12 +102,12 @@ class DeviceTrust:
 
 
 def participants_of(familiar: Familiar, remotes: Remotes) -> Participants:
-    """Return which machines the familiar takes changes from."""
+    """Return the machines from which changes are accepted."""
     return Participants(remotes, approve=familiar.config.sync.approve == "on")
 
 
 def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
-    """Return what waits for a person, as of the last sync; no remote is asked.
+    """Return the pending decisions as of the last sync, without contacting a remote.
 
     Raises:
         ConfigError: `sync.toml` cannot be read.
@@ -134,7 +134,7 @@ def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
 
 
 def list_devices(familiar: Familiar, remotes: Remotes) -> tuple[DeviceTrust, ...]:
-    """Return every machine that was heard of, and announce none of them any longer.
+    """Return every known machine, and mark all of them as seen.
 
     Raises:
         ConfigError: `sync.toml` cannot be read or written.
@@ -149,13 +149,13 @@ def list_devices(familiar: Familiar, remotes: Remotes) -> tuple[DeviceTrust, ...
 
 
 def block_device(familiar: Familiar, remotes: Remotes, instance: str) -> None:
-    """Take nothing more of a machine; see `Participants.block`."""
+    """Take nothing more from a machine; see `Participants.block`."""
     heard_of = instances_seen(familiar.journal.repository)
     participants_of(familiar, remotes).block(instance, familiar.instance.id, heard_of)
 
 
 def allow_device(familiar: Familiar, remotes: Remotes, instance: str) -> int:
-    """Trust a machine, and apply what waited for that; see `Participants.allow`.
+    """Trust a machine, and apply its pending facts; see `Participants.allow`.
 
     Returns:
         How many facts about the turns of others were applied.
@@ -179,7 +179,7 @@ async def accept_deletions(
     wait_s: float,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Sequence[LargeDeletion], Outcome]:
-    """Merge what waits because it deletes a large part of the memory.
+    """Merge pending changes that delete a large part of the memory.
 
     Args:
         familiar: Whose memory.
@@ -202,7 +202,7 @@ async def accept_deletions(
     chosen = [one for one in waiting if instance in {None, one.instance}]
     if not chosen:
         told = f"No merge of {instance!r} waits" if instance else "No merge waits"
-        raise NotFoundError(f"{told}; nothing was changed", hint="Look: `familiar sync status`.")
+        raise NotFoundError(f"{told}; nothing was changed", hint="See `familiar sync status`.")
     words = Waiting(
         "Waiting for {who}, which is syncing.",
         "{who} is syncing this familiar; nothing was done",

@@ -67,24 +67,24 @@ Outcome = Literal["written", "deleted", "unchanged", "planned", "held"]
 
 
 class ReadVersions:
-    """The text of each file that a session last read or wrote; the oldest are forgotten."""
+    """Cache of the file versions that each session last read or wrote; the oldest are evicted."""
 
     def __init__(self) -> None:
         self._texts: dict[tuple[str, str], str] = {}
 
     def note(self, session: str, rel_path: str, text: str) -> None:
-        """Remember what a session knows of a file, as `outward` gives it."""
+        """Store the version of a file that a session knows, as `outward` renders it."""
         self.forget(session, rel_path)
         self._texts[session, rel_path] = text
         while sum(map(len, self._texts.values())) > _READ_CHARS and len(self._texts) > 1:
             del self._texts[next(iter(self._texts))]
 
     def text(self, session: str, rel_path: str) -> str | None:
-        """Return what a session knows of a file; None: it never read it."""
+        """Return the version of a file that a session knows, or None if it never read it."""
         return self._texts.get((session, rel_path))
 
     def forget(self, session: str, rel_path: str) -> None:
-        """Drop what a session knows of a file."""
+        """Drop the version of a file that a session knows."""
         self._texts.pop((session, rel_path), None)
 
 
@@ -247,7 +247,7 @@ def update_memory(
 
 
 def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
-    """Delete a memory that nobody changed since the session read it.
+    """Delete a memory that is unchanged since the session read it.
 
     One that holds something private of others is refused.
 
@@ -367,7 +367,7 @@ def propose(
     held: bool = False,
     instead: ReviewPlan | None = None,
 ) -> str:
-    """Make a plan of changes, and return its id. The same changes of a session are one plan.
+    """Make a plan of changes and return its id; the same changes of a session are one plan.
 
     Args:
         familiar: Whose memory.
@@ -489,7 +489,7 @@ def _stage(tx: Transaction, rel_path: str, before: str | None, after: str | None
 
 
 def _base_and_now(familiar: Familiar, writer: Writer, rel_path: str) -> tuple[str, str]:
-    """Return the version of a file that a session's change was made from, and the one there is.
+    """Return the base version of a session's change, and the current version.
 
     What a session never read it may know from before: all but the newest edits of people.
     """

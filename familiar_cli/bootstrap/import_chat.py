@@ -273,6 +273,6 @@ def _bad_part(name: str, part: Skip) -> FamiliarError:
 
 
 def _began(found: tuple[ChatFile, Chat]) -> tuple[datetime, int, str]:
-    """Return the sort key of a chat; of copies the one with the shortest name is the original."""
+    """Return the sort key of a chat; among copies, the shortest name is the original."""
     source, chat = found
     return chat.began or datetime.max.replace(tzinfo=UTC), len(chat.name), source.name

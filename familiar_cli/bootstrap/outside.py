@@ -55,7 +55,7 @@ def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
 
 
 def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
-    """Make `content` a file outside the memory, for its owner alone: all of it, or nothing.
+    """Write `content` atomically to a file outside the memory, readable by its owner only.
 
     Args:
         path: Where.
@@ -91,7 +91,7 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int
 def _write(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
     if path.is_symlink():
         raise RefusedError(
-            f"{str(path)!r} is a link, which is not written through; nothing was changed",
+            f"{str(path)!r} is a link, and links are not followed; nothing was changed",
             hint="Name the file itself, or delete the link.",
         )
     if path.is_dir() or (path.exists() and not force):

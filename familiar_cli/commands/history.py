@@ -114,10 +114,11 @@ def salvage(
         bool, typer.Option("--dry-run", help="Only count what can be read; change nothing.")
     ] = False,
 ) -> None:
-    """Get what can be read out of a damaged history into a new one.
+    """Recover what is readable of a damaged history.
 
-    The damaged file is kept beside it. Stop `familiar serve` and `familiar daemon` first. Search is
-    rebuilt by itself; what marks a turn as replaced or withdrawn may be lost with a damaged page.
+    The damaged file is kept beside the new one. Stop `familiar serve` and `familiar daemon` first.
+    Search is rebuilt automatically; marks of replaced or withdrawn turns may be lost with a damaged
+    page.
 
     \b
     familiar history salvage --dry-run

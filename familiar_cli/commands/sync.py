@@ -168,8 +168,8 @@ def resolve(
             settled = action.resolve(familiar, path, choice, dry_run=dry_run)
     if settled.skipped:
         error = PartialError(
-            f"{counted(len(settled.skipped), 'conflict')} could not be resolved in this way",
-            hint="Resolve each by itself: `familiar sync resolve PATH --ours`, or `--theirs`.",
+            f"{counted(len(settled.skipped), 'conflict')} could not be resolved this way",
+            hint="Resolve each separately: `familiar sync resolve PATH --ours`, or `--theirs`.",
         )
         out.partial(settled, [error], settled_text(settled))
     else:
@@ -221,7 +221,7 @@ Device = Annotated[
 def devices(ctx: typer.Context) -> None:
     """List the machines that share this familiar, and what is taken from each.
 
-    new: its changes are taken, but not what it says about turns of others.
+    From a `new` machine, changes are taken, but not what it states about others' turns.
 
     \b
     familiar sync devices
@@ -238,7 +238,7 @@ def devices(ctx: typer.Context) -> None:
 
 @app.command()
 def allow(ctx: typer.Context, name: Device) -> None:
-    """Take the changes of a machine, and apply what waited for that.
+    """Allow a machine, and apply its pending facts.
 
     \b
     familiar sync allow phone-1a2b
@@ -255,7 +255,7 @@ def allow(ctx: typer.Context, name: Device) -> None:
 
 @app.command()
 def block(ctx: typer.Context, name: Device) -> None:
-    """Take nothing more of a machine; what came of it before stays.
+    """Take nothing more from a machine; what it sent before stays.
 
     \b
     familiar sync block old-phone-1a2b
@@ -265,7 +265,7 @@ def block(ctx: typer.Context, name: Device) -> None:
 
     with familiar_of(ctx) as familiar:
         action.block_device(familiar, remotes_of(familiar), name)
-    text = f"Blocked {name}. `familiar sync allow {name}` takes it back."
+    text = f"Blocked {name}. `familiar sync allow {name}` undoes this."
     output(ctx).answer({"blocked": name}, text)
 
 
@@ -277,7 +277,7 @@ def accept(
         typer.Argument(metavar="[NAME]", help="Id of the machine that deleted; default: all."),
     ] = None,
 ) -> None:
-    """Merge a change that waits because it deletes more than a quarter of all files.
+    """Merge a pending change that deletes more than a quarter of all files.
 
     \b
     familiar sync accept

@@ -115,14 +115,14 @@ class ChannelConfigs:
         return frozenset(found)
 
     def public(self) -> frozenset[str]:
-        """Return the channels whose file says that they are public."""
+        """Return the channels declared public by their file."""
         kinds = ((channel_id, self.declared_kind(channel_id)) for channel_id in self.known())
         return frozenset(i for i, kind in kinds if kind and kind not in PRIVATE_KINDS)
 
     def declared_kind(self, channel_id: str) -> str:
-        """Return the kind that a channel's file or a pattern gives it; empty: none does.
+        """Return the kind set by a channel's file or a pattern; empty if there is none.
 
-        One whose file cannot be read counts as private: it may be.
+        A channel whose file cannot be read counts as private.
         """
         try:
             written = self.read(channel_id)
@@ -133,7 +133,7 @@ class ChannelConfigs:
         return "dm" if self._fits_pattern(channel_id) else ""
 
     def declare(self, channel_id: str, kind: str) -> None:
-        """Keep the kind that whoever brings a conversation gives it; a file that has one stays.
+        """Save the kind of a new conversation; a channel that has one keeps it.
 
         Raises:
             UsageError: There is no such kind.

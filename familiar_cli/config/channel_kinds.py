@@ -68,7 +68,7 @@ PRIVATE_KINDS: Final = frozenset({"dm", "group_dm", "private"})
 """What is said in such a channel is shown nowhere else."""
 
 SHARED_KINDS: Final = frozenset({"group_dm", "private"})
-"""Private channels of several people: what is said there is private to the channel."""
+"""Kinds of private channels of several people: what is said is private to the channel."""
 
 _LABELS: Final = {
     "text": "#{name}",
@@ -87,7 +87,7 @@ _NAME_CHARS: Final = 60
 
 
 def check_kind(kind: str) -> str:
-    """Return `kind` if a conversation can be that.
+    """Return `kind` if it is a known kind of conversation.
 
     Raises:
         UsageError: It cannot.

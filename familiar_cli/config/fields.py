@@ -74,7 +74,7 @@ _SWITCHES: Final = {True: "on", False: "off", "true": "on", "false": "off"}
 
 
 def switched(setting: Setting, value: T) -> T | str:
-    """Return `on` or `off` for true or false, where a setting may be that; else `value` itself."""
+    """Convert true or false to `on` or `off` where a setting takes these; keep other values."""
     is_switch = set(ON_OFF) <= set(setting.choices) and isinstance(value, bool | str)
     return _SWITCHES.get(value, value) if is_switch else value
 

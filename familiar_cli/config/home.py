@@ -166,7 +166,7 @@ def list_familiars(home: Path) -> list[str]:
 
 
 def _close_to_others(home: Path, familiar_ids: list[str]) -> None:
-    """Let nobody else read a home that an earlier version, or a copy, left open."""
+    """Remove others' permissions from a home that was left readable to them."""
     for name in familiar_ids:
         close_to_others(home / name)
     if familiar_ids:

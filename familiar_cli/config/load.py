@@ -39,13 +39,13 @@ class Written(Generic[T]):
 
 
 class SettingsFiles:
-    """Loads settings files, and remembers how each one looked just before it was read."""
+    """Loader of settings files that detects later changes to them."""
 
     def __init__(self) -> None:
         self._looks: dict[Path, tuple[int, ...]] = {}
 
     def load(self, path: Path, root: type[T]) -> Written[T]:
-        """Return the settings of kind `root` in the file at `path`, as `load_written` does.
+        """Load the settings of kind `root` from the file at `path`, as `load_written` does.
 
         Raises:
             ConfigError: As `load_config`.
@@ -54,12 +54,12 @@ class SettingsFiles:
         return load_written(path, root)
 
     def note(self, path: Path) -> None:
-        """Remember how a file looks that is about to be read in another way."""
+        """Record the state of a file that is about to be read by other means."""
         self._looks.setdefault(path, _look(path))
 
     @property
     def have_changed(self) -> bool:
-        """Whether a file that was read has been changed, made or removed since."""
+        """Whether a file that was read has since been changed, created or removed."""
         return any(_look(path) != look for path, look in self._looks.items())
 
 

@@ -365,7 +365,7 @@ class SyncSettings:
     )
     approve: str = setting(
         "off",
-        "Whether nothing is taken from a new machine before `familiar sync allow NAME`",
+        "Whether a new machine waits for `familiar sync allow NAME` before anything is taken",
         choices=ON_OFF,
     )
     encrypt: tuple[str, ...] = setting(
@@ -384,10 +384,10 @@ class SyncSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChannelsSettings:
-    """`[channels]`: what conversations are that nobody describes."""
+    """`[channels]`: the kind of channels without settings of their own."""
 
     private: tuple[str, ...] = setting(
-        (), "Channels that are one-to-one unless their own kind is set, e.g. dm-*; * is any text"
+        (), "Patterns of channels that are one-to-one unless their own kind is set, e.g. dm-*"
     )
 
 

@@ -32,7 +32,7 @@ class RememberingCounter:
         return self._counter.name
 
     def count(self, text: str) -> int:
-        """Return how many tokens `text` has; of an endless text a sample is counted."""
+        """Count the tokens of `text`, estimating long texts from a sample."""
         if len(text) > _SAMPLED_CHARS:
             return self._estimated(text)
         if len(text) > MOST_CHARS:

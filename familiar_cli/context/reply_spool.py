@@ -1,4 +1,4 @@
-"""The reply under way, on disk while it comes, so that a killed process loses none of it."""
+"""Spool file for a streaming reply, so that a killed process loses none of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LATER_TURNS: Final = 20
 
 
 class ReplySpool:
-    """One reply's file. What cannot be written is only not there after a kill.
+    """Spool file of one reply. Write failures are ignored: they only cost the recovery.
 
     Args:
         directory: Where such files are, or will be.
@@ -51,7 +51,7 @@ class ReplySpool:
         self._has_failed = False
 
     def add(self, piece: str) -> None:
-        """Write one piece down; the system keeps it also when this process is killed."""
+        """Append one piece; it survives a kill of this process."""
         if self._has_failed:
             return
         try:
@@ -63,7 +63,7 @@ class ReplySpool:
             self._has_failed = True
 
     def close(self, *, is_kept: bool) -> None:
-        """End it; what is kept as a turn needs no file any more."""
+        """Delete the file, once the reply is kept as a turn."""
         if self._file:
             self._file.close()
         if is_kept:
@@ -73,7 +73,7 @@ class ReplySpool:
 
 
 def recover(history: HistoryStore, directory: Path) -> list[Turn]:
-    """Keep the beginnings of replies whose process was killed, as partial turns."""
+    """Recover replies cut short by a killed process, as partial turns."""
     found = []
     try:
         check_own(directory)

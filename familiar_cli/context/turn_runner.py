@@ -116,7 +116,7 @@ class TurnRunner(ABC):
         """Keep what was said; it is about to be sent. Return the record as it is kept."""
 
     def _came(self, piece: str) -> None:  # noqa: B027  # what is off the record does nothing
-        """Take a piece of the reply, before anybody sees it."""
+        """Handle a piece of the reply before it is shown."""
 
     @abstractmethod
     def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:

@@ -223,7 +223,7 @@ class ContextRequest:
 
     @property
     def query(self) -> str:
-        """What is searched for; an endless utterance has lost its middle."""
+        """The search query: the utterance, without its middle if it is very long."""
         return bounded_query(self.utterance)
 
 

@@ -108,7 +108,7 @@ class Appender:
             return verdicts
 
     def correct(self, old: Turn, line: Incoming) -> None:
-        """Let a line stand in the place of the turn that it rewords; an older wording comes back.
+        """Replace a turn by the line that rewords it, or restore an earlier wording.
 
         Raises:
             FamiliarError: As `standing.supersede`.
@@ -125,7 +125,7 @@ class Appender:
         self.describe([(made.id, line)])
 
     def describe(self, turns: Sequence[tuple[int, Incoming]]) -> None:
-        """Keep what the source says of turns that are there already."""
+        """Update existing turns with what the source states about them."""
         with self._history.change() as connection:
             chat_id = self._begin(connection)
             connection.executemany(

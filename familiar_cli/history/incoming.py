@@ -135,7 +135,7 @@ def rename(history: HistoryStore, old: str, new: str) -> None:
 
 
 def release(history: HistoryStore, own: str, instance: str) -> int:
-    """Apply the facts about others that waited until their instance was allowed.
+    """Apply the pending facts about others of newly allowed instances.
 
     Args:
         history: The history.
@@ -211,7 +211,7 @@ class Intake:
             arrived += self._take_waiting(arrived.pop())
 
     def release(self, instance: str) -> None:
-        """Take in again what waited until an instance was allowed."""
+        """Process the pending lines of a newly allowed instance again."""
         sql = (
             "DELETE FROM lines_waiting WHERE instance = ? AND needs_instance = ? RETURNING id, line"
         )
@@ -270,7 +270,7 @@ class Intake:
         return []
 
     def _obstacle(self, name: TurnName, line: TurnLine | Fact) -> TurnName | None:
-        """Return the turn, or the decision, that a line has to wait for; None: it is taken in."""
+        """Return the turn or decision that a line waits for, or None if it is accepted."""
         missing = next((n for n in _needs(line) if self._id_of(n) is None), None)
         if missing is not None:
             if missing == name and isinstance(line, TurnLine):
@@ -285,7 +285,7 @@ class Intake:
         return TurnName(obstacle, 0) if obstacle else None
 
     def _replaces(self, name: TurnName, line: TurnLine) -> bool:
-        """Tell whether a turn would stand for another instance's message with other words."""
+        """Tell whether a turn would replace another instance's message with other words."""
         key = (pack(line.channel), pack(line.message_id))
         sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
         found = self.connection.execute(sql, key).fetchone() if line.message_id else None

@@ -120,7 +120,7 @@ def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, tu
 def find(
     connection: sqlite3.Connection, channel_id: str, message_id: str, author: Author | None = None
 ) -> Turn | None:
-    """Return the turn of a channel with a message id; None: there is none.
+    """Return the turn of a channel with a message id, or None.
 
     Args:
         connection: To the history.
@@ -141,7 +141,7 @@ def find(
 
 
 def _qualified(message_id: str, author: Author | None) -> str:
-    """Return how an id is stored whose plain form is taken by another platform's message."""
+    """Return the stored form of an id whose plain form belongs to another platform's message."""
     return f"{author.platform}:{message_id}" if author else message_id
 
 

@@ -1,4 +1,4 @@
-"""Which turns were said while only one person had spoken in their channel.
+"""Turns said while only one person had spoken in their channel.
 
 The database itself notes it with each turn, whoever writes it down: what was private to a person
 when it was said stays so, also when others join the channel later. Whether it counts is for
@@ -55,20 +55,20 @@ TABLES: Final = (
 
 
 def add(connection: sqlite3.Connection) -> None:
-    """Make the tables of a history that has none."""
+    """Create the tables in a history without them."""
     for statement in TABLES:
         connection.execute(statement)
 
 
 def of_turn(connection: sqlite3.Connection, turn_id: int) -> Author | None:
-    """Return the only person who had spoken when a turn was said; None: there were several."""
+    """Return the only person who had spoken by a turn, or None if there were several."""
     sql = "SELECT platform, user_id FROM one_to_one WHERE turn_id = ?"
     row = connection.execute(sql, (turn_id,)).fetchone()
     return _author(row) if row else None
 
 
 def inherit(connection: sqlite3.Connection, turn_id: int, other_id: int) -> None:
-    """Let a turn be private as another one is, which it answers or replaces."""
+    """Copy the privacy of a turn to one that answers or replaces it."""
     sql = "INSERT OR IGNORE INTO one_to_one SELECT ?, platform, user_id FROM one_to_one"
     connection.execute(f"{sql} WHERE turn_id = ?", (turn_id, other_id))
 
@@ -76,7 +76,7 @@ def inherit(connection: sqlite3.Connection, turn_id: int, other_id: int) -> None
 def note_origin(
     connection: sqlite3.Connection, turn_id: int, channel_id: str, who: Author | None
 ) -> None:
-    """Note of a turn from elsewhere what its own instance says of it."""
+    """Record the privacy that another instance states for its own turn."""
     connection.execute("DELETE FROM one_to_one WHERE turn_id = ?", (turn_id,))
     if who is not None:
         values = (turn_id, pack(who.platform), pack(who.user_id))
@@ -90,7 +90,7 @@ def note_origin(
 
 
 def publish_chat(history: HistoryStore, channel_id: str, first_id: int) -> None:
-    """Note that what was brought in from `first_id` on is a conversation of several people."""
+    """Mark the turns imported from `first_id` on as a conversation of several people."""
     with history.change() as connection:
         key = pack(channel_id)
         sql = "UPDATE only_speakers SET platform = NULL, user_id = NULL WHERE channel_id = ?"
@@ -103,7 +103,7 @@ def publish_chat(history: HistoryStore, channel_id: str, first_id: int) -> None:
 
 
 def only_speaker(history: HistoryStore, channel_id: str) -> tuple[bool, Author | None]:
-    """Return whether anybody has spoken in a channel, and who, while that is one person.
+    """Return whether a channel has turns, and its only speaker, if there is just one.
 
     In a branch without words of its own, it is as in its parent.
     """
@@ -119,7 +119,7 @@ def only_speaker(history: HistoryStore, channel_id: str) -> tuple[bool, Author |
 
 
 def only_speakers(history: HistoryStore) -> dict[str, Author]:
-    """Return the channels in which one person has spoken, and who that is."""
+    """Return the channels with a single speaker, and that speaker."""
     sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
     with history.use(create=False) as connection:
         rows = connection.execute(sql).fetchall() if connection else []
@@ -127,7 +127,7 @@ def only_speakers(history: HistoryStore) -> dict[str, Author]:
 
 
 def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[str]]:
-    """Return the slugs of all who ever spoke in channels."""
+    """Return the slugs of all past speakers, by channel."""
     from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
 
     found: dict[str, set[str]] = {}
@@ -142,14 +142,14 @@ def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[s
 
 
 def spoken_in(history: HistoryStore) -> list[str]:
-    """Return the channels in which anybody ever spoke."""
+    """Return all channels that have turns."""
     with history.use(create=False) as connection:
         rows = connection.execute("SELECT channel_id FROM only_speakers") if connection else ()
         return [unpack(row[0]) for row in rows]
 
 
 def visible(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[Any]]:
-    """Build the condition, in SQL, for turns that a viewer may see, and its values.
+    """Build the SQL condition, and its values, for turns that a viewer may see.
 
     Args:
         viewer: Who will see them.

@@ -1,4 +1,4 @@
-"""The pages of an SQLite file, read without SQLite: what is left of a damaged one.
+"""Read the pages of a damaged SQLite file without SQLite.
 
 See https://www.sqlite.org/fileformat.html. Nothing here trusts the file: whatever does not decode
 is left out.
@@ -32,7 +32,7 @@ _WAL_FRAME: Final = 24
 
 
 class Pages:
-    """All pages of a database, with those of its write-ahead log above them.
+    """The pages of a database, overlaid with those of its write-ahead log.
 
     Args:
         path: The file; it need not be whole.
@@ -49,14 +49,14 @@ class Pages:
         self.count = max(-(-len(self._file) // self.size), *self._newer, 0)
 
     def page(self, number: int) -> bytes:
-        """Return a page, 1 being the first; empty where the file has none."""
+        """Return a page, numbered from 1; empty where the file has none."""
         if number in self._newer:
             return self._newer[number]
         start = (number - 1) * self.size
         return self._file[start : start + self.size] if number >= 1 else b""
 
     def free(self) -> set[int]:
-        """Return the pages that hold nothing any more, as far as the list of them can be read."""
+        """Return the free pages, as far as the freelist is readable."""
         head = self.page(1)
         found: set[int] = set()
         trunk = int.from_bytes(head[32:36], "big") if head.startswith(_MAGIC) else 0
@@ -69,7 +69,7 @@ class Pages:
         return found
 
     def records(self, root: int) -> Iterator[tuple[int, Record]]:
-        """Yield rowid (0 in an index) and values of what can be reached from a root page."""
+        """Yield rowid (0 in an index) and values of the records reachable from a root page."""
         waiting, seen = [root], set[int]()
         while waiting:
             number = waiting.pop()
@@ -89,7 +89,7 @@ class Pages:
                         yield found
 
     def loose_records(self, number: int) -> Iterator[tuple[int, Record]]:
-        """Yield the rows of tables on one page, whatever leads to it.
+        """Yield the table rows on one page, reachable or not.
 
         Where the page's own list of them is gone, a row may begin anywhere.
         """
@@ -131,7 +131,7 @@ class Pages:
             return None
 
     def _payload(self, page: bytes, at: int, size: int, *, is_table: bool) -> bytes:
-        """Return the bytes of a record, of which only the beginning may be on its page."""
+        """Return the bytes of a record, following its overflow pages."""
         usable = self._usable
         least = (usable - 12) * 32 // 255 - 23
         most = usable - 35 if is_table else (usable - 12) * 64 // 255 - 23
@@ -156,7 +156,7 @@ class Pages:
 
 
 def _cells(page: bytes, number: int) -> tuple[int, list[int], int]:
-    """Return kind, offsets of the cells and rightmost child of a page; kind 0: it is none."""
+    """Return kind, cell offsets and rightmost child of a page; kind 0: not a b-tree page."""
     start = _HEADER_BYTES if number == 1 else 0
     if len(page) < start + 12 or page[start] not in _KINDS:
         return 0, [], 0
@@ -169,7 +169,7 @@ def _cells(page: bytes, number: int) -> tuple[int, list[int], int]:
 
 
 def _committed(wal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of the pages in a write-ahead log, up to its last commit."""
+    """Yield number and content of the pages in a write-ahead log up to its last commit."""
     waiting: list[tuple[int, bytes]] = []
     for at in range(_WAL_HEADER, len(wal) - _WAL_FRAME - size + 1, _WAL_FRAME + size):
         number, is_commit = struct.unpack(">II", wal[at : at + 8])
@@ -182,7 +182,7 @@ def _committed(wal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of one to nine bytes, and where it ends."""
+    """Decode a varint of one to nine bytes; return it and its end."""
     value = 0
     for n in range(8):
         byte = data[at + n]
@@ -194,7 +194,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decoded(payload: bytes) -> Record:
-    """Return the values of a record. Raises ValueError, IndexError, struct.error: it is none."""
+    """Decode the values of a record. Raises ValueError, IndexError, struct.error: not a record."""
     head, at = _varint(payload, 0)
     if not 1 <= head <= min(len(payload), 9 * _MOST_COLUMNS):
         raise ValueError("it has no header")

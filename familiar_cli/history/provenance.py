@@ -1,4 +1,4 @@
-"""What an instance may state about turns and channels, its own and those of others."""
+"""Rules for what an instance may state about its own and others' turns and channels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
 
 UNTRUSTED: Final = "untrusted"
-"""In `lines_waiting`: the line is about others, and waits until its instance is allowed."""
+"""In `lines_waiting`: the line is about others and waits until its instance is allowed."""
 
 REFUSED: Final = "refused"
 """In `lines_waiting`: the line is kept, and never applied."""
@@ -25,7 +25,7 @@ REFUSED: Final = "refused"
 
 @dataclass(frozen=True, slots=True)
 class FactScope:
-    """Which facts of one instance are accepted.
+    """Policy for the facts of one instance.
 
     Args:
         is_trusted: It may state facts about turns that other instances wrote, as a person does who
@@ -40,7 +40,7 @@ class FactScope:
     def obstacle(
         self, connection: sqlite3.Connection, own: str, instance: str, line: Fact
     ) -> str | None:
-        """Return `UNTRUSTED` or `REFUSED` for a fact that is not accepted; None: it is.
+        """Return `UNTRUSTED` or `REFUSED`, or None if a fact is accepted.
 
         Args:
             connection: The history, inside a transaction.
@@ -65,7 +65,7 @@ def unrestricted(_: str) -> FactScope:
 
 
 def count_held(history: HistoryStore) -> dict[str, int]:
-    """Return how many facts about others wait until their instance is allowed, by instance."""
+    """Count the facts about others that wait for approval, by instance."""
     with history.use(create=False) as connection:
         if connection is None:
             return {}
@@ -77,7 +77,7 @@ def count_held(history: HistoryStore) -> dict[str, int]:
 
 
 def last_turn(history: HistoryStore) -> int:
-    """Return the number of the newest turn; 0: there is none."""
+    """Return the number of the newest turn, or 0."""
     with history.use(create=False) as connection:
         if connection is None:
             return 0
@@ -100,7 +100,7 @@ def _is_about_own(connection: sqlite3.Connection, own: str, instance: str, line:
 def _is_channel_of(
     connection: sqlite3.Connection, instance: str, channel_id: str, through: int | None = None
 ) -> bool:
-    """Tell whether no other instance has a turn in a channel, or lets it branch off elsewhere.
+    """Tell whether no other instance has a turn in a channel or branches it off elsewhere.
 
     Args:
         connection: The history.

@@ -1,4 +1,4 @@
-"""Bring what is kept of a chat up to what its source shows now: edits, deletions, insertions.
+"""Reconcile a saved chat with its source: edits, deletions, insertions.
 
 The source's lines are laid beside all turns that stand in the channel, imported or live. Turns are
 only ever added and marked: an edited line supersedes its turn, a deleted one is withdrawn.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.wording import Wording
 
 _FROM_CLIENTS: Final = frozenset({SERVED, "edit", GREETING, HEARD})
-"""Sources of live turns that a chat client shows, and can take back."""
+"""Sources of live turns that a chat client shows and can delete."""
 
 _TICK: Final = timedelta(milliseconds=1)
 
@@ -45,7 +45,7 @@ class _SourceLine(NamedTuple):
 
 
 class _Gap(NamedTuple):
-    """Lines and turns that do not match, before a turn that does; None: at the end."""
+    """Unmatched lines and turns before a matching turn; None: at the end."""
 
     turns: Sequence[Turn]
     numbers: range
@@ -54,7 +54,7 @@ class _Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShownChat:
-    """A chat as its source shows it.
+    """A chat in the state of its source.
 
     Args:
         name: What its source calls it.
@@ -69,7 +69,7 @@ class ShownChat:
 
 
 class Reconciliation:
-    """What each line of a source is to a channel, by its number, and what the source dropped.
+    """Match of each source line to the channel, by number, and the turns the source dropped.
 
     Attributes:
         verdicts: A `LineMatch` for each line, in one byte each.
@@ -111,7 +111,7 @@ class Reconciliation:
             i, j = start + size, other + size
 
     def _close(self, gap: _Gap) -> None:
-        """Decide what lines and turns are that do not match."""
+        """Classify unmatched lines and turns."""
         left = {turn.id: turn for turn in gap.turns if turn.channel_id == self._channel_id}
         if gap.turns and not gap.after:  # a branch may reword the last turn that it shares
             left[gap.turns[-1].id] = gap.turns[-1]
@@ -140,7 +140,7 @@ class Reconciliation:
         self.turns[number] = turn
 
     def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
-        """Return what else stood in the place of each turn, by its words."""
+        """Return the other wordings of each turn, by text."""
         found: dict[int, dict[Wording, int]] = {}
         for turn_id, state in standings(self._history, turns).items():
             others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
@@ -157,7 +157,7 @@ class Reconciliation:
         return is_longer or (is_alone and (self._changed is None or turn.id in self._of_chat))
 
     def _is_replaced_here(self, turn: Turn, other: int | None) -> bool:
-        """Tell whether a turn took the place of what the source still says, by a person's hand."""
+        """Tell whether a person replaced, by this turn, what the source still says."""
         if other is None or other not in self._of_chat:
             return False
         if turn.id not in self._of_chat:
@@ -168,7 +168,7 @@ class Reconciliation:
         return self._changed is not None and (found[0] or 0) > in_ms(self._changed)
 
     def _is_dropped(self, turn: Turn, *, is_end: bool) -> bool:
-        """Tell whether the source had a turn that it does not show any more."""
+        """Tell whether the source had a turn that it no longer shows."""
         if turn.channel_id != self._channel_id:
             return False
         if turn.id in self._of_chat:
@@ -183,7 +183,7 @@ def _source_line(line: Incoming) -> _SourceLine:
 
 
 def _past(history: HistoryStore, place: Place, *, everything: bool = False) -> Iterator[Kept]:
-    """Yield the turns that are shown in a channel, or will be once it has branched off."""
+    """Yield the turns shown in a channel, or in it after it branches off."""
     span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
     for one in select(history, span):
         yield one
@@ -206,6 +206,6 @@ def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozens
 def _lines_set_aside(
     history: HistoryStore, place: Place, shown: set[int]
 ) -> set[tuple[Wording, datetime | None]]:
-    """Return what turns of a channel's past say that are not shown, and when they were said."""
+    """Return texts and times of the hidden turns in a channel's past."""
     past = (one.turn for one in _past(history, place, everything=True))
     return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}

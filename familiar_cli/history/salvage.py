@@ -1,4 +1,4 @@
-"""Get what can be read out of a damaged history into a new one; the damaged one is kept."""
+"""Recover what is readable of a damaged history into a new file; the damaged one is kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENDS: Final = ("", "-wal", "-shm", "-journal")
 
 @dataclass(slots=True)
 class Salvaged:
-    """What came of a salvage.
+    """Result of a salvage.
 
     Args:
         damaged: Whether anything was wrong; if not, nothing was done.
@@ -53,7 +53,7 @@ class Salvaged:
 
 
 def is_damaged(path: Path) -> bool:
-    """Tell whether SQLite, or the reader of turns, finds something wrong in a history."""
+    """Tell whether SQLite or the turn reader finds a history damaged."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -68,7 +68,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
-    """Put all that can be read of the history at `path` into a new file in its place.
+    """Replace the history at `path` with a new file of all that is readable in it.
 
     The damaged file stays beside it, under a name that says so. No other process may use it.
 
@@ -128,7 +128,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _loose_rows(pages: Pages) -> tuple[list[Record], list[tuple[int, Record]]]:
-    """Return definitions and turns that stand on any page, whether or not anything leads there.
+    """Return definitions and turns on any page, whether or not the page is reachable.
 
     A page that SQLite says is free holds what was taken out, and is left alone.
     """
@@ -145,7 +145,7 @@ def _loose_rows(pages: Pages) -> tuple[list[Record], list[tuple[int, Record]]]:
 
 
 def _schema(pages: Pages, loose: Iterable[Record]) -> dict[str, tuple[int, str]]:
-    """Return root page and SQL of every table whose definition can be read."""
+    """Return root page and SQL of every table with a readable definition."""
     found: dict[str, tuple[int, str]] = {}
     for row in (*(row for _, row in pages.records(1)), *loose):
         if len(row) == _SCHEMA_COLUMNS and row[0] == "table":
@@ -156,7 +156,7 @@ def _schema(pages: Pages, loose: Iterable[Record]) -> dict[str, tuple[int, str]]
 
 
 def _turns(pages: Pages, root: int, loose: Iterable[tuple[int, Record]]) -> dict[int, Record]:
-    """Return the turns by number: those in the table's tree, and those cut off from it."""
+    """Return the turns by number, including those unreachable from the table's tree."""
     reached = (found for found in pages.records(root) if _is_turn(*found)) if root else ()
     turns = dict(loose)
     turns.update(reached)
@@ -182,7 +182,7 @@ def _fill(
     pages: Pages,
     result: Salvaged,
 ) -> None:
-    """Write rows into a new history; its triggers sleep meanwhile, since their work came along."""
+    """Write rows into a new history, with its triggers off: their rows are copied, too."""
     triggers = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
     ).fetchall()
@@ -207,7 +207,7 @@ def _fill(
 def _reserve(
     connection: sqlite3.Connection, pages: Pages, schema: Mapping[str, tuple[int, str]]
 ) -> int:
-    """Let no new turn take the number of a lost one, which is cited; return the highest number."""
+    """Reserve the numbers of lost turns, which may be cited; return the highest number."""
     root, _ = schema.get("sqlite_sequence", (0, ""))
     counted = [row[1] for _, row in pages.records(root) if row[:1] == ("turns",)] if root else []
     (newest,) = connection.execute(
@@ -221,7 +221,7 @@ def _reserve(
 
 
 def _follow_turns(connection: sqlite3.Connection, result: Salvaged) -> None:
-    """Make what is counted from the turns, and note as unread what nothing is known of."""
+    """Rebuild what derives from the turns, and mark turns of unknown state as unread."""
     connection.execute("DELETE FROM speakers")
     connection.execute(
         "INSERT INTO speakers SELECT channel_id, author_platform, author_user_id, count(*),"
@@ -233,7 +233,7 @@ def _follow_turns(connection: sqlite3.Connection, result: Salvaged) -> None:
 
 
 def _keep_private(connection: sqlite3.Connection) -> None:
-    """Note again what was said one to one, where the note is lost: in doubt, more is private."""
+    """Rebuild lost one-to-one marks; in doubt, more is private."""
     alone = "count(DISTINCT author_platform || ' ' || author_user_id) = 1"
     connection.execute(
         f"INSERT INTO only_speakers SELECT channel_id, iif({alone}, min(author_platform), NULL),"  # noqa: S608
@@ -256,7 +256,7 @@ def _keep_private(connection: sqlite3.Connection) -> None:
 
 
 def _named_rows(pages: Pages, root: int, name: str, sql: str) -> Iterator[dict[str, Value]]:
-    """Yield the rows of a table by column, as its own definition names them."""
+    """Yield the rows of a table by column, named by its own definition."""
     with closing(sqlite3.connect(":memory:")) as scratch:
         try:
             scratch.execute(sql)
@@ -281,7 +281,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Value]]) -> int:
-    """Write rows, leaving out those that the table refuses, and count them."""
+    """Write rows, skipping those that violate a constraint, and count them."""
     known, count = _columns(connection, table), 0
     for row in rows:
         names = [name for name in known if name in row]
@@ -294,7 +294,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[s
 
 
 def _swap(path: Path, new: Path) -> Path:
-    """Put the new file in the place of the damaged one; return where that one is now."""
+    """Replace the damaged file with the new one; return the damaged one's new path."""
     aside = path.with_name(f"{path.name}.damaged-{now():%Y%m%d-%H%M%S}")
     disk = Disk()
     for end in _ENDS[1:]:

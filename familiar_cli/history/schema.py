@@ -150,7 +150,7 @@ def _opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def foreign_objects(path: Path) -> list[str]:
-    """Return what stands in a history that this program did not put there, e.g. `trigger 'x'`.
+    """Return schema objects that this program did not create, e.g. `trigger 'x'`.
 
     Raises:
         As `opened`.

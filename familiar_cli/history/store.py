@@ -111,7 +111,7 @@ class HistoryStore:
             return insert(connection, replace(turn, reply_to=reply_to), message_id)
 
     def append_all(self, turns: Iterable[Turn]) -> None:
-        """Write many turns down, all or none of them; each is given its id.
+        """Save many turns in one transaction; each is given its id.
 
         Raises:
             FamiliarError: As `append`.
@@ -333,7 +333,7 @@ class HistoryStore:
             _raise_watermark(connection, name, turn_id)
 
     def note_read(self, connection: sqlite3.Connection, turn_id: int) -> None:
-        """Remember the newest turn that the memory writer has read, inside a transaction."""
+        """Store the watermark of the memory writer, inside a transaction."""
         _raise_watermark(connection, WRITER, turn_id)
 
     def close(self) -> None:

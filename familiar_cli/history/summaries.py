@@ -258,7 +258,7 @@ def _summary(row: Row) -> Summary:
 
 
 def _visible_in(scope: str, rules: PrivacyRules) -> tuple[str, list[Any]]:
-    """Return what selects the turns that a summary may tell of, in SQL, and its values."""
+    """Build the SQL condition, and its values, for turns that a summary may cover."""
     own = frozenset({rules.scope_of_channel(scope)} if scope else ())
     sql, values = visible(Viewer(rules, own, scope))
     if scope != PUBLIC:

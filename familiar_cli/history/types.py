@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
 
 WRITER: Final = "memory_writer"
-"""The watermark of the newest turn that was read for memory; `waiting` knows the unread ones."""
+"""Watermark: the newest turn read by the memory writer; `waiting` has the unread ones."""
 
 Role = Literal["user", "assistant", "system"]
 

@@ -1,4 +1,4 @@
-"""The turns that the memory writer has still to read: one row of the table `unread` for each.
+"""Backlog of the memory writer: one row of the table `unread` for each turn.
 
 A turn is unread from the moment it is written down until what came of it is durable. A pass may
 read only some of them: those of a channel, or those that were said here and not imported.
@@ -35,7 +35,7 @@ _OURS: Final = (
     "NOT EXISTS (SELECT 1 FROM elsewhere WHERE elsewhere.turn_id = {0} AND NOT EXISTS "
     "(SELECT 1 FROM sync_state WHERE name = 'handed:' || instance))"
 )
-"""Holds for turns that are read here."""
+"""SQL condition for turns that are read on this instance."""
 
 _TABLE: Final = (
     "CREATE TABLE unread (turn_id INTEGER PRIMARY KEY, imported INTEGER NOT NULL)",
@@ -47,7 +47,7 @@ _STANDING: Final = "FROM unread CROSS JOIN standing ON standing.id = unread.turn
 
 
 def add(connection: sqlite3.Connection) -> None:
-    """Make the table, from the watermark and the ranges before it that an older version kept."""
+    """Create the table from the watermark and ranges that an older version kept."""
     sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'waiting'"
     has_ranges = connection.execute(sql).fetchone() is not None
     left = (
@@ -67,7 +67,7 @@ def add(connection: sqlite3.Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """A choice among the unread turns.
+    """Selection among the unread turns.
 
     Args:
         channels: Only those of these channels; None: of all.
@@ -78,17 +78,17 @@ class Which:
     said_here: bool = False
 
     def takes(self, turn: Turn) -> bool:
-        """Tell whether a turn is chosen."""
+        """Tell whether a turn is selected."""
         return self.takes_of(turn.channel_id, imported=turn.source == IMPORTED)
 
     def takes_of(self, channel_id: str, *, imported: bool) -> bool:
-        """Tell whether turns of a channel are chosen that were imported, or were not."""
+        """Tell whether imported, or other, turns of a channel are selected."""
         is_of_channel = self.channels is None or channel_id in self.channels
         return is_of_channel and not (self.said_here and imported)
 
     @property
     def condition(self) -> str:
-        """What SQL can tell of the choice at once; a partial index answers it."""
+        """SQL condition that narrows the selection; answered by a partial index."""
         return "NOT unread.imported" if self.said_here else "1"
 
 
@@ -98,7 +98,7 @@ SAID_HERE: Final = Which(said_here=True)
 
 
 def count(history: HistoryStore, which: Which = ALL) -> int:
-    """Return how many standing turns are unread."""
+    """Count the unread turns that still stand."""
     sql = f"SELECT channel_id, count(*) {_STANDING} WHERE {which.condition} GROUP BY 1"
     if which.channels is None:
         sql = f"SELECT '', count(*) {_STANDING} WHERE {which.condition}"
@@ -112,7 +112,7 @@ def count(history: HistoryStore, which: Which = ALL) -> int:
 
 
 def times(history: HistoryStore) -> list[datetime]:
-    """Return when each unread turn was said, if it stands."""
+    """Return the times of the unread turns that still stand."""
     with history.use(create=False) as connection:
         rows = connection.execute(f"SELECT at_ms {_STANDING}").fetchall() if connection else ()
     return [from_ms(row[0]) for row in rows]
@@ -136,7 +136,7 @@ def turns(history: HistoryStore, which: Which = ALL) -> Iterator[Turn]:
 
 
 def unread_among(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
-    """Return those of these turns that are unread."""
+    """Return the unread ones of these turns."""
     sql = "SELECT turn_id FROM unread WHERE turn_id IN"
     with history.use(create=False) as connection:
         return {row[0] for row in rows_among(connection, sql, turn_ids)} if connection else set()
@@ -163,7 +163,7 @@ def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
 
 
 def settled(history: HistoryStore, after: datetime) -> int:
-    """Return how many unread turns were said here, but for exchanges that may still change."""
+    """Count the unread turns said here, except exchanges that may still change."""
     begun = fresh(history, after).items()
     newest = [
         t.id for c, at in begun for t in history.recent(c, _TAIL, viewer=OWNER) if place_of(t) >= at
@@ -190,13 +190,13 @@ def ours(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
 
 
 def leave_to_others(connection: sqlite3.Connection, first_id: int, last_id: int) -> None:
-    """Take turns that another instance's writer reads out of the unread ones of a range."""
+    """Remove turns that another instance's writer reads from the backlog of a range."""
     sql = f"DELETE FROM unread WHERE turn_id BETWEEN ? AND ? AND NOT {_OURS.format('turn_id')}"  # noqa: S608
     connection.execute(sql, (first_id, last_id))
 
 
 def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, int]]) -> int:
-    """Let turns of an instance that never comes back be read here; return how many stand of them.
+    """Adopt the backlog of an instance that is gone for good; return its number of standing turns.
 
     Args:
         history: The history.
@@ -252,7 +252,7 @@ def unread_through(connection: sqlite3.Connection, last_id: int) -> tuple[tuple[
 
 
 def finish(history: HistoryStore, turn_ids: Collection[int]) -> None:
-    """Say that these turns were read; all others stay unread.
+    """Mark turns as read; all others stay unread.
 
     Call it only when what came of them is durable.
 

@@ -152,7 +152,7 @@ class EmbeddingIndex:
         return self.use(lambda connection: self.refresh_by(connection, progress, within_s))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
-        """Look again at files that were just changed, and at no other.
+        """Re-index only the files that were just changed.
 
         A large file is left to the next search, so that whoever wrote it need not wait for it.
         """
@@ -217,7 +217,7 @@ class EmbeddingIndex:
         return self._cached[1]
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
-        """Return the vectors of all tokens; None: there are none. A new file is noticed."""
+        """Return the vectors of all tokens, or None; a replaced file is loaded again."""
         stamp = line_tokens.stamp(connection, self.directory)
         if self._tokens is None or self._tokens[0] != stamp or self._tokens[1] is None:
             self._tokens = stamp, line_tokens.mapped(connection, self.directory)

@@ -352,7 +352,7 @@ def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
 
 
 def _parts(encoder: Encoder, text: str) -> list[str]:
-    """Cut `text` between words into parts that the model reads whole, in linear time."""
+    """Split `text` between words into parts that fit the model, in linear time."""
     from familiar_cli.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
 
     if len(text) < _SURELY_READ and text.isascii():

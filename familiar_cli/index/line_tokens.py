@@ -66,7 +66,7 @@ def mapped(connection: sqlite3.Connection, directory: Path) -> Rows | None:
 
 
 def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[Held, int]:
-    """Return what changes whenever the rows change, or their file is cut short."""
+    """Return a stamp that changes with the rows, or when their file is truncated."""
     found = held(connection)
     return found, token_vectors.size_of(_path(directory, found.name)) if found.name else 0
 

@@ -59,7 +59,7 @@ class Encoder:
     def __init__(self, spec: Spec, directory: Path, *, optimised: bool) -> None:
         self.optimised = optimised
         self.window_chars = _CHARS_A_TOKEN * spec.max_tokens
-        """How much of a text is looked at to find out how much of it can be read at once."""
+        """Length of text that is examined to find how much fits into the model."""
         self._pooling = spec.pooling
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _SERIOUS

@@ -115,7 +115,7 @@ def load_rows(
 
 
 def size_of(path: Path) -> int:
-    """Return how large a file is; -1: there is none."""
+    """Return the size of a file, or -1 if there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -123,7 +123,7 @@ def size_of(path: Path) -> int:
 
 
 def mapped(path: Path, width: int, count: int) -> Rows | None:
-    """Return the first `count` rows; None if the file is missing, short, or another's."""
+    """Return the first `count` rows, or None if the file is missing, truncated or foreign."""
     import numpy as np  # noqa: PLC0415  # 0.1 s
 
     try:

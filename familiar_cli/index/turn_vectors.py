@@ -313,7 +313,7 @@ class TurnVectors:
             token_vectors.append(path, at, np.concatenate(tokens))
 
     def _mapped(self, embedder: Embedder) -> tuple[NDArray[np.void], NDArray[np.int8]] | None:
-        """Return keys and rows of all turns that have both; None: there are none."""
+        """Return keys and rows of all turns that have both, or None."""
         key_type, width = _key_type(embedder.dimension), embedder.dimension
         paths = self._path(embedder, ".keys"), self._path(embedder, ".rows")
         try:

@@ -1,4 +1,4 @@
-"""All vectors of the index at once: a file of them, and what came since it was written.
+"""All vectors of the index: a file, and the rows added since it was written.
 
 SQLite holds every vector and is the one that counts; the file is a copy in the order of chunk ids,
 so that a search is one matrix product. A file that is missing, cut short or of another model is
@@ -116,7 +116,7 @@ class Cosines:
 
 
 def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, str, int]:
-    """Return what changes whenever the vectors change, or their file is cut short."""
+    """Return a stamp that changes with the vectors, or when their file is truncated."""
     name = meta(connection, "matrix")
     size_bytes = size_of(directory / Path(name).name) if name else 0
     return meta(connection, "model"), name, meta(connection, "next_seq"), size_bytes
@@ -132,13 +132,13 @@ def load(connection: sqlite3.Connection, directory: Path) -> Vectors:
 
 
 def is_lost(connection: sqlite3.Connection, directory: Path) -> bool:
-    """Tell whether the file is gone, or was cut short."""
+    """Tell whether the file is missing or truncated."""
     name, dimension = meta(connection, "matrix"), int(meta(connection, "dimension") or 0)
     return bool(name) and _mapped(directory, name, dimension) is None
 
 
 def write_if_lost(connection: sqlite3.Connection, directory: Path) -> None:
-    """Write the file again when it is lost; where that fails, SQLite's copy serves."""
+    """Rewrite a lost file; where that fails, SQLite's copy is used."""
     import sqlite3  # noqa: PLC0415
 
     if is_lost(connection, directory):

@@ -40,7 +40,7 @@ def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
 
 
 def _lengths(value: object) -> Iterator[int]:
-    """Yield how long each text is that stands in a value, however deep."""
+    """Yield the length of each string in a value, at any depth."""
     if isinstance(value, str):
         yield len(value)
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The server over HTTP: each request for itself, so nothing is lost when a connection is.
+"""MCP over HTTP: independent requests, so nothing is lost with a connection.
 
 What a client wrote is noted under its session, so that it takes back its own changes only. The id
 of a session is made here and held by the client alone, so it outlives this process.
@@ -50,7 +50,7 @@ class Endpoint:
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, *, connection: str = ""
     ) -> None:
-        """Answer one request; `connection` tells its connection from all others, if known."""
+        """Answer one request; `connection` identifies its connection, if known."""
         await self._is_open.wait()
         session, is_new = _session_of(scope, connection)
         scope["state"] = {**scope.get("state", {}), SESSION: session}
@@ -76,7 +76,7 @@ class Endpoint:
 
 
 def _session_of(scope: Scope, connection: str) -> tuple[str, bool]:
-    """Return the session that a request belongs to, and whether its client does not know it yet.
+    """Return the session of a request, and whether it is new to its client.
 
     A client of a protocol without sessions is known by its connection; behind a proxy, where others
     may use the same one, each of its requests is a session.

@@ -72,7 +72,7 @@ _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 _CLIENT_CHARS: Final = 40
 _EMBED_EVERY_S: Final = 10.0  # it takes about a second where a model is
 SESSION: Final = "familiar.session"
-"""The key in a request's state of its client's session; without it, the server has one client."""
+"""Key of the client's session in the request state; without it, there is a single client."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -262,7 +262,7 @@ class MemoryServer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     def _embed_soon(self) -> None:
-        """Give some of what waits for a vector one, beside the calls, and not all the time.
+        """Embed some pending texts in the background, at intervals.
 
         Whatever goes wrong, the next search tells of it.
         """

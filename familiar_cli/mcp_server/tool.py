@@ -67,7 +67,7 @@ class Caller:
 
     @property
     def viewer(self) -> Viewer:
-        """A program, which sees nothing private but what its own channel may show."""
+        """Viewer of a program: nothing private but what its own channel may show."""
         return self.familiar.privacy.program(self.channel_id or "")
 
 

@@ -81,7 +81,7 @@ def _kinds(done: ImportedFolder) -> Iterator[list[RenderableType]]:
 
 
 def _left(done: ImportedFolder) -> Iterator[list[RenderableType]]:
-    """Yield what was left out: what failed first, and what is never imported in one line."""
+    """Yield the skipped files: failures first, then those never imported in one line."""
     named = [file for file in done.files if file.reason and file.outcome != "read"]
     for file in sorted(named, key=lambda file: not _is_problem(file)):
         if file.kind not in _HOUSEKEEPING:

@@ -96,12 +96,12 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
 
 
 def devices_text(found: Sequence[DeviceTrust]) -> str:
-    """Return each machine with what is taken from it."""
+    """Render each machine with its trust, one per line."""
     return "".join(f"{one.id}\t{_trust(one)}\n" for one in found)
 
 
 def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
-    """Return what accepting large deletions did."""
+    """Render the result of accepting large deletions."""
     names = ", ".join(sorted({one.instance for one in waited}))
     written, deleted = len(outcome.written), len(outcome.deleted)
     return f"Merged {names}: wrote {counted(written, 'file')}, deleted {counted(deleted, 'file')}\n"

@@ -129,7 +129,7 @@ def people(patient: Patient) -> Iterator[Result]:
 
 
 def privacy(patient: Patient) -> Iterator[Result]:
-    """Look for people who may be the owner, and for channels whose kind nobody said."""
+    """Check for accounts that may be the owner's, and for channels without a kind."""
     from familiar_cli.familiar import Familiar
     from familiar_cli.files import is_plain
     from familiar_cli.history.one_to_one import only_speakers
@@ -207,9 +207,9 @@ def history(patient: Patient) -> Iterator[Result]:
         store.close()
     if foreign := foreign_objects(patient.paths.history):
         mend = (
-            "Another program added it; drop it if you do not know it: it can change what is kept."
+            "Another program added it and it can change what is saved; drop it unless you know it."
         )
-        yield warn(f"history.db holds what this program does not know: {_some(foreign)}", mend)
+        yield warn(f"history.db has objects from another program: {_some(foreign)}", mend)
 
 
 def withdrawn(patient: Patient) -> Iterator[Result]:

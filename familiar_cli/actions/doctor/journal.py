@@ -47,7 +47,7 @@ def journal(patient: Patient) -> Iterator[Result]:
 
 
 def sync(patient: Patient) -> Iterator[Result]:
-    """Look whether a sync left something that a person has to look at or decide."""
+    """Check whether a sync left something for a person to review or decide."""
     from familiar_cli.actions.sync import remotes_of
     from familiar_cli.actions.sync_trust import pending_decisions
     from familiar_cli.familiar import Familiar

@@ -251,7 +251,7 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
 
 
 def _with_head(ours: str, theirs: str) -> str:
-    """Return our file with the front matter of theirs, and with what stands above its H1.
+    """Add the other file's front matter, and its text above the H1, to our file.
 
     Of a key that both have in two ways, theirs stands in a comment.
     """

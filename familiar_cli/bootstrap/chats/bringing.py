@@ -253,7 +253,7 @@ class Bringing:
         )
 
     def _survey(self, origin: Origin) -> None:
-        """Find out which lines are there; of a whole chat also what it does not show any more."""
+        """Match lines to turns; of a whole chat, also find the turns it no longer shows."""
         place = self._place
         if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
             self._verdicts = survey(self._history, place, self._lines())
@@ -276,7 +276,7 @@ class Bringing:
         self._check_any(messages)
 
     def _follow(self, appender: Appender, number: int, message: Message) -> bool:
-        """Write down a line that is not at the end; tell whether it was one."""
+        """Save a line that is not at the end; tell whether it was one."""
         assert self._changes
         line, old = self._incoming(message, self._channel), self._changes.turns.get(number)
         verdict = self._verdicts[number]
@@ -298,7 +298,7 @@ class Bringing:
         return False
 
     def _is_one_to_one(self) -> bool:
-        """Return whether one person speaks in the chat who has an account of their own.
+        """Tell whether a single person with an account of their own speaks in the chat.
 
         Somebody who is known by a name alone is whoever brings the chat.
         """

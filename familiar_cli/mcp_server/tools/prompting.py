@@ -90,7 +90,7 @@ def _check_open(caller: Caller, subject: str) -> None:
 
 
 def _is_visible(caller: Caller, piece: TracedContribution) -> bool:
-    """Return whether nothing of what a piece was taken from is hidden from a caller now."""
+    """Tell whether no source of a piece is hidden from the caller now."""
     viewer, familiar = caller.viewer, caller.familiar
     first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
     turns = (familiar.history.turn(number) for number in range(first, last + 1))

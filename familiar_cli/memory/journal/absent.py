@@ -1,4 +1,4 @@
-"""Files of which the journal has a version that this machine cannot hold, such as a reserved name.
+"""Files whose version in the journal this machine cannot hold, such as a reserved name.
 
 They came from other machines. Without a list of them they would count as deleted, or as changed
 back, by hand here, and sync would carry that to every other machine.
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 NAME: Final = "familiar-absent"
 
 CANNOT_BE_HERE: Final = "its name or size is not possible on this machine"
-"""The reason where none was noted."""
+"""Reason for entries without one."""
 
 
 def listed(repository: Repository) -> dict[str, AbsentVersion]:
-    """Return the list, by path; empty when it is unknown.
+    """Return the entries by path; empty when unknown.
 
     An entry whose content is not what the journal has now stands for nothing.
     """
@@ -39,7 +39,7 @@ def listed(repository: Repository) -> dict[str, AbsentVersion]:
 
 
 def refused(repository: Repository) -> dict[str, str]:
-    """Return why files of other machines are not here, or not in their newest version, by path."""
+    """Return why files of other machines are missing or outdated here, by path."""
     known = listed(repository)
     tree = repository.tree_of(repository.head()) if known and repository.exists else None
     return {
@@ -52,7 +52,7 @@ def refused(repository: Repository) -> dict[str, str]:
 def note(
     repository: Repository, new: Mapping[str, AbsentVersion], gone: Collection[str] = ()
 ) -> None:
-    """Add files to the list, durably, before a commit has them; drop others. May raise OSError."""
+    """Add files durably, before their commit, and drop others. May raise OSError."""
     before = listed(repository)
     after = {path: one for path, one in {**before, **new}.items() if path not in gone}
     if after != before:
@@ -62,7 +62,7 @@ def note(
 
 
 def forget(repository: Repository, paths: Collection[str]) -> None:
-    """Drop files from the list that are here now. May raise OSError."""
+    """Drop files that are here now. May raise OSError."""
     if not listed(repository).keys().isdisjoint(paths):
         note(repository, {}, paths)
 

@@ -46,7 +46,7 @@ def blame(repository: Repository, history: History, rel_path: str) -> list[Blame
 
 
 def _blamed(repository: Repository, history: History, rel_path: str) -> Iterator[BlamedLine]:
-    """Go back through the versions: a line that an older one has, too, is not the newer one's.
+    """Walk back through the versions, assigning each line to the oldest that has it.
 
     Where versions were merged, each line goes back to the first that has it.
     """

@@ -1,4 +1,4 @@
-"""How large a memory from elsewhere may be: checked on its directories, before it is taken in."""
+"""Size limits for a memory from elsewhere, checked on its trees before it is accepted."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MOST_TREE_BYTES: Final = 8 * 1024 * 1024
-"""The largest directory, about 200,000 files."""
+"""Maximum size of a tree object: about 200,000 files."""
 
 MOST_LEVELS: Final = 300
-"""How deep directories may be nested; what a memory holds is far below."""
+"""Maximum nesting of directories; far more than a memory has."""
 
 _MOST_FILES: Final = 200_000
 _MOST_PATH_BYTES: Final = 64 * 1024 * 1024
@@ -25,7 +25,7 @@ _SUBMODULE: Final = b"160000"
 
 
 class TreeShape(NamedTuple):
-    """What a directory holds.
+    """Contents of a directory.
 
     Args:
         files: The number of files directly in it.
@@ -41,7 +41,7 @@ class TreeShape(NamedTuple):
 
 
 def shape_of(content: bytes) -> TreeShape:
-    """Return what a tree object holds.
+    """Parse a tree object.
 
     Raises:
         RefLimitError: It is too large, or has a name that cannot be one.
@@ -58,7 +58,7 @@ def shape_of(content: bytes) -> TreeShape:
 
 
 def check_trees(roots: Iterable[bytes], shape: Callable[[bytes], TreeShape]) -> None:
-    """Refuse memories that are too deep, or hold too many files; each directory is read once.
+    """Refuse memories that are too deep or have too many files, reading each tree once.
 
     Args:
         roots: The ids of the topmost directories.
@@ -103,10 +103,10 @@ def _size(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> tuple[i
 
 
 def too_wide() -> RefLimitError:
-    """Return the error for a directory that holds too much."""
+    """Return the error for an oversized directory."""
     return RefLimitError(f"a directory has more than {MOST_TREE_BYTES:,} bytes")
 
 
 def too_deep() -> RefLimitError:
-    """Return the error for directories that are nested too deep."""
+    """Return the error for directories nested too deep."""
     return RefLimitError(f"its directories are nested more than {MOST_LEVELS} levels deep")

@@ -104,7 +104,7 @@ class Commit:
 
     @property
     def instance(self) -> str:
-        """The instance that made it; empty: the one that the familiar began on.
+        """The instance that made it; empty: the one on which the familiar was created.
 
         A commit of another git has no instance; its author takes the place of one.
         """

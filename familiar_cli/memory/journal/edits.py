@@ -123,7 +123,7 @@ class Edits:
         return None if known and known[0] == id_ else content
 
     def _stands_for(self, rel_path: str, known: str | None, id_: str | None) -> bool:
-        """Tell whether what is on disk is no edit, though the journal has something else.
+        """Tell whether a file that differs from the journal is nevertheless not an edit.
 
         What stays on each machine is written by the program alone, and the journal may have
         another machine's version of it.

@@ -214,7 +214,7 @@ class Incoming:
         return at is not None
 
     def instances(self, commit: str) -> set[str]:
-        """Return who made a commit and those before it that the journal does not have.
+        """Return the authors of a commit and of its ancestors that the journal lacks.
 
         Raises:
             FamiliarError: A commit on the way is missing or damaged.

@@ -1,4 +1,4 @@
-"""Finish a decided change that a crash cut short, by the three-way merge.
+"""Complete a decided change that a crash interrupted, by three-way merge.
 
 The base is what stood before the change, ours is what is on disk, theirs is the change. A file that
 still has its old text with a line typed into it is an edit of the old text: it gets the change too.
@@ -81,7 +81,7 @@ def finish(
 
 
 class _Recovery:
-    """What is left to do of an interrupted change.
+    """The remaining steps of an interrupted change.
 
     Attributes:
         rel_paths: Every file that the change touches.
@@ -106,7 +106,7 @@ class _Recovery:
         self.is_edited = False
 
     def run(self) -> None:
-        """Find what is left, and merge what a person edited."""
+        """Plan the remaining steps, merging a person's edits."""
         edited: dict[str, bytes | None] = {}
         for rel_path, was, becomes in trees.changed(self._repository.tree, self._old, self._new):
             self.rel_paths.append(rel_path)
@@ -128,7 +128,7 @@ class _Recovery:
             self._merge(edited)
 
     def _stands_for(self, rel_path: str, id_: str | None, now: bytes | _Other | None) -> bool:
-        """Tell whether a file is what this machine holds in place of a version in the journal."""
+        """Tell whether a file is this machine's substitute for a version in the journal."""
         one = self._absent.get(rel_path)
         if one is None or isinstance(now, _Other):
             return False
@@ -165,7 +165,7 @@ class _Recovery:
         self.notices += [_notice(rel_path, now, merged) for rel_path, now in edited.items()]
 
     def _asides(self) -> set[str]:
-        """Return the copies of conflicts, and their list, wherever there are some."""
+        """Return the conflict copies and their list."""
         from familiar_cli.memory.store.walk import scan
 
         found = {

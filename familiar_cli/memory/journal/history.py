@@ -47,7 +47,7 @@ class History:
         self.head = repository.head() if repository.exists else None
 
     def commits(self) -> Iterator[Commit]:
-        """Yield the commits that each follow the one before it here, newest first.
+        """Yield the first-parent commits of this machine, newest first.
 
         What was merged from elsewhere is not among them; `log` has it.
         """
@@ -139,7 +139,7 @@ class History:
                     waiting.append(parent)
 
     def all_commits(self) -> Iterator[Commit]:
-        """Yield every commit, those that were merged among them, newest first."""
+        """Yield every commit, including merged ones, newest first."""
         for commit, _ in self._newest_first("", lambda commit, _: _parents(commit, "")):
             yield commit
 
@@ -159,7 +159,7 @@ class History:
                 yield LoggedChange(commit, self.touched(commit), at)
 
     def before(self, commit: Commit, rel_path: str) -> tuple[bool, list[tuple[str, str]]]:
-        """Return whether a commit changed a file or directory, and where it was before.
+        """Tell whether a commit changed a file or directory, and its path before.
 
         Returns:
             Whether the commit itself made it what it is, and not one of several before it; and the
@@ -194,7 +194,7 @@ class History:
     def _newest_first(
         self, rel_path: str, before: Callable[[Commit, str], list[tuple[str, str]]]
     ) -> Iterator[tuple[Commit, str]]:
-        """Yield commits by their time, each after one that follows it, with the path there."""
+        """Yield commits by time, children before parents, with the path in each."""
         if self.head is None:
             return
         seen = {(self.head, rel_path)}

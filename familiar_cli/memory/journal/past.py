@@ -155,7 +155,7 @@ class Past:
             return blame(self._repository, history, clean)
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
-        """Return the version of a file that has a hash; None: the journal has none.
+        """Return the version of a file with a given hash, or None.
 
         Args:
             rel_path: The file.
@@ -169,7 +169,7 @@ class Past:
             return None
 
     def before_edits(self, rel_path: str, *, since: datetime) -> bytes | None:
-        """Return a file as it was before the newest edits of people; None: it has none.
+        """Return a file as it was before people's newest edits, or None.
 
         Args:
             rel_path: The file.

@@ -133,7 +133,7 @@ def restore(
 
 
 def _check_made_here(commits: Iterable[Commit], changes: Sequence[Change], instance: str) -> None:
-    """Refuse to take back what other machines wrote, unless somebody has seen what that is."""
+    """Refuse to undo other machines' changes without confirmation."""
     for commit in commits:
         if came_from_elsewhere(commit, instance):
             id_ = commit.id[:SHORT]
@@ -150,7 +150,7 @@ def _check_made_here(commits: Iterable[Commit], changes: Sequence[Change], insta
 def _newest(
     store: MemoryStore, repository: Repository, history: History, instance: str
 ) -> tuple[tuple[Commit, ...], list[Change]]:
-    """Return the newest change that the program made here and that is in effect, and its reversal.
+    """Return the newest change in effect that the program made here, and its reversal.
 
     What people changed by hand, what came from other machines, and the first commit, with which
     everything began, are taken back only when they are named.

@@ -143,7 +143,7 @@ class Recaller:
         )
 
     def _complement(self, found: Recalled, request: ContextRequest) -> Recalled | None:
-        """Return what a chat program's own prompt lacks: a question with its answer.
+        """Select the turns that a chat program's own prompt lacks, each question with its answer.
 
         None: the prompt says it, or nobody answered.
         """
@@ -192,7 +192,7 @@ class Recaller:
 
 
 def _stands_beside(turn: Turn, request: ContextRequest) -> bool:
-    """Return whether a chat program's own prompt says the words of a turn."""
+    """Tell whether a chat program's own prompt contains the words of a turn."""
     beside = request.beside
     return beside is not None and (beside.is_one(turn.content) or beside.cover(turn.content))
 

@@ -431,7 +431,7 @@ def question(request: ContextRequest) -> str:
 def _not_beside(
     gatherer: Gatherer, request: ContextRequest
 ) -> tuple[list[Piece], dict[str, PieceSource]]:
-    """Return what does not repeat a chat program's own prompt.
+    """Filter out what a chat program's own prompt already says.
 
     A program that brings an entry of its lorebook brings all that it thinks fit.
     """
