@@ -11,6 +11,7 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.history.elsewhere import TurnName, ids_of, names_of
 from familiar_cli.history.schema import APPLICATION_ID, MIGRATIONS
 from familiar_cli.history.standing import standings
+from familiar_cli.visibility import OWNER
 
 TURN = (
     "INSERT INTO turns (channel_id, role, content, at_ms, modality, source) "
@@ -48,12 +49,12 @@ def older(tmp_path):
 
 
 def test_an_older_history_keeps_its_order_and_its_alternatives(older) -> None:
-    assert [turn.id for turn in older.recent("cli", 9)] == [1, 2, 5]
+    assert [turn.id for turn in older.recent("cli", 9, viewer=OWNER)] == [1, 2, 5]
     found = standings(older, [2, 3, 4, 5])
     assert found[3].alternatives == found[2].alternatives == (2, 3, 4)
     assert found[3].superseded_by == 4
     assert found[5].alternatives == ()
-    assert [turn.content for turn in older.recent("side", 9)] == ["turn 1", "turn 2"]
+    assert [turn.content for turn in older.recent("side", 9, viewer=OWNER)] == ["turn 1", "turn 2"]
 
 
 def test_all_that_an_older_history_knows_of_its_turns_is_numbered(older) -> None:

@@ -90,10 +90,8 @@ class History:
         if commit.touched is not None:
             return commit.touched
         old = self._repository.tree_of(commit.parent)
-        return tuple(
-            Touched(_kind(was, now), path)
-            for path, was, now in sorted(trees.changed(self._repository.tree, old, commit.tree))
-        )
+        changes = trees.changed(self._repository.tree, old, commit.tree, skip_bad=True)
+        return tuple(Touched(_kind(was, now), path) for path, was, now in sorted(changes))
 
     def find(self, word: str) -> Commit:
         """Return the commit that `word` means: an id, the beginning of one, `HEAD`, `HEAD~2`.

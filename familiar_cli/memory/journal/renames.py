@@ -30,7 +30,7 @@ def former_path(
     old = repository.tree_of(parent)
     gone: dict[str, list[str]] = {}
     id_ = None
-    for path, was, now in trees.changed(repository.tree, old, commit.tree):
+    for path, was, now in trees.changed(repository.tree, old, commit.tree, skip_bad=True):
         if path == rel_path:
             id_ = now
         elif was and not now:

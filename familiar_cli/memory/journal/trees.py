@@ -40,9 +40,29 @@ class Entry(NamedTuple):
     id: str
 
 
-@lru_cache(maxsize=64)
 def decode(content: bytes) -> Mapping[str, Entry]:
-    """Return the entries of a tree object; names that are not UTF-8 keep their bytes."""
+    """Return the entries of a tree object; names that are not UTF-8 keep their bytes.
+
+    Raises:
+        FamiliarError: A name is one that git never writes, since it would lead out.
+    """
+    entries = _entries_of(content)
+    for name in filter(_leads_out, entries):
+        raise damaged(f"a tree holds the name {name!r}")
+    return entries
+
+
+def _decode_safe_names(content: bytes) -> Mapping[str, Entry]:
+    entries = _entries_of(content)
+    return {name: entry for name, entry in entries.items() if not _leads_out(name)}
+
+
+def _leads_out(name: str) -> bool:
+    return "/" in name or name in _NO_NAMES
+
+
+@lru_cache(maxsize=64)
+def _entries_of(content: bytes) -> Mapping[str, Entry]:
     entries = {}
     at = 0
     try:
@@ -55,9 +75,6 @@ def decode(content: bytes) -> Mapping[str, Entry]:
             at = end
     except ValueError as error:
         raise damaged(f"a tree cannot be read: {error}") from error
-    for entry in entries:
-        if "/" in entry or entry in _NO_NAMES:  # git never writes such a name: it would lead out
-            raise damaged(f"a tree holds the name {entry!r}")
     return entries
 
 
@@ -87,12 +104,21 @@ def files(read: Reader, tree: str | None, prefix: str = "") -> Iterator[tuple[st
 
 
 def changed(
-    read: Reader, old: str | None, new: str | None, prefix: str = ""
+    read: Reader, old: str | None, new: str | None, prefix: str = "", *, skip_bad: bool = False
 ) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield path, old id and new id of every file that differs; None where there is no file."""
+    """Yield path, old id and new id of every file that differs; None where there is no file.
+
+    Args:
+        read: Reads a tree object.
+        old: Id of a tree; None: an empty one.
+        new: Id of another one.
+        prefix: The path of both, with a slash at its end.
+        skip_bad: Skip names that lead out, as another machine's commit may hold.
+    """
     if old == new:
         return
-    before, after = (decode(read(tree)) if tree else {} for tree in (old, new))
+    entries_of = _decode_safe_names if skip_bad else decode
+    before, after = (entries_of(read(tree)) if tree else {} for tree in (old, new))
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was == now:
@@ -102,7 +128,7 @@ def changed(
         if was_file or now_file:
             yield path, was_file, now_file
         was_dir, now_dir = (e.id if e and e.is_dir else None for e in (was, now))
-        yield from changed(read, was_dir, now_dir, path + "/")
+        yield from changed(read, was_dir, now_dir, path + "/", skip_bad=skip_bad)
 
 
 def rewrite(

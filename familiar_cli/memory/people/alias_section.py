@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TITLE: Final = ENGLISH.heading("aliases")
 
-_CODE: Final = re.compile(r"(`+)\s*(.+?)\s*\1")
+_CODE: Final = re.compile(r"(`+)(?!`)\s*(.+?)\s*(?<!`)\1(?!`)")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NOTE: Final = re.compile(r"\s+(?:[(（\[].*|[—–]\s.*|-\s.*)$")
 _COMMAS: Final = re.compile(r"[,;،、，；]")
@@ -128,7 +128,11 @@ def _bare(title: str) -> str:
 
 def _written(name: str) -> str:
     """Return `name` so that it is read again as it is."""
-    return name if _names_in(f"- {name}\n") == (name,) else f"`{name}`"
+    if _names_in(f"- {name}\n") == (name,):
+        return name
+    fence = "`" * (1 + max(map(len, re.findall("`+", name)), default=0))
+    pad = " " if "`" in (name[0], name[-1]) else ""
+    return f"{fence}{pad}{name}{pad}{fence}"
 
 
 def _names_in(line: str) -> tuple[str, ...]:

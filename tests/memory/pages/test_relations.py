@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from familiar_cli.languages import tables
 from familiar_cli.memory.pages.evidence import Cited
 from familiar_cli.memory.pages.relations import Relation, line_of, relations_in, tidied
+from familiar_cli.visibility import channel_scope
 
 PATH = "people/mika.md"
 WORDS = st.text(st.sampled_from("abc xyzéß日"), min_size=1, max_size=20).filter(
@@ -133,7 +134,7 @@ def test_a_private_relation_says_to_whom_it_is_kept() -> None:
         "# Mika\n\n## In private: x <!-- private dm -->\n\n### Relations\n\n- loves [Bo](bo.md)\n"
     )
     (found,) = relations_in(text, PATH).relations
-    assert found.private == {"dm"}
+    assert found.private == {channel_scope("dm")}
 
 
 @settings(max_examples=100)

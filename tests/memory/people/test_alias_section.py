@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.clock import stopwatch_s
@@ -152,6 +152,7 @@ pages = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(pages, names)
+@example("", '"`0')
 def test_a_name_that_was_added_is_read_and_can_go_again(page, name) -> None:
     page = "" if "```" in page else page
     with_it = with_alias(page, name)

@@ -7,6 +7,7 @@ import pytest
 from familiar_cli.memory.relations.index import RelationIndex
 from familiar_cli.memory.relations.kinds import kinds_of
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import NOBODY
 
 MIKA, ROBIN, BO = "people/discord-9.md", "people/discord-42.md", "people/discord-7.md"
 
@@ -96,14 +97,14 @@ def test_what_is_private_is_in_no_picture(graph, store) -> None:
     )
     store.write_file(ROBIN, page("Robin") + secret)
     assert (ROBIN, "loves", BO) in told(graph, ROBIN)
-    nodes, edges = graph.around(ROBIN)
+    nodes, edges = graph.around(ROBIN, viewer=NOBODY)
     assert BO not in {node.path for node in nodes}
     assert "loves" not in {edge.relation for edge in edges}
 
 
 def test_more_steps_reach_further(graph) -> None:
-    assert {n.path for n in graph.around(ROBIN)[0]} == {ROBIN, MIKA}
-    assert {n.path for n in graph.around(ROBIN, 2)[0]} == {ROBIN, MIKA, BO}
+    assert {n.path for n in graph.around(ROBIN, viewer=NOBODY)[0]} == {ROBIN, MIKA}
+    assert {n.path for n in graph.around(ROBIN, 2, viewer=NOBODY)[0]} == {ROBIN, MIKA, BO}
 
 
 def test_what_both_pages_state_is_told_once(graph, store) -> None:

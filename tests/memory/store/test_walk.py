@@ -115,7 +115,9 @@ def test_what_may_not_be_read_is_told_of() -> None:
         store = MemoryStore(base / "memory", lock_path=base / "lock")
         for name in ("a.md", "locked/b.md", "secret.md"):
             store.write_file(name, "tea")
-        base.chmod(0o755)
+        for directory in (base, base / "memory"):
+            directory.chmod(0o755)
+        (base / "memory" / "a.md").chmod(0o644)
         (base / "memory" / "locked").chmod(0)
         (base / "memory" / "secret.md").chmod(0)
         with without_power():
