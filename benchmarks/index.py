@@ -51,6 +51,7 @@ from familiar_cli.index.onnx import Encoder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -235,7 +236,7 @@ def query(directory: Path, pieces: int, runs: int, embedder: Embedder | None) ->
         plain.execute(matched, (fts.match_any(ASKED),)).fetchall()
 
     def ours() -> None:
-        search(index, ASKED, SearchOptions(k=10, refresh=False), opened)
+        search(index, ASKED, SearchOptions(k=10, refresh=False, viewer=OWNER), opened)
 
     found = pairs(ours, bare, runs)
     plain.close()

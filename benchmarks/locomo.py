@@ -38,6 +38,7 @@ from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.tokens import heuristic
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,7 +139,7 @@ def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: 
     """Ask one question twice, for files and for lines, and compare the hits with the evidence."""
     files = frozenset(path_of[turn] for turn in question.turns)
     turns = frozenset((path_of[turn], turn) for turn in question.turns)
-    options = SearchOptions(DEPTH, method, snippet_tokens=150)
+    options = SearchOptions(DEPTH, method, snippet_tokens=150, viewer=OWNER)
     found = search(asking.index, question.text, options, asking.opened)
     paths = [hit.rel_path for hit in found.hits]
     if not files.intersection(paths):
@@ -161,7 +162,7 @@ def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: 
 
 def turns_hit(asking: Asking, question: Question, method: Wanted) -> list[tuple[str, TurnId]]:
     """Return the turns of the best lines, best first, each once."""
-    options = SearchOptions(2 * DEPTH, method, lines=True)
+    options = SearchOptions(2 * DEPTH, method, lines=True, viewer=OWNER)
     lines = search(asking.index, question.text, options, asking.opened)
     named: dict[tuple[str, TurnId], None] = {}
     for hit in lines.hits:

@@ -477,13 +477,10 @@ class Familiar:
     def search(
         self,
         query: str,
-        options: SearchOptions | None = None,
+        options: SearchOptions,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> SearchResult:
         """Return what the memory holds about `query`. See `index.search.search`."""
-        from familiar_cli.index.types import SearchOptions
-
-        options = options or SearchOptions()
         instance = options.instance or self.days_name
         options = replace(options, instance=instance, zone=self.zone)
         opened = None

@@ -269,7 +269,9 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
         begin_due_work(familiar, result, stays=stays)
         assert (await familiar.jobs.finish(60)).failed == ()
 
-        found = familiar.search("bees", SearchOptions(method="lexical", refresh=False))
+        found = familiar.search(
+            "bees", SearchOptions(method="lexical", refresh=False, viewer=OWNER)
+        )
         assert "people/discord-1.md" in {hit.rel_path for hit in found.hits}
         assert (familiar.index.use(count_waiting) > 0) == waits
 

@@ -105,7 +105,7 @@ class Writer:
     session: str
     instance: str = ""
     may_write: bool = False
-    viewer: Viewer = NOBODY
+    viewer: Viewer = field(kw_only=True)
     reads: ReadVersions = field(default_factory=ReadVersions)
 
 

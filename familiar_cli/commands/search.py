@@ -79,12 +79,19 @@ def search(
     from familiar_cli.ui.page import print_page
     from familiar_cli.ui.progress import steps
     from familiar_cli.ui.search_page import search_data, search_page
+    from familiar_cli.visibility import OWNER
 
     _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
     day, asked = day_of(familiar, since), text_or_stdin(query)
     options = options_from(
-        k=k, method=method, within=within, since=day, lines=lines, min_score=min_score
+        k=k,
+        method=method,
+        within=within,
+        since=day,
+        lines=lines,
+        min_score=min_score,
+        viewer=OWNER,
     )
     found, said = None, None
     with familiar, steps(out) as report:
@@ -92,7 +99,6 @@ def search(
             found = familiar.search(asked, options, report)
         if past or all_:
             from familiar_cli.actions.search_past import search_past
-            from familiar_cli.visibility import OWNER
 
             said = search_past(
                 familiar,

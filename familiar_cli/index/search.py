@@ -54,7 +54,7 @@ class _Found:
 def search(
     index: EmbeddingIndex,
     query: str,
-    options: SearchOptions = SearchOptions(),  # noqa: B008  # frozen
+    options: SearchOptions,
     opened: Opened | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from familiar_cli.errors import UsageError
-from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +57,7 @@ class SearchOptions:
     weights: Weights | None = None
     naming: tuple[str, ...] = ()
     min_score: float = 0.0
-    viewer: Viewer = OWNER
+    viewer: Viewer = field(kw_only=True)
 
 
 def options_from(
@@ -69,6 +68,7 @@ def options_from(
     since: date | None,
     lines: bool,
     min_score: float = 0.0,
+    viewer: Viewer,
 ) -> SearchOptions:
     """Return options as they were typed.
 
@@ -85,6 +85,7 @@ def options_from(
         since=since,
         lines=lines,
         min_score=min_score,
+        viewer=viewer,
     )
 
 

@@ -75,7 +75,7 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
         scope = PUBLIC if rules.shares else rules.scope_of_turn(turn)
         found.setdefault(scope, []).append(turn)
     return tuple(
-        Batch(tuple(of_one), scope or None, Viewer(rules, frozenset({scope} - {PUBLIC})))
+        Batch(tuple(of_one), scope or None, viewer=Viewer(rules, frozenset({scope} - {PUBLIC})))
         for scope, of_one in found.items()
     )
 

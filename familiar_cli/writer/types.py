@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.llm.asking import Spent
-from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
@@ -34,7 +33,7 @@ class Batch:
 
     turns: tuple[Turn, ...]
     private: str | None = None
-    viewer: Viewer = NOBODY
+    viewer: Viewer = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

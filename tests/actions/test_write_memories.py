@@ -17,9 +17,10 @@ from familiar_cli.actions.write_memories import (
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.pages import bullets
+from familiar_cli.visibility import NOBODY
 from tests.support.world import data, home, live, run
 
-PLANS = Writer("mcp:desk", "5e5510", "phone")
+PLANS = Writer("mcp:desk", "5e5510", "phone", viewer=NOBODY)
 WRITES = replace(PLANS, may_write=True)
 DAY = Place(granularity="daily", date="2026-01-31", instance="phone")
 DAYS_FILE = "daily/2026-01-31_phone.md"

@@ -8,6 +8,7 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import OWNER
 from tests.support.embedders import Opened
 
 
@@ -27,7 +28,7 @@ class World:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def ask(self, query: str, embedder=None, **options):
-        return search(self.index, query, SearchOptions(**options), Opened(embedder))
+        return search(self.index, query, SearchOptions(viewer=OWNER, **options), Opened(embedder))
 
     def paths(self, query: str, embedder=None, **options) -> list[str]:
         return [hit.rel_path for hit in self.ask(query, embedder, **options).hits]

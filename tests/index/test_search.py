@@ -18,6 +18,7 @@ from familiar_cli.index import lexical, schema
 from familiar_cli.index.embedder import EmbedderError, Opened
 from familiar_cli.index.search import asked_apart, search
 from familiar_cli.index.types import SearchOptions
+from familiar_cli.visibility import OWNER
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ def test_new_files_are_searchable_without_a_restart(world) -> None:
 def test_without_a_model_words_answer_and_it_is_said_once(world) -> None:
     world.put("a.md", "# Alice\n\nLikes tea.\n")
     none = Opened(None, "no embedding model is on disk", "familiar model pull x")
-    found = search(world.index, "tea", SearchOptions(), none)
+    found = search(world.index, "tea", SearchOptions(viewer=OWNER), none)
     assert (found.method, [h.rel_path for h in found.hits]) == ("lexical", ["a.md"])
     assert len(found.notes) == 1
     assert found.hint == "familiar model pull x"
@@ -293,7 +294,7 @@ def test_an_empty_or_missing_memory_finds_nothing(tmp_path, world) -> None:
 
     assert world.paths("tea") == []
     index = EmbeddingIndex(MemoryStore(tmp_path / "none"))
-    assert search(index, "tea").hits == ()
+    assert search(index, "tea", SearchOptions(viewer=OWNER)).hits == ()
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
@@ -349,10 +350,11 @@ def test_processes_build_and_search_at_once(world) -> None:
         "from familiar_cli.index.search import search\n"
         "from familiar_cli.index.types import SearchOptions\n"
         "from familiar_cli.memory.store.store import MemoryStore\n"
+        "from familiar_cli.visibility import OWNER\n"
         "from tests.support.embedders import WordEmbedder\n"
         "index = EmbeddingIndex(MemoryStore(Path(sys.argv[1])))\n"
         "index.build_if_stale(WordEmbedder())\n"
-        "found = search(index, 'tea', SearchOptions(k=40), Opened(WordEmbedder()))\n"
+        "found = search(index, 'tea', SearchOptions(k=40, viewer=OWNER), Opened(WordEmbedder()))\n"
         "print(len(found.hits), *found.notes)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

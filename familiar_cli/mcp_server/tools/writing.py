@@ -114,8 +114,8 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
         caller.session,
         instance,
         caller.allow_write,
-        caller.viewer,
-        caller.reads,
+        viewer=caller.viewer,
+        reads=caller.reads,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.visibility import OWNER
 from familiar_cli.web.asking import Page, Shown
 from familiar_cli.web.numbers import NUMBERS
 from familiar_cli.web.people import with_speakers
@@ -21,7 +20,7 @@ def show(asked: Asked) -> Shown:
     from familiar_cli.review.pending import pending_ids
 
     familiar = asked.familiar
-    said = [kept.turn for kept in newest(familiar.history, TurnFilter(OWNER), _LAST)]
+    said = [kept.turn for kept in newest(familiar.history, TurnFilter(asked.viewer), _LAST)]
     status, is_fresh = NUMBERS.of(familiar.paths)
     slot = familiar.slot()
     return Shown(

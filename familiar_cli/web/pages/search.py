@@ -6,7 +6,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.visibility import OWNER
 from familiar_cli.web.asking import Page, Shown
 
 if TYPE_CHECKING:
@@ -66,7 +65,12 @@ def _memory(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
 
     since = _since(values["since"])
     options = options_from(
-        k=_K, method=values["method"], within=values["within"], since=since, lines=False
+        k=_K,
+        method=values["method"],
+        within=values["within"],
+        since=since,
+        lines=False,
+        viewer=asked.viewer,
     )
     found = asked.familiar.search(values["q"], replace(options, refresh_s=_REFRESH_S))
     best = max((hit.score for hit in found.hits), default=1.0) or 1.0
@@ -80,7 +84,9 @@ def _past(asked: Asked, query: str, method: str) -> dict[str, Any]:
     wanted = method if method in {"auto", "lexical"} else "hybrid"
     since = _since(asked.query.get("since", ""))
     return {
-        "past": search_past(asked.familiar, query, k=_K, method=wanted, since=since, viewer=OWNER)
+        "past": search_past(
+            asked.familiar, query, k=_K, method=wanted, since=since, viewer=asked.viewer
+        )
     }
 
 

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.visibility import OWNER
 from familiar_cli.web.asking import Data, Moved, Page, Shown
 from familiar_cli.web.people import with_speakers
 
@@ -61,7 +60,9 @@ def _values(asked: Asked) -> dict[str, Any]:
         raise NotFoundError(f"There is no turn {number}", hint=hint)
     near = [
         kept.turn
-        for kept in around(familiar.history, turn, _AROUND, _AROUND, viewer=OWNER, everything=True)
+        for kept in around(
+            familiar.history, turn, _AROUND, _AROUND, viewer=asked.viewer, everything=True
+        )
     ]
     became = standings(familiar.history, [number]).get(number)
     trace, why_none = _trace(asked, number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.visibility import OWNER
 from familiar_cli.web.asking import Page, Shown
 from familiar_cli.web.people import with_speakers
 
@@ -24,9 +23,9 @@ def show(asked: Asked) -> Shown:
     query = asked.query.get("q", "").strip()
     channel, everything = asked.query.get("channel", ""), "all" in asked.query
     values = {"q": query, "channel": channel, "everything": everything}
-    span = TurnFilter(OWNER, channel or None, everything=everything)
+    span = TurnFilter(asked.viewer, channel or None, everything=everything)
     if query:
-        days = search_sessions(asked.familiar, query, viewer=OWNER, channel=channel or None)
+        days = search_sessions(asked.familiar, query, viewer=asked.viewer, channel=channel or None)
         return Shown("turns", {**values, "days": days, "turns": []})
     history, before = asked.familiar.history, asked.number("before")
     found = [kept.turn for kept in newest(history, span, _A_PAGE + 1, before)]

@@ -272,6 +272,7 @@ class Retrieval:
             refresh_s=self._refresh_s,
             judge=gatherer,
             naming=self._naming(request),
+            viewer=request.viewer,
         )
 
     def _found(
