@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.background import Passes
     from familiar_cli.passes.failures import Failures
-    from familiar_cli.privacy import Privacy
+    from familiar_cli.privacy import KeptRules, Privacy
     from familiar_cli.sync.file_pasts import FilePasts
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.runs import Runs
@@ -320,7 +320,13 @@ class Familiar:
         from familiar_cli.privacy import Privacy
 
         shares = self.config.memory_writer.dm == "share"
-        return Privacy(self.channels, self.history, self.me().slugs, shares)
+        return Privacy(self.channels, self.history, self.me().slugs, shares, self._kept_rules)
+
+    @cached_property
+    def _kept_rules(self) -> KeptRules:
+        from familiar_cli.privacy import KeptRules
+
+        return KeptRules()
 
     def channel_label(self, channel_id: str) -> str:
         """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.errors import RefusedError
-from familiar_cli.history.one_to_one import only_speaker, only_speakers, people_in, spoken_in
+from familiar_cli.history.one_to_one import (
+    only_speaker,
+    only_speakers,
+    people_in,
+    speakers_stamp,
+    spoken_in,
+)
 from familiar_cli.visibility import PUBLIC, PrivacyRules, Viewer, channel_scope
 
 if TYPE_CHECKING:
@@ -16,6 +22,13 @@ if TYPE_CHECKING:
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Author
+
+
+@dataclass(slots=True)
+class KeptRules:
+    """Rules that hold until who spoke where, a channel's file or an account changes."""
+
+    newest: tuple[Mapping[str, str], object, PrivacyRules] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +40,14 @@ class Privacy:
         history: Its turns.
         own: Slugs of the owner's accounts.
         shares: What is learned in private is shared everywhere.
+        kept: The rules that were read last.
     """
 
     channels: ChannelConfigs
     history: HistoryStore
     own: frozenset[str]
     shares: bool
+    kept: KeptRules
 
     def rules(self) -> PrivacyRules:
         """Read what is private, and to whom.
@@ -40,14 +55,22 @@ class Privacy:
         Raises:
             ConfigError: The directory of channels cannot be read.
         """
+        kinds = self.channels.kinds()
+        stamp = self.own, self.shares, speakers_stamp(self.history)
+        kept = self.kept.newest
+        if kept is None or kept[0] is not kinds or kept[1] != stamp:
+            kept = self.kept.newest = kinds, stamp, self._read_rules()
+        return kept[2]
+
+    def _read_rules(self) -> PrivacyRules:
         rules = PrivacyRules(self.own, public=self.channels.public(), shares=self.shares)
         parents = {branch.channel_id: branch.parent for branch in self.history.branches()}
         pasts = {channel: _past(channel, parents) for channel in self.channels.private()}
         people = people_in(self.history, {one for past in pasts.values() for one in past})
-        scopes = {}
+        kinds, scopes = self.channels.kinds(), {}
         for channel, past in pasts.items():
             persons = {rules.scope_of_person(s) for one in past for s in people.get(one, ())}
-            is_shared = self.channels.declared_kind(past[-1]) in SHARED_KINDS
+            is_shared = kinds.get(past[-1]) in SHARED_KINDS
             is_person = len(persons) == 1 and not is_shared
             scopes[channel] = persons.pop() if is_person else channel_scope(past[-1])
         rules = replace(rules, private=scopes)
@@ -136,7 +159,7 @@ class Privacy:
 
     def is_member(self, channel_id: str, author: Author) -> bool:
         """Return whether somebody may speak in a channel: in a private one only who did before."""
-        if self.shares or channel_id not in self.channels.private():
+        if self.shares or channel_id not in self.rules().private:
             return True
         known = people_in(self.history, (channel_id,)).get(channel_id, set())
         return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))

@@ -11,6 +11,7 @@ from familiar_cli.commands._base import App, familiar_of, home_of, output, run_a
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from familiar_cli.config.serving import TokenFile
     from familiar_cli.serve.running import Listening
     from familiar_cli.ui.emit import Output
 
@@ -73,10 +74,12 @@ def serve(
 
     home = home_of(ctx)
     set_to = load_serving(home)
+    found = _tokens(token_file, home, set_to.token_file)
     listening = Listening(
         host or set_to.host,
         set_to.port if port is None else port,
-        _tokens(token_file, home, set_to.token_file),
+        found.tokens,
+        found.of_owner,
         set_to.hosts,
         set_to.origins,
         background=not no_background,
@@ -119,15 +122,15 @@ def log(
                 say(line_of(turn, familiar.zone))
 
 
-def _tokens(given: str | None, home: Path, set_to: str) -> tuple[str, ...]:
+def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
     """Return the tokens in a file; one that the settings name is looked for in the home."""
     from pathlib import Path
 
-    from familiar_cli.config.serving import read_tokens
+    from familiar_cli.config.serving import TokenFile, read_tokens
 
     if given:
         return read_tokens(Path(given).expanduser())
-    return read_tokens(home / Path(set_to).expanduser()) if set_to else ()
+    return read_tokens(home / Path(set_to).expanduser()) if set_to else TokenFile()
 
 
 def _run(out: Output, home: Path, listening: Listening) -> None:
@@ -147,6 +150,11 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
             "home": str(home),
         }
         out.answer(data, lambda: None)
+        if listening.owner_tokens:
+            out.note(
+                f"{len(listening.owner_tokens)} of {len(listening.tokens)} tokens are the owner's: "
+                "with them, what is private is shown, too."
+            )
         names = ", ".join(familiars) or "none yet; `familiar init` makes one"
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
         if not is_loopback_host(listening.host):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS, check_kind
 from familiar_cli.config.load import Written, load_written
 from familiar_cli.config.schema import ChannelConfig
-from familiar_cli.errors import ConfigError, UsageError
-from familiar_cli.files import read_plain
+from familiar_cli.errors import BadInputError, ConfigError, FamiliarError, UsageError
+from familiar_cli.files import read_plain, write_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +31,13 @@ _LABEL_CHARS: Final = 60  # of a longer name, before its digest
 _DIGEST: Final = "~"  # between them; a name that holds the whole id has none
 _HEADING: Final = "channel: "
 _OF_DIGEST: Final = re.compile(rf".{{1,60}}{_DIGEST}[0-9a-f]{{32}}")
+_KINDS: Final = ".kinds.json"
+"""What many files say of kinds; derived."""
+
+_MANY: Final = 100  # fewer changed files are read again by each process
+_LOOK_S: Final = 0.1  # one request asks several times; a file that is replaced is seen at once
+_FRESH_NS: Final = 1_000_000_000
+_ReadKind = tuple[tuple[int, ...], str, str]  # how a file looked, its channel, and the kind
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?![a-z0-9_-])")
 
 
@@ -52,6 +63,9 @@ class ChannelConfigs:
         self._parents = parents
         self._patterns = tuple(patterns)
         self._spoken_in = spoken_in
+        self._read_kinds: dict[str, _ReadKind] | None = None
+        self._kinds: dict[str, str] = {}
+        self._looked = -_LOOK_S, 0
 
     def path(self, channel_id: str) -> Path:
         """Return the file of a channel; it need not exist.
@@ -79,22 +93,67 @@ class ChannelConfigs:
         Raises:
             ConfigError: The directory, or a file that is known by its first line, cannot be read.
         """
+        for name, _ in self._files():
+            found = self._id_by_name(name)
+            if found is not None:
+                yield found
+
+    def kinds(self) -> Mapping[str, str]:
+        """Read the kinds of the channels that have a file; empty where it gives none.
+
+        One whose file cannot be read counts as private: it may be. Only files that changed since
+        the last call are read; of many, what they say is also kept for the next process.
+
+        Raises:
+            ConfigError: As `known`.
+        """
+        looked = stopwatch_s(), self._directory_mtime_ns()
+        if looked[0] - self._looked[0] < _LOOK_S and looked[1] == self._looked[1]:
+            return self._kinds
+        if self._read_kinds is None:
+            self._read_kinds = _load_kinds(self.directory / _KINDS)
+        fresh_ns, found, new = time.time_ns() - _FRESH_NS, dict[str, _ReadKind](), 0
+        for name, stamp in self._files():
+            kept = self._read_kinds.get(name)
+            if kept is None or kept[0] != stamp:
+                channel_id = self._id_by_name(name)
+                if channel_id is None:
+                    continue
+                # Two changes within a tick of the clock look alike.
+                kept = stamp if stamp[2] < fresh_ns else (), channel_id, self._own_kind(channel_id)
+                new += bool(kept[0])
+            found[name] = kept
+        self._read_kinds = found
+        if new >= _MANY:
+            _keep_kinds(self.directory / _KINDS, found)
+        kinds = {channel_id: kind for _, channel_id, kind in found.values()}
+        if kinds != self._kinds:
+            self._kinds = kinds
+        self._looked = looked
+        return self._kinds
+
+    def _directory_mtime_ns(self) -> int:
         try:
-            names = sorted(entry.name for entry in self.directory.iterdir())
+            return self.directory.stat().st_mtime_ns
+        except OSError:
+            return -1
+
+    def _files(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the names of the files, sorted, and how each of them looks."""
+        try:
+            with os.scandir(self.directory) as entries:
+                return sorted((e.name, _look(e)) for e in entries if e.name.endswith(SUFFIX))
         except FileNotFoundError:
-            return
+            return []
         except OSError as error:
             raise ConfigError(
                 f"{str(self.directory)!r} cannot be read: {error.strerror or error}",
                 hint="Check its permissions; it says which channels are private.",
             ) from error
-        for name in names:
-            stem = name.removesuffix(SUFFIX)
-            found = None
-            if stem != name:
-                found = self._id_inside(stem) if _DIGEST in stem else _id_of(stem)
-            if found is not None:
-                yield found
+
+    def _id_by_name(self, name: str) -> str | None:
+        stem = name.removesuffix(SUFFIX)
+        return self._id_inside(stem) if _DIGEST in stem else _id_of(stem)
 
     def private(self) -> frozenset[str]:
         """Return the channels whose words stay there.
@@ -102,11 +161,11 @@ class ChannelConfigs:
         One whose file cannot be read counts as private: it may be. So does a branch of a private
         channel, whatever its own settings are.
         """
-        declared = {channel_id: self.declared_kind(channel_id) for channel_id in self.known()}
-        found = {channel_id for channel_id, kind in declared.items() if kind in PRIVATE_KINDS}
+        kinds = self.kinds()
+        found = {channel_id for channel_id, kind in kinds.items() if kind in PRIVATE_KINDS}
         if self._patterns:
-            spoken_in = (channel for channel in self._spoken_in() if not declared.get(channel))
-            found.update(filter(self._fits_pattern, spoken_in))
+            undeclared = (i for i in {*kinds, *self._spoken_in()} if not kinds.get(i))
+            found.update(filter(self._fits_pattern, undeclared))
         if not found:
             return frozenset()
         for branch, parent in self._parents().items():  # parents stand before their branches
@@ -116,7 +175,7 @@ class ChannelConfigs:
 
     def public(self) -> frozenset[str]:
         """Return the channels declared public by their file."""
-        kinds = ((channel_id, self.declared_kind(channel_id)) for channel_id in self.known())
+        kinds = self.kinds().items()
         return frozenset(i for i, kind in kinds if kind and kind not in PRIVATE_KINDS)
 
     def declared_kind(self, channel_id: str) -> str:
@@ -124,13 +183,15 @@ class ChannelConfigs:
 
         A channel whose file cannot be read counts as private.
         """
+        own = self._own_kind(channel_id)
+        return own or ("dm" if self._fits_pattern(channel_id) else "")
+
+    def _own_kind(self, channel_id: str) -> str:
         try:
             written = self.read(channel_id)
         except ConfigError:
             return "private"
-        if "kind" in written.tables:
-            return written.settings.kind
-        return "dm" if self._fits_pattern(channel_id) else ""
+        return written.settings.kind if "kind" in written.tables else ""
 
     def declare(self, channel_id: str, kind: str) -> None:
         """Save the kind of a new conversation; a channel that has one keeps it.
@@ -206,6 +267,30 @@ class ChannelConfigs:
             hint=f'Let it begin with `# {_HEADING}"ID"`, or delete the file; the channel may be '
             "private.",
         )
+
+
+def _look(entry: os.DirEntry[str]) -> tuple[int, ...]:
+    """Return how a file looks; -1: it leads nowhere."""
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        return (-1, -1, 0, 0)
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _load_kinds(path: Path) -> dict[str, _ReadKind]:
+    """Return what was kept; nothing of what cannot be read."""
+    try:
+        rows = json.loads(read_plain(path))
+        return {name: (tuple(stamp), str(i), str(kind)) for name, stamp, i, kind in rows}
+    except (OSError, ValueError, TypeError, BadInputError, RecursionError):
+        return {}
+
+
+def _keep_kinds(path: Path, kinds: Mapping[str, _ReadKind]) -> None:
+    rows = [(name, *kept) for name, kept in kinds.items() if kept[0]]
+    with suppress(OSError, FamiliarError):  # it only saves time
+        write_own(path, json.dumps(rows).encode(), durable=False)
 
 
 def _id_of(stem: str) -> str | None:

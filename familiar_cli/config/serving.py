@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE: Final = "serve.toml"
+_OF_OWNER: Final = "owner"
 _LEAST_TOKEN_CHARS: Final = 16
 _MOST_TOKENS_BYTES: Final = 64 * 1024
 
@@ -39,8 +40,23 @@ def load_serving(home: Path) -> ServeSettings:
     return load_settings(home / FILE, ServeSettings)
 
 
-def read_tokens(path: Path) -> tuple[str, ...]:
-    """Return the tokens in a file, one a line; lines that begin with `#` are comments.
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """The tokens of a file.
+
+    Args:
+        tokens: All of them.
+        of_owner: Those whose lines say that the owner holds them.
+    """
+
+    tokens: tuple[str, ...] = ()
+    of_owner: frozenset[str] = frozenset()
+
+
+def read_tokens(path: Path) -> TokenFile:
+    """Read a file of tokens, one a line; lines that begin with `#` are comments.
+
+    A line `owner TOKEN` marks a token that only the owner has: it shows what is private, too.
 
     Raises:
         ConfigError: There is no such file, it holds no token, or one that can be guessed.
@@ -53,7 +69,12 @@ def read_tokens(path: Path) -> tuple[str, ...]:
             hint="Write one token a line, e.g. with `openssl rand -hex 24`.",
         ) from error
     lines = (line.strip() for line in text.splitlines())
-    tokens = tuple(line for line in lines if line and not line.startswith("#"))
+    marks = [line.rpartition(" ") for line in lines if line and not line.startswith("#")]
+    tokens = tuple(
+        token if before.strip() in {"", _OF_OWNER} else f"{before} {token}"
+        for before, _, token in marks
+    )
+    of_owner = frozenset(token for before, _, token in marks if before.strip() == _OF_OWNER)
     if not tokens:
         raise ConfigError(
             f"{str(path)!r} holds no token", hint="Write one, e.g. with `openssl rand -hex 24`."
@@ -65,7 +86,7 @@ def read_tokens(path: Path) -> tuple[str, ...]:
                 "holds others than ASCII",
                 hint="Make one with `openssl rand -hex 24`.",
             )
-    return tokens
+    return TokenFile(tokens, of_owner)
 
 
 def check_reach(host: str, tokens: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ when it was said stays so, also when others join the channel later. Whether it c
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.history.rows import pack, to_author, unpack
@@ -126,6 +127,19 @@ def only_speakers(history: HistoryStore) -> dict[str, Author]:
     return {unpack(channel_id): to_author((*who, None, None)) for channel_id, *who in rows}
 
 
+def speakers_stamp(history: HistoryStore) -> tuple[int, ...]:
+    """Return numbers of which one changes with who spoke where, and with what branches there are.
+
+    The tables only grow, and a channel that has had several people never has one again.
+    """
+    sql = (
+        "SELECT (SELECT count(*) FROM speakers), (SELECT count(*) FROM branches), "
+        "count(*), count(platform) FROM only_speakers"
+    )
+    with history.use(create=False) as connection:
+        return tuple(connection.execute(sql).fetchone()) if connection else ()
+
+
 def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[str]]:
     """Return the slugs of all past speakers, by channel."""
     from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
@@ -158,18 +172,29 @@ def visible(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[An
     parts, values = list[str](), list[Any]()
     hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels.union(also))]
     if hidden:
-        parts.append(f"turns.channel_id NOT IN ({_marks(hidden)})")
-        values += hidden
+        sql, found = _among(hidden)
+        parts.append(f"NOT {sql}")
+        values += found
     if not viewer.sees_everything and not viewer.rules.shares:
         declared = [pack(one) for one in sorted({*viewer.rules.private, *viewer.rules.public})]
         people = [part for slug in sorted(viewer.visible_people) for part in _account(slug)]
+        sql, found = _among(declared)
         pairs = ", ".join(["(?, ?)"] * (len(people) // 2))
         parts.append(
-            f"(turns.channel_id IN ({_marks(declared)}) OR NOT EXISTS (SELECT 1 FROM one_to_one "  # noqa: S608
+            f"({sql} OR NOT EXISTS (SELECT 1 FROM one_to_one "  # noqa: S608
             f"WHERE turn_id = turns.id AND (platform, user_id) NOT IN (VALUES {pairs})))"
         )
-        values += [*declared, *people]
+        values += [*found, *people]
     return " AND ".join(parts) or "TRUE", values
+
+
+def _among(channels: Collection[str | bytes | None]) -> tuple[str, list[str | bytes | None]]:
+    """Build the condition that a turn is in one of many channels; a query takes few values."""
+    plain = [one for one in channels if isinstance(one, str) and "\0" not in one]
+    odd = [one for one in channels if not isinstance(one, str) or "\0" in one]
+    sql = "turns.channel_id IN (SELECT value FROM json_each(?)"
+    rest = f" OR turns.channel_id IN ({_marks(odd)})" if odd else ""
+    return f"({sql}){rest})", [json.dumps(plain, ensure_ascii=False), *odd]
 
 
 def _marks(values: Collection[object]) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from familiar_cli.jobs import WorkLimit, apart, in_thread, limited
 from familiar_cli.serve import answering
 from familiar_cli.serve.failing import ApiError
+from familiar_cli.web.site import BY_OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -52,6 +53,7 @@ class Rules:
         hosts: The values of `Host` that mean this server, in lower case, with their ports.
         origins: The pages that may ask from a browser, e.g. `http://127.0.0.1:8000`.
         tokens: One of them must be sent along; empty: none is needed.
+        owner_tokens: Those of them that show what is private, too.
         most_body_bytes: The largest body.
         most_bodies_bytes: All bodies together, from their first byte until they are answered.
         body_s: How long a body may take to come.
@@ -63,6 +65,7 @@ class Rules:
     hosts: frozenset[str]
     origins: frozenset[str] = frozenset()
     tokens: tuple[str, ...] = field(default=(), repr=False)
+    owner_tokens: frozenset[str] = field(default=frozenset(), repr=False)
     most_body_bytes: int = 32 * 1024 * 1024
     most_bodies_bytes: int = 96 * 1024 * 1024
     body_s: float = 30.0
@@ -185,7 +188,9 @@ class Guard:
         self._app = app
         self._rules = rules
         self._pool = BodyPool(rules.most_bodies_bytes)
-        self._digests = [sha256(token.encode()).digest() for token in rules.tokens]
+        self._digests = {
+            sha256(token.encode()).digest(): token in rules.owner_tokens for token in rules.tokens
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -259,8 +264,9 @@ class Guard:
         if scope["method"] not in _READING:
             self._check_origin(headers, allowed=allowed)
         path = scope["path"]
+        scope[BY_OWNER] = False
         if self._digests and path not in OPEN_PATHS and not self._rules.has_door(path, headers):
-            self._check_token(headers.get("authorization", ""))
+            scope[BY_OWNER] = self._check_token(headers.get("authorization", ""))
 
     def _check_origin(self, headers: dict[str, str], *, allowed: bool) -> None:
         own = f"http://{headers.get('host', '').lower()}"
@@ -273,7 +279,12 @@ class Guard:
                 code="wrong_origin",
             )
 
-    def _check_token(self, sent: str) -> None:
+    def _check_token(self, sent: str) -> bool:
+        """Return whether the token is the owner's.
+
+        Raises:
+            ApiError: There is none, or not a known one.
+        """
         scheme, _, token = sent.partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogatepass")).digest()
         matches = [hmac.compare_digest(digest, known) for known in self._digests]
@@ -283,6 +294,7 @@ class Guard:
                 "A token is needed: send the header 'Authorization: Bearer TOKEN'",
                 code="invalid_api_key",
             )
+        return self._digests[digest]
 
     async def _body(
         self, path: str, headers: dict[str, str], receive: Receive, budget: RequestBudget

@@ -48,6 +48,7 @@ class Listening:
         host: Address.
         port: Port; 0: any that is free.
         tokens: One of them must be sent along; empty: none is needed.
+        owner_tokens: Those of them that show what is private, too.
         hosts: More host names that clients may use.
         origins: Web pages that may use the server.
         background: Memory is written, and days fold, while it runs.
@@ -62,6 +63,7 @@ class Listening:
     host: str
     port: int
     tokens: tuple[str, ...] = ()
+    owner_tokens: frozenset[str] = frozenset()
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     background: bool = True
@@ -132,6 +134,7 @@ async def serve_until(
             host_names(listening.host, port, listening.hosts),
             frozenset(listening.origins),
             listening.tokens,
+            listening.owner_tokens,
             body_s=listening.body_s,
             has_door=site.has_door,
         )

@@ -72,6 +72,9 @@ _STATUS: Final = (  # the first that fits counts
 _OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
+BY_OWNER: Final = "familiar.by_owner"
+"""In the scope of a request: whether it came with a token of the owner's."""
+
 _PREFETCH: Final = {"prefetch", "prerender", "preview"}  # a look ahead, not a visit
 _MOST_NOTES: Final = 100
 _NOTE: Final = "note"
@@ -194,7 +197,7 @@ class Site:
         try:
             form = read_form(body) if _is_form(request) else {}
             with self._held(name, alone=page.is_long) as familiar:
-                is_owner = self._door.is_open(
+                is_owner = request.scope.get(BY_OWNER, False) or self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
                 )
                 asked = Asked(

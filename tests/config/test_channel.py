@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -251,3 +253,38 @@ def test_processors_are_off_for_a_voice_and_on_for_text(tmp_path) -> None:
 )
 def test_a_channel_has_a_label_in_one_line(name, kind, parent, label) -> None:
     assert ChannelContext(name, kind, parent).label == label
+
+
+def test_of_many_channel_files_only_those_that_changed_are_read(
+    configs, tmp_path, monkeypatch
+) -> None:
+    configs.directory.mkdir()
+    for number in range(150):
+        path = configs.path(f"c{number}")
+        path.write_text('kind = "dm"\n' if number else 'name = "x"\n', encoding="utf-8")
+        os.utime(path, (1, 1))
+    assert len(configs.private()) == 149
+
+    later = ChannelConfigs(tmp_path / "channels")
+    found, read = [], later.read
+    monkeypatch.setattr(later, "read", lambda channel: found.append(channel) or read(channel))
+    assert later.kinds()["c7"] == "dm"
+    assert found == []
+    assert "c0" not in later.private()
+
+    configs.path("c7").write_text("kind = 'x'\n ", encoding="utf-8")  # as long, at the same time
+    os.utime(configs.path("c7"), (1, 1))
+    configs.path("new").write_text('kind = "text"\n', encoding="utf-8")
+    configs.path("c8").unlink()
+    assert later.kinds()["c7"] == "private"
+    assert (later.kinds().get("c8"), later.kinds()["new"]) == (None, "text")
+    assert set(found) == {"c7", "new"}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[[1]]", '[["c0.toml", [1], "c0"]]', "null", "[[]]"])
+def test_what_is_kept_of_kinds_may_be_damaged_or_gone(configs, text) -> None:
+    configs.directory.mkdir()
+    configs.path("c0").write_text('kind = "dm"\n', encoding="utf-8")
+    (configs.directory / ".kinds.json").write_text(text, encoding="utf-8")
+    assert configs.kinds() == {"c0": "dm"}
+    assert list(configs.known()) == ["c0"]

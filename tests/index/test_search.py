@@ -405,7 +405,9 @@ def test_one_question_opens_the_index_once(world, monkeypatch) -> None:
     world.index.refresh()
     world.put("b.md", "tea and ale")
     opened = []
-    connect = schema.connect
-    monkeypatch.setattr(schema, "connect", lambda *args: opened.append(args) or connect(*args))
+    connect = schema.connect_derived
+    monkeypatch.setattr(
+        schema, "connect_derived", lambda *args: opened.append(args) or connect(*args)
+    )
     assert sorted(world.paths("tea")) == ["a.md", "b.md"]
     assert len(opened) == 1

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from familiar_cli.config.serving import read_tokens
 from tests.support.serving import serving, user
 from tests.support.world import live, run
 
@@ -107,6 +108,25 @@ def test_a_token_is_needed_where_one_is_set(serve) -> None:
         assert server.client.get(f"/v1/models?token={TOKEN}").status_code == 401
         allowed = {"Authorization": f"Bearer {TOKEN}"}
         assert server.client.get("/v1/models", headers=allowed).status_code == 200
+
+
+def test_only_a_token_marked_as_the_owners_shows_what_is_private(serve, tmp_path) -> None:
+    live("ada")
+    serve("Noted.")
+    run("ask", "The word is zanzibar.", "--as", "discord:anna", "--channel", "a-new-chat")
+    file, other = tmp_path / "tokens", f"other-{TOKEN}"
+    file.write_text(f"# mine\nowner {TOKEN}\n{other}\n", encoding="utf-8")
+    found = read_tokens(file)
+    assert (found.tokens, found.of_owner) == ((TOKEN, other), {TOKEN})
+    with serving(tokens=found.tokens, owner_tokens=found.of_owner) as server:
+
+        def days(token: str) -> list[object]:
+            headers = {"Authorization": f"Bearer {token}"}
+            reply = server.client.get("/sessions/search", params={"q": "zanzibar"}, headers=headers)
+            return reply.json()["days"]
+
+        assert days(other) == []
+        assert "zanzibar" in str(days(TOKEN))
 
 
 def test_a_thousand_wrong_tokens_open_nothing(serve) -> None:
