@@ -69,7 +69,7 @@ def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def connect_derived(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
-    """Return a connection to a database that can be made again; its directory is made.
+    """Connect to a derived database, creating its directory.
 
     Raises:
         UnsafePathError: The file or its directory is a link, which is not followed.

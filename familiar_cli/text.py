@@ -93,7 +93,7 @@ def is_visible(text: str) -> bool:
 
 
 def is_hidden(character: str) -> bool:
-    """Return whether a character of an id cannot be seen, or not be told from a space."""
+    """Tell whether a character is invisible in an id, or looks like a space."""
     if character.isascii():
         return not character.isprintable()
     is_noncharacter = ord(character) & 0xFFFE == 0xFFFE  # noqa: PLR2004  # the last two of a plane

@@ -1,4 +1,4 @@
-"""Who may see what: scopes of what is private, and the `Viewer` that every read takes."""
+"""Visibility: private scopes, and the `Viewer` that every read takes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
 
 PUBLIC: Final = ""
-"""The scope of what anybody may see."""
+"""Scope of what anybody may see."""
 
 _PERSON: Final = "@"
 _CHANNEL: Final = "#"
 
 
 def person_scope(slug: str) -> str:
-    """Build the scope of what is private to one person, by the slug of their account."""
+    """Build the private scope of a person, by the slug of their account."""
     return f"{_PERSON}{slug}"
 
 
 def channel_scope(channel_id: str) -> str:
-    """Build the scope of what is private to those who are in one channel."""
+    """Build the private scope of a channel."""
     return f"{_CHANNEL}{channel_id}"
 
 
@@ -37,7 +37,7 @@ def split_scope(scope: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyRules:
-    """What is private in one familiar, and to whom; a snapshot.
+    """Snapshot of a familiar's privacy rules.
 
     Args:
         own: Slugs of the owner's accounts, all of them one person.
@@ -55,20 +55,20 @@ class PrivacyRules:
     shares: bool = False
 
     def scope_of_person(self, slug: str) -> str:
-        """Return the scope of a person; the owner has one, whichever account is meant."""
+        """Return the scope of a person; all accounts of the owner share one."""
         return person_scope(NEUTRAL.slug if slug in self.own else slug)
 
     @property
     def private_channels(self) -> frozenset[str]:
-        """The channels in which something private is being said."""
+        """Channels whose new turns are private."""
         return frozenset(self.private.keys() | self.one_to_one.keys())
 
     def scope_of_channel(self, channel_id: str) -> str:
-        """Return to whom what is said in a channel now is private."""
+        """Return the scope of new turns in a channel."""
         return self.private.get(channel_id) or self.one_to_one.get(channel_id, PUBLIC)
 
     def scope_of_turn(self, turn: Turn) -> str:
-        """Return to whom a turn is private."""
+        """Return the scope of a turn."""
         if turn.channel_id in self.private:
             return self.private[turn.channel_id]
         only = turn.one_to_one
@@ -77,7 +77,7 @@ class PrivacyRules:
         return PUBLIC if self.shares else person_scope(only.slug)
 
     def resolve(self, scope: str) -> str:
-        """Return the present scope of what was once marked with `scope`.
+        """Map a stored `scope` to the current one.
 
         A one-to-one channel is its person's, and an account of the owner is the owner's.
         """
@@ -89,7 +89,7 @@ class PrivacyRules:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who will see what is read: the owner, a channel with its people, or a program.
+    """Reader for whom data is read: the owner, a channel with its people, or a program.
 
     Args:
         rules: What is private.
@@ -107,26 +107,26 @@ class Viewer:
         return self.scopes is None
 
     def sees(self, scopes: Iterable[str]) -> bool:
-        """Return whether memory text that belongs to all of `scopes` may be shown."""
+        """Tell whether memory text that belongs to all of `scopes` may be shown."""
         if self.scopes is None or self.rules.shares:
             return True
         return all(scope == PUBLIC or self.rules.resolve(scope) in self.scopes for scope in scopes)
 
     def sees_turn(self, turn: Turn) -> bool:
-        """Return whether a turn may be shown."""
+        """Tell whether a turn may be shown."""
         if self.scopes is None:
             return True
         scope = self.rules.scope_of_turn(turn)
         return scope == PUBLIC or scope in self.scopes
 
     def sees_channel(self, channel_id: str) -> bool:
-        """Return whether it may be told that a channel exists."""
+        """Tell whether the existence of a channel may be disclosed."""
         scope = self.rules.scope_of_channel(channel_id)
         return self.scopes is None or scope == PUBLIC or scope in self.scopes
 
     @property
     def hidden_channels(self) -> frozenset[str]:
-        """The channels declared private of which nothing may be shown."""
+        """Channels declared private that are hidden entirely."""
         if self.scopes is None:
             return frozenset()
         private = self.rules.private.items()

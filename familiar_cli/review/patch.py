@@ -1,4 +1,4 @@
-"""Changes of a text in pieces that can be taken one by one."""
+"""Hunks of a text change that can be accepted one by one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def hunks(before: str, after: str) -> tuple[Hunk, ...]:
 
 
 def apply(text: str, chosen: Iterable[Hunk]) -> str:
-    """Make these pieces in the text that they were cut from."""
+    """Apply these hunks to the text that they were made from."""
     lines = lines_of(text)
     for hunk in sorted(chosen, key=lambda h: h.at)[::-1]:
         lines[hunk.at : hunk.at + len(hunk.removed)] = hunk.added

@@ -63,7 +63,7 @@ class PlannedFile:
 
     @property
     def record(self) -> tuple[patch.Hunk, ...]:
-        """The change of the record; it is made with the first piece that is taken."""
+        """Change of the record, made with the first accepted hunk."""
         old, start, new_start = self._cut
         return patch.hunks(old[:start], self.after[:new_start])
 

@@ -13,7 +13,7 @@ from familiar_cli.clock import stopwatch_s
 
 TOKEN: Final = "token"  # noqa: S105  # the name of a parameter
 LINK_S: Final = 600.0
-"""How long the link works."""
+"""Lifetime of the link, in seconds."""
 
 _BYTES: Final = 32
 
@@ -31,10 +31,10 @@ class Door:
         self._made_at_s = stopwatch_s()
         self._key = secrets.token_urlsafe(_BYTES)
         self.link = f"/?{TOKEN}={self._link}"
-        """The address, below that of the server, that opens the pages once, within `LINK_S`."""
+        """Path and query that open the pages once, within `LINK_S`."""
 
     def take(self, token: str) -> bool:
-        """Tell whether `token` is the link's, not used before, and not too old; now it is used."""
+        """Consume the link's `token`; tell whether it was valid, unused and recent."""
         with self._lock:
             if stopwatch_s() - self._made_at_s > LINK_S:
                 self._link = None

@@ -148,7 +148,7 @@ class Site:
 
     @contextmanager
     def _held(self, name: str | None, *, alone: bool) -> Iterator[Familiar]:
-        """Hold a familiar for one page, and let go of its journal afterwards."""
+        """Lease a familiar for one page, and close its journal afterwards."""
         with self.pool.hold(name, alone=alone) as familiar:
             try:
                 yield familiar

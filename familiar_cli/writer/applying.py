@@ -56,7 +56,7 @@ class Applying:
         self._name()
 
     def hold(self, other: Draft) -> None:
-        """Put what waits for a person's yes into another draft as well."""
+        """Copy the operations that await approval into another draft."""
         for operation in self.held:
             text = other.text(operation.rel_path) or self._new(operation)
             other.put(operation.rel_path, self._edited(text, operation))

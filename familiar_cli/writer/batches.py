@@ -66,7 +66,7 @@ def steps(
 
 
 def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
-    """Return one batch of what was said in public, and one for each private scope.
+    """Split turns into a public batch and one for each private scope.
 
     The turns of a batch are in the order of their time: an imported chat is older than its ids.
     """

@@ -25,7 +25,7 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class JudgedBatch:
-    """One batch whose reply is in: what may be written, may not be, or waits for a person's yes."""
+    """A batch after its reply: accepted, refused and held operations."""
 
     grounds: Grounds
     operations: tuple[Operation, ...]

@@ -52,7 +52,7 @@ class ShownFile:
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """Return the beginnings of the words that say something; of unspaced scripts, all pairs."""
+    """Return the stems of content words; of unspaced scripts, all character pairs."""
     words = (word for word in fts.words(fts.indexable(text)) if word not in fts.STOP_WORDS)
     return frozenset(
         word[:_STEM_CHARS] for word in words if len(word) >= _LEAST_WORD_CHARS or not word.isascii()
@@ -60,7 +60,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def seen_of(text: str, viewer: Viewer) -> str:
-    """Return what of a file may be shown with the turns that a viewer sees."""
+    """Return the part of a file that a viewer of the turns may see."""
     return without_references(visible_in(text, viewer))
 
 
@@ -116,7 +116,7 @@ class Grounds:
         return scripts_in([*said, *names, self.name, *(s.shown for s in self.shown.values())])
 
     def support(self, text: str, turn_ids: Iterable[int], *, alone: bool = False) -> set[int]:
-        """Return those of some turns that share a word with `text`.
+        """Filter turns to those that share a word with `text`.
 
         A turn of a few words answers the one before it in its channel, so the words of that count.
 
@@ -132,12 +132,12 @@ class Grounds:
         return {n for n in turn_ids if n in turns and wanted & stems_of(turns[n].content)}
 
     def says_more_than_names(self, text: str) -> bool:
-        """Tell whether a line holds any word beside names and numbers."""
+        """Tell whether a line has any word besides names and numbers."""
         words = stems_of(text) - self._stems_of_names
         return any(not word.isdigit() for word in words)
 
     def _stems(self, turn: Turn) -> frozenset[str]:
-        """Return the words that a turn supports, as `stems_of` does."""
+        """Return the stems that a turn supports, as `stems_of` does."""
         if turn.id not in self._stems_by_turn:
             found = stems_of(turn.content)
             if len(found - self._common) < _FEW_WORDS:

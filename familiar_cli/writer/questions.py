@@ -180,7 +180,7 @@ class Questions:
         return bounds_for(self.settings.reply_tokens)
 
     def _heading_of(self, turns: Sequence[Turn]) -> str:
-        """Return what the newest channel of private turns is called."""
+        """Return the label of the newest channel of private turns."""
         return self.label(turns[-1].channel_id) or turns[-1].channel_id
 
     def _system(self, *, private: bool) -> str:

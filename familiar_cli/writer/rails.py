@@ -51,7 +51,7 @@ _DEFAULT_SECTION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RailsResult:
-    """What the rules let through, and what they did not.
+    """Operations sorted by the rules: accepted, refused and held.
 
     Args:
         accepted: What may be written.
@@ -65,7 +65,7 @@ class RailsResult:
 
 
 class _RefusedError(Exception):
-    """A rule says no to a line, or to a whole operation."""
+    """Raised when a rule refuses a line or a whole operation."""
 
     def __init__(self, rail: str, reason: str) -> None:
         super().__init__(reason)
@@ -91,7 +91,7 @@ def judge(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
 
 
 def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, ...]:
-    """Return an operation without the relations that only others state, and those as facts."""
+    """Turn relations that only others state into facts; return the operation and these."""
     if heading_in(operation.section) != RELATIONS or operation.op in REWRITES:
         return (operation,)
     claims = tuple(one for one in operation.lines if _claimants(one, operation, grounds))
@@ -188,7 +188,7 @@ def _section(operation: Operation, phrases: Phrases) -> str:
 def _lines(
     operation: Operation, grounds: Grounds, before: Sequence[Operation]
 ) -> tuple[Operation, list[Refusal], tuple[ProposedLine, ...]]:
-    """Return the operation with the lines that pass, the refused ones, and those to be held.
+    """Split an operation's lines into accepted, refused and held ones.
 
     A rewrite passes as a whole or not at all.
     """
@@ -362,7 +362,7 @@ def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> P
 
 
 def _claimants(line: ProposedLine, operation: Operation, grounds: Grounds) -> tuple[Person, ...]:
-    """Return who says a line about somebody else; nobody where it is about themselves.
+    """Return the authors of a line about somebody else; empty if it is about themselves.
 
     The authors of the turns that say it decide that, and not its words: another turn of the person,
     cited beside them, makes it no statement of theirs.
@@ -380,7 +380,7 @@ def _claimants(line: ProposedLine, operation: Operation, grounds: Grounds) -> tu
 
 
 def _as_claim(text: str, claimants: Sequence[Person], grounds: Grounds) -> str:
-    """Return a line as what somebody says about somebody else."""
+    """Rewrite a line as a claim of somebody about somebody else."""
     who = ", ".join(person.label for person in claimants)
     said, form = _shown(text), grounds.phrases.claim
     is_told = said.startswith(form.format(who=who, line=""))
@@ -388,7 +388,7 @@ def _as_claim(text: str, claimants: Sequence[Person], grounds: Grounds) -> str:
 
 
 def _is_supported(line: ProposedLine, operation: Operation, grounds: Grounds) -> bool:
-    """Tell whether the turns that a line names say anything of it; what is there already is."""
+    """Tell whether a line shares words with the turns it cites, or already exists."""
     if operation.kind == "felt" or operation.op in {"add_aliases", *REWRITES}:
         return True
     if normal(line.text) in grounds.lines_of(operation.rel_path):
@@ -397,7 +397,7 @@ def _is_supported(line: ProposedLine, operation: Operation, grounds: Grounds) ->
 
 
 def _shown(text: str) -> str:
-    """Return a line with the words of its links in their place."""
+    """Replace links in a line by their text."""
     return _LINK.sub(r"\1\2", text)
 
 

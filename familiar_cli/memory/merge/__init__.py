@@ -1,1 +1,1 @@
-"""The three-way merge of the memory: two versions of a file and their base, as one."""
+"""Three-way merge of memory files: two versions and their base."""

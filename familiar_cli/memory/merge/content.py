@@ -71,7 +71,7 @@ def merge_content(
 
 
 def merge_onto(path: str, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Merge `theirs`, made from `base`, onto what there is now; None when the two clash.
+    """Merge `theirs`, made from `base`, into the current version; None on conflict.
 
     Something that one side removed and the other changed is a clash here, too.
     """
@@ -82,7 +82,7 @@ def merge_onto(path: str, base: bytes, ours: bytes, theirs: bytes) -> bytes | No
 def stage_merged(
     tx: Transaction, store: MemoryStore, rel_path: str, base: bytes, content: str | bytes
 ) -> None:
-    """Stage the new content of a file, merged with what was changed since its base.
+    """Stage new content of a file, merged with changes since its base.
 
     Args:
         tx: The transaction.

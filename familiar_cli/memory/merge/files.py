@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 HUMAN: Final = "human"
 
 Tree = Mapping[str, str]
-"""Which files there are: `rel_path` -> the id that git gives its content."""
+"""Files of a version: `rel_path` -> git blob id."""
 
 Read = Callable[[str], bytes]
-"""Returns the content with an id."""
+"""Loads the content of a blob id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a person may want to know of a file that was merged.
+    """Note for people about a merged file.
 
     Args:
         path: The file.
@@ -46,7 +46,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class MergedTree:
-    """Several versions of a memory, as one.
+    """Result of merging several versions of a memory.
 
     Args:
         files: Every file.
@@ -61,7 +61,7 @@ class MergedTree:
     notes: tuple[Note, ...] = ()
 
     def changes_from(self, tree: Tree) -> dict[str, str | None]:
-        """Return what has to be done to a tree to make it this one: path -> id, None to delete."""
+        """Return the changes that turn a tree into this one: path -> id, None to delete."""
         gone = dict.fromkeys(sorted(tree.keys() - self.files.keys()))
         return gone | dict(sorted(self.files.items() - tree.items()))
 
@@ -89,7 +89,7 @@ class Side:
     hands: Callable[[str], tuple[Hand, ...]] = lambda _: ()
 
     def under(self, files: Tree, former: Mapping[str, Collection[str]]) -> Side:
-        """Return the side with its files under other names.
+        """Return the side with its files renamed.
 
         Args:
             files: The files.
@@ -352,6 +352,6 @@ def _is_below_file(folded: str, known: Mapping[str, str]) -> bool:
 
 
 def blob_id(content: bytes) -> str:
-    """Return the id that git gives a file's content."""
+    """Return the git blob id of a file's content."""
     head = b"blob %d\0" % len(content)
     return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""Two sides of a merge under the same names: renames are followed, and twins become one file.
+"""Alignment of file names in a merge: renames are followed, duplicates become one file.
 
 Names that differ only in case or in Unicode's normal form are one file on some systems, so they are
 one everywhere. Where one side renamed a file that the other one changed, the change goes along.
@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 1024 * 1024
 def name_alike(
     trees: tuple[Files, Files, Files], read: Read
 ) -> tuple[tuple[Files, Files, Files], Mapping[str, Collection[str]], dict[str, str]]:
-    """Give each file the same name on both sides and in what they began with.
+    """Give each file the same name on both sides and in their base.
 
     Args:
         trees: What both began with; one side, whose names count where nothing else tells; and the
@@ -49,7 +49,7 @@ def name_alike(
 
 
 def _spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
-    """Return how the last part of a folded path is written, where the sides differ in that.
+    """Return the spelling of the last part of a folded path, where the sides differ.
 
     Whoever changed it is followed. Twins on one side are left to whoever made them.
     """
@@ -68,7 +68,7 @@ def _spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
 
 
 def _spelled(paths: Iterable[str]) -> dict[str, set[str]]:
-    """Return the last parts of all paths and of the directories on the way, by folded path."""
+    """Return the last parts of all paths and their parents, by folded path."""
     found: dict[str, set[str]] = {}
     for path in paths:
         for folded, part in _parts(path):
@@ -100,7 +100,7 @@ def _follow_renames(
     read: Read,
     former: dict[str, set[str]],
 ) -> dict[str, str]:
-    """Rename files on the side that did not, where it changed them; return new and old names."""
+    """Rename files on the side that changed but did not rename them; return new and old names."""
     found: dict[str, str] = {}
     gone = {path for path in base if not is_in_conflicts(path)}
     gone_here, gone_there = gone - ours.keys(), gone - theirs.keys()
@@ -127,7 +127,7 @@ def _follow_renames(
 def _matches(
     base: Files, gone: Collection[str], tree: Files, new: Collection[str], read: Read
 ) -> dict[str, str]:
-    """Return where files went: the new file that is the same, or else the one most alike."""
+    """Detect renames: the identical new file, or else the most similar one."""
     if not gone or not new:
         return {}
     free = {path for path in new if not is_in_conflicts(path)}
@@ -150,14 +150,14 @@ def _matches(
 
 
 class _Contents:
-    """Contents as counted lines, each read once."""
+    """Cache of contents as line counts."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._lines: dict[str, Counter[bytes]] = {}
 
     def likeness(self, one: str, other: str) -> float:
-        """Return how much of the larger of two contents is in both, by bytes: 0 to 1."""
+        """Return the share of the larger content that both have, by bytes: 0 to 1."""
         first, second = self._of(one), self._of(other)
         most = max(_size(first), _size(second))
         return _size(first & second) / most if most else 0.0

@@ -106,7 +106,7 @@ def cited(text: str) -> list[Cited]:
 
 
 def parse_turn_name(text: str) -> Cited | None:
-    """Return the one turn that `12` or `laptop-7f3a:12` names; None: `text` names none."""
+    """Resolve `12` or `laptop-7f3a:12` to a turn, or None."""
     if not _TURN_NAME.fullmatch(text):
         return None
     instance, _, number = text.rpartition(":")

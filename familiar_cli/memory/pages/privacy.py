@@ -1,4 +1,4 @@
-"""Sections that hold what was said in private, and who may see them.
+"""Private sections, and who may see them.
 
 Such a section says so in its heading: `## In private: DM:anna <!-- private @discord%2D42 -->` is
 private to a person, `<!-- private team -->` to a channel. It ends at the next heading of its own
@@ -41,9 +41,9 @@ def _beginnings() -> tuple[str, ...]:
 
 @cache
 def _meant() -> re.Pattern[str]:
-    """Return what finds a line that means to begin a private section.
+    """Return a pattern for lines that resemble the start of a private section.
 
-    Whatever is left of its heading and its mark will do, in a quote or a list or indented as well.
+    It accepts damaged headings and marks, also quoted, indented or in a list.
     """
     begin = f"(?:{'|'.join(map(re.escape, _beginnings()))})"
     # Some programs end lines with a carriage return alone.
@@ -51,7 +51,7 @@ def _meant() -> re.Pattern[str]:
 
 
 def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
-    """Return the H2 of the section that holds what is private in a scope."""
+    """Return the H2 of a scope's private section."""
     shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
     kind, name = split_scope(scope)
     marked = quote(name, safe="", errors="surrogatepass").replace("-", "%2D")
@@ -60,13 +60,13 @@ def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
 
 
 def private_scope(heading: str) -> str | None:
-    """Return the scope to which a heading keeps its section, or None."""
+    """Return the private scope of a heading's section, or None."""
     found = _PRIVATE.search(heading)
     return _scope(found[1]) if found else None
 
 
 def visible_in(text: str, viewer: Viewer) -> str:
-    """Return `text`, which is Markdown, without the sections that are hidden from a viewer."""
+    """Remove the sections hidden from a viewer from Markdown `text`."""
     if viewer.sees_everything or not may_hide(text):
         return text
     return "".join(line.text for line, scopes in owned(text) if viewer.sees(scopes))
@@ -86,12 +86,12 @@ def private_spans(text: str, viewer: Viewer) -> list[tuple[int, int]]:
 
 
 def is_damaged(line: str) -> bool:
-    """Return whether a line means to begin a private section, and does not say of which scope."""
+    """Tell whether a line resembles the start of a private section but has no valid mark."""
     return _meant().search(line) is not None and not _PRIVATE.search(line)
 
 
 def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
-    """Yield each line with the private scopes it belongs to; a line of several needs all of them.
+    """Yield each line with the private scopes it belongs to; a viewer needs all of them.
 
     Where the structure is in doubt, a line stays private: a heading whose mark is damaged keeps its
     section from everybody, only a heading without indent ends a section, and one that is opened
@@ -113,7 +113,7 @@ def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
 
 
 def _level(line: Line) -> int:
-    """Return the level of the heading that a line was meant to be."""
+    """Return the intended heading level of a line."""
     if line.in_code:
         return 0
     levels = [len(hashes) for hashes in _HASHES.findall(line.text)]

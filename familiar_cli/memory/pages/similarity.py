@@ -49,11 +49,11 @@ class KnownTexts:
         self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
 
     def is_one(self, text: str) -> bool:
-        """Return whether a text, however short, is one of the known ones."""
+        """Tell whether a text, however short, is one of the known ones."""
         return normal(text) in self._whole
 
     def cover(self, text: str) -> bool:
-        """Return whether at least half of a text of several lines stands in the known texts."""
+        """Tell whether at least half of a multi-line text is in the known texts."""
         lines = [line for line in split_lines(text) if normal(line)]
         known = sum(len(line) for line in lines if self.has(line))
         return 2 * known >= sum(map(len, lines)) > 0

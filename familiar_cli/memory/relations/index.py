@@ -212,7 +212,7 @@ class RelationIndex:
         return self._nodes(seen), [e for e in edges if e.source in seen and e.target in seen]
 
     def related(self, viewer: Viewer, most: int = 200) -> tuple[list[Node], list[Edge]]:
-        """Return the pages that have a relation, by path, and the relations.
+        """Return the pages with relations, by path, and the relations.
 
         Raises:
             FamiliarError: The index cannot be used.

@@ -198,5 +198,5 @@ def _refused(rel_path: str, problem: str) -> UnsafePathError:
 
 
 def shorten(rel_path: str) -> str:
-    """Return a path fit for a message, cut where it is endless."""
+    """Return a path for use in a message, shortened if very long."""
     return rel_path if len(rel_path) <= _SHOWN_CHARS else rel_path[:_SHOWN_CHARS] + "…"

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 def retry_on_conflict(work: Callable[[], _T], tries: int) -> _T:
-    """Call `work`, which reads, decides and commits; again when somebody else wrote meanwhile.
+    """Call `work`, which reads and commits, and retry if another writer got in between.
 
     Raises:
         ConflictError: Others were quicker each time.

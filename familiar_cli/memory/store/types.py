@@ -125,7 +125,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class AbsentVersion:
-    """A file's version in the journal that this machine cannot hold.
+    """Version of a file in the journal that this machine cannot hold.
 
     Args:
         id: The id of its content.
@@ -138,7 +138,7 @@ class AbsentVersion:
     reason: str
 
     def stands_for(self, journal_id: str | None, id_here: str | None) -> bool:
-        """Tell whether a file with `id_here` on disk is no edit of what the journal has."""
+        """Tell whether content `id_here` on disk is not an edit of the journal's version."""
         return self.id == journal_id and self.here == (id_here or "")
 
 

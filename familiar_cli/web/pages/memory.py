@@ -161,7 +161,7 @@ _SHOW: Final[dict[str, Callable[[Asked, str, str], dict[str, Any]]]] = {
 
 
 def save(asked: Asked) -> Shown | Moved:
-    """Write a file, merged with what was changed since the person read it."""
+    """Write a file, merged with changes since the person read it."""
     from familiar_cli.memory.merge.content import stage_merged
     from familiar_cli.memory.store.paths import parse
 
