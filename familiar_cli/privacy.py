@@ -109,16 +109,30 @@ class Privacy:
         Args:
             channel_id: The channel.
             author: Who speaks.
-            kind: What whoever brings the conversation says of it; empty: nothing.
+            kind: What whoever brings the conversation says of it; empty: nothing. Of one that has
+                begun it can only be said, by somebody in it, that it is private.
 
         Raises:
             UsageError: There is no such kind.
             RefusedError: As `check_member`.
             ConfigError: The channel's file cannot be read or written.
         """
-        if kind:
-            self.channels.declare(channel_id, kind)
+        if kind := self._new_kind(channel_id, author, kind):
+            self.channels.set_values(channel_id, {"kind": kind})
         self.check_member(channel_id, author)
+
+    def _new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
+        """Return `kind` if it may decide what a channel is from now on; else an empty string."""
+        if not kind or not check_kind(kind) or self.channels.declared_kind(channel_id):
+            return ""
+        has_begun, _ = only_speaker(self.history, channel_id)
+        if not has_begun:
+            return kind
+        if author is None or kind not in PRIVATE_KINDS:
+            return ""
+        people = people_in(self.history, (channel_id,)).get(channel_id, set())
+        same = self.own if author.slug in self.own else frozenset({author.slug})
+        return kind if people & same and (kind in SHARED_KINDS or people <= same) else ""
 
     def viewer_in(self, channel_id: str, author: Author | None = None, kind: str = "") -> Viewer:
         """Build the viewer of what is shown in a channel.
@@ -126,15 +140,14 @@ class Privacy:
         Args:
             channel_id: The channel.
             author: Who speaks there now, besides whoever did before; None: nobody else.
-            kind: What whoever brings the conversation says of it, if its file says nothing.
+            kind: What whoever brings the conversation says of it, as `enter` takes it.
 
         Raises:
             UsageError: There is no such kind.
             ConfigError: As `rules`.
         """
         rules = self.rules()
-        if kind and not self.channels.declared_kind(channel_id):
-            check_kind(kind)
+        if kind := self._new_kind(channel_id, author, kind):
             if kind in SHARED_KINDS or kind not in PRIVATE_KINDS:
                 return Viewer(rules, frozenset({channel_scope(channel_id)}), channel_id)
         elif author and not self.is_member(channel_id, author):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from familiar_cli.errors import RefusedError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.one_to_one import visible
 from familiar_cli.identity import NEUTRAL, Author
@@ -60,7 +62,7 @@ def test_a_persons_one_to_one_conversations_share_what_they_said(familiar: Famil
 
 def test_the_owners_accounts_are_one_person(familiar: Familiar) -> None:
     familiar.paths.me.write_text('also = ["discord:anna"]\n')
-    familiar.channels.declare("dm", "dm")
+    familiar.channels.set_values("dm", {"kind": "dm"})
     said = familiar.history.append("dm", "user", "a secret", author=ANNA)
 
     assert familiar.privacy.viewer_in("cli", NEUTRAL).sees_turn(said)
@@ -70,8 +72,32 @@ def test_the_owners_accounts_are_one_person(familiar: Familiar) -> None:
 def test_a_declared_kind_wins(familiar: Familiar) -> None:
     said = familiar.history.append("town", "user", "hello all", author=ANNA)
     assert not familiar.privacy.program().sees_turn(said)
-    familiar.channels.declare("town", "text")
+    familiar.channels.set_values("town", {"kind": "text"})
     assert familiar.privacy.program().sees_turn(said)
+
+
+@pytest.mark.parametrize("settings", ["", '[channels]\nprivate = ["new*"]\n'])
+def test_nobody_publishes_what_was_said_in_private_by_calling_it_public(
+    familiar: Familiar, settings: str
+) -> None:
+    (familiar.paths.root / "character.toml").write_text(settings)
+    familiar = Familiar.load_from_disk(familiar.paths.root.parent, "luna")
+    said = familiar.history.append("new", "user", "I am pregnant", author=ANNA)
+    for who in (ANNA, BO):
+        with suppress(RefusedError):
+            familiar.privacy.enter("new", who, "text")
+        assert not familiar.privacy.viewer_in("new", BO, "text").sees_turn(said)
+        assert not familiar.privacy.program().sees_turn(said)
+
+
+def test_only_who_is_in_a_conversation_that_has_begun_makes_it_private(familiar: Familiar) -> None:
+    for who in (ANNA, BO):
+        said = familiar.history.append("town", "user", "hello all", author=who)
+    for who, kind in ((Author("discord", "eve"), "private"), (ANNA, "dm"), (None, "private")):
+        familiar.privacy.enter("town", who, kind)
+        assert familiar.privacy.program().sees_turn(said)
+    familiar.privacy.enter("town", ANNA, "private")
+    assert not familiar.privacy.program().sees_turn(said)
 
 
 def test_a_branch_of_a_one_to_one_conversation_is_one(familiar: Familiar) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.config.channel_kinds import PRIVATE_KINDS, check_kind
+from familiar_cli.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.config.load import Written, load_written
 from familiar_cli.config.schema import ChannelConfig
 from familiar_cli.errors import BadInputError, ConfigError, FamiliarError, UsageError
@@ -192,16 +192,6 @@ class ChannelConfigs:
         except ConfigError:
             return "private"
         return written.settings.kind if "kind" in written.tables else ""
-
-    def declare(self, channel_id: str, kind: str) -> None:
-        """Save the kind of a new conversation; a channel that has one keeps it.
-
-        Raises:
-            UsageError: There is no such kind.
-            ConfigError: The file cannot be read or written.
-        """
-        if check_kind(kind) and "kind" not in self.read(channel_id).tables:
-            self.set_values(channel_id, {"kind": kind})
 
     def _fits_pattern(self, channel_id: str) -> bool:
         return any(fnmatchcase(channel_id, pattern) for pattern in self._patterns)

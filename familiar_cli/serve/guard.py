@@ -29,11 +29,10 @@ OPEN_PATHS: Final = frozenset({"/health"})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _SHOWN: Final = "x-familiar-turn, x-familiar-recall, x-familiar-kept, x-familiar-channel"
-_CLOSING: Final = frozenset({400, 408, 413, 501, 503})  # a body may still be on its way
+_CLOSING: Final = frozenset({400, 405, 408, 413, 501, 503})  # a body may still be on its way
 _MOST_HEADERS: Final = 100
 _MOST_HEADER_BYTES: Final = 32 * 1024
 _METHODS: Final = frozenset({*_READING, "POST", "PUT", "PATCH", "DELETE"})
-_NO_METHODS: Final = frozenset({"TRACE", "CONNECT"})  # known, and of no use here
 _WITH_PICTURES: Final = ("/v1/", "/familiar/")  # only there whole conversations are sent
 _MOST_OTHER_BYTES: Final = 8 * 1024 * 1024
 _FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones stop nobody else
@@ -257,8 +256,7 @@ class Guard:
                 code="wrong_host",
             )
         if scope["method"] not in _METHODS:
-            status = 405 if scope["method"] in _NO_METHODS else 501
-            raise ApiError(status, f"This server does not support {scope['method'][:40]!r}")
+            raise ApiError(405, f"This server does not support {scope['method'][:40]!r}")
         if scope["method"] == "OPTIONS":
             return
         if scope["method"] not in _READING:

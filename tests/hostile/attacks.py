@@ -151,8 +151,8 @@ ATTACKS = (
     Attack("TRACE", 405, "TRACE", "/health", body=lambda: b""),
     Attack("DELETE", 405, "DELETE", "/v1/models", body=lambda: b""),
     Attack("PUT", 405, "PUT", "/health", body=lambda: b""),
-    Attack("an unknown method", 501, "PROPFIND", "/health", body=lambda: b""),
-    Attack("a method of 500 letters", 501, "X" * 500, "/health", body=lambda: b""),
+    Attack("an unknown method", 405, "PROPFIND", "/health", body=lambda: b""),
+    Attack("a method of 500 letters", 405, "X" * 500, "/health", body=lambda: b""),
     # What a request costs
     Attack("200 headers", 431, headers={f"X-{n}": "1" for n in range(200)}),
     Attack("a header of 40 kB", 431, headers={"X-Long": "x" * 40_000}),
