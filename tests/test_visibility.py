@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.history.one_to_one import visible
 from familiar_cli.identity import NEUTRAL, Author
 from familiar_cli.visibility import NOBODY, OWNER, channel_scope, person_scope
+from tests.support.world import home, live, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,3 +117,56 @@ def test_a_damaged_scope_is_shown_to_nobody_but_the_owner() -> None:
     assert OWNER.sees([person_scope("discord-anna"), channel_scope("x")])
     assert not NOBODY.sees([channel_scope("x")])
     assert NOBODY.sees([])
+
+
+def test_a_pattern_makes_every_channel_of_a_bot_private_to_its_person(familiar: Familiar) -> None:
+    familiar.paths.config.write_text('[channels]\nprivate = ["dm-*"]\n')
+    familiar = Familiar.load_from_disk(familiar.paths.root.parent, "luna")
+    said = [familiar.history.append(at, "user", "a secret", author=ANNA) for at in ("dm-1", "Dm-1")]
+    familiar.history.append("Dm-1", "user", "mine", author=BO)
+    open_ = familiar.history.append("Dm-1", "user", "for all", author=ANNA)
+
+    assert familiar.privacy.rules().private == {"dm-1": person_scope(ANNA.slug)}
+    assert familiar.privacy.viewer_in("dm-2", ANNA).sees_turn(said[0])
+    assert not familiar.privacy.viewer_in("dm-2", BO).sees_turn(said[0])
+    assert familiar.privacy.program().sees_turn(open_)  # a pattern tells capitals apart
+    familiar.channels.set_values("dm-1", {"kind": "text"})
+    assert familiar.privacy.program().sees_turn(said[0])
+
+
+def test_rules_that_are_kept_follow_who_speaks_and_what_files_say(familiar: Familiar) -> None:
+    privacy = familiar.privacy
+    familiar.history.append("new", "user", "a secret", author=ANNA)
+    first = privacy.rules()
+    assert (first.one_to_one, privacy.rules()) == ({"new": person_scope(ANNA.slug)}, first)
+    assert privacy.rules() is first
+    familiar.history.append("new", "user", "hello", author=BO)
+    assert privacy.rules().one_to_one == {}
+    familiar.channels.declare("new", "private")
+    assert set(privacy.rules().private) == {"new"}
+
+
+def test_another_account_of_the_owner_is_named_at_the_terminal() -> None:
+    live("ada")
+    ada = Familiar.load_from_disk(home(), "ada")
+    said = ada.history.append("a-new-chat", "user", "a secret", author=ANNA)
+    assert not ada.privacy.viewer_in("cli", NEUTRAL).sees_turn(said)
+    assert run("me", "--also", "discord:anna").exit_code == 0
+    ada = Familiar.load_from_disk(home(), "ada")
+    assert ada.privacy.viewer_in("cli", NEUTRAL).sees_turn(said)
+    assert run("me", "--also", "no-account").exit_code == 2
+
+
+@pytest.mark.parametrize(("people", "is_public"), [(("anna",), False), (("anna", "bo"), True)])
+def test_an_import_is_judged_as_a_whole_file(people, is_public, tmp_path) -> None:
+    live("ada")
+    lines = [{"role": "user", "content": f"{who} says", "name": who} for who in people]
+    lines = [line | {"author": f"discord:{line['name']}"} for line in lines]
+    path = tmp_path / "chat.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    result = run("import-chat", str(path), "--channel", "old")
+    assert result.exit_code == 0, result.output
+    ada = Familiar.load_from_disk(home(), "ada")
+    turns = ada.history.recent("old", 9, viewer=OWNER)
+    assert {turn.author.platform for turn in turns} == {"discord"}
+    assert [ada.privacy.program().sees_turn(turn) for turn in turns] == [is_public] * len(people)

@@ -150,7 +150,6 @@ def test_each_damaged_part_is_one_finding_with_file_and_line(
         "## In private: DM:anna <!-- private -->",
         "## In private: DM:anna <!--private dm-->",
         "## In private: DM:anna",
-        "##In private: DM:anna <!-- private dm -->",
         "## DM:anna <!-- priv dm -->",
     ],
 )
@@ -160,3 +159,9 @@ def test_a_damaged_private_mark_shows_its_section_to_nobody(heading) -> None:
         seen = visible_in(text, viewer_in(channel))
         assert "secret" not in seen
         assert "- tea" in seen
+
+
+def test_a_heading_without_its_space_keeps_its_section_to_its_channel() -> None:
+    text = "# Anna\n\n##In private: DM:anna <!-- private dm -->\n\n- secret\n\n## Likes\n\n- tea\n"
+    seen = {channel: visible_in(text, viewer_in(channel)) for channel in (None, "dm", "dm-42")}
+    assert [channel for channel, shown in seen.items() if "secret" in shown] == ["dm"]

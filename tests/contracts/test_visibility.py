@@ -6,26 +6,31 @@ prompts of MCP, and every command that can speak for somebody.
 
 from __future__ import annotations
 
+import ast
 import gc
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import typer
 
+import familiar_cli
 from familiar_cli import cli
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.summaries import Summary
+from familiar_cli.index.embedder import Opened
 from familiar_cli.mcp_server import prompts, resources
 from familiar_cli.mcp_server.tool import Caller
 from familiar_cli.mcp_server.tools import TOOLS
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.visibility import OWNER, person_scope
+from tests.support.embedders import WordEmbedder
 from tests.support.server import Say
 from tests.support.serving import serving
-from tests.support.world import home, live, run
+from tests.support.world import data, home, live, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,8 +62,9 @@ LEADS = {
 
 
 @pytest.fixture
-def planted(serve) -> Familiar:
+def planted(serve, monkeypatch) -> Familiar:
     """A familiar that was told a word in private, and knows it in every way it can know one."""
+    monkeypatch.setattr(Familiar, "embedder", Opened(WordEmbedder()))
     hidden = private_heading("DM:anna", person_scope("discord-anna"))
     section = f"\n{hidden}\n\n- {SAID} <!-- turns 1 -->\n"
     relation = f"\n### Relations\n\n- {SECRET} of [Bo](discord-bo.md)\n"
@@ -84,6 +90,8 @@ def planted(serve) -> Familiar:
         now = datetime(2026, 1, 2, tzinfo=UTC)
         for scope in (DM, "met-anna-in-a-new-chat"):
             familiar.summaries.keep(Summary(scope, turns[-1].id, SAID, now, "m"), {scope})
+    vectors = data("index", "build")["turns"]
+    assert vectors["done"] >= 2, vectors  # both channels are found by meaning, too
     return familiar
 
 
@@ -186,11 +194,13 @@ def filled(path: str) -> str:
     return path
 
 
-def test_no_address_shows_it_without_the_owners_cookie(planted, serve) -> None:
+def test_no_address_shows_it_without_the_owners_cookie(planted, serve, record_property) -> None:
     chat = serve(*[Say("I do not know.")] * 60)
     asked = [{"role": "user", "content": ASKED}]
     walked = 0
     with serving() as server:
+        entered = len(routes()) + len(TOOLS) + len(prompts.PROMPTS) + len(speaking())
+        record_property("entry_points", entered)
         for method, path in routes():
             for channel in ("", DM, "met-anna-in-a-new-chat", "elsewhere"):
                 headers = {
@@ -210,3 +220,36 @@ def test_no_address_shows_it_without_the_owners_cookie(planted, serve) -> None:
     bad = [r.body.decode() for r in chat.requests if SECRET in r.body.decode()]
     assert not bad
     assert walked >= 8 * 20
+    # A new entry point is walked as soon as it is there; the page about attacks gives the number.
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "hostile-input.md"
+    assert f"all {entered} entry points" in " ".join(page.read_text(encoding="utf-8").split())
+
+
+# What a face shows goes through a viewer in the same function. The commands are the owner's, who
+# sees everything; a conversation is aligned with what its own client sent.
+RAW = {"turn", "since", "after", "channels", "last_turn"}
+FACES = ("serve", "web", "mcp_server")
+ALIGNS = {"serve/conversations.py"}
+
+
+def raw_readers(code: str) -> list[str]:
+    """Return the functions that read turns or channels and ask no viewer."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        called = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+        names = [c for c in called if isinstance(c, ast.Attribute) and c.attr in RAW]
+        reads = any(ast.unparse(name.value).endswith("history") for name in names)
+        asks = {getattr(n, "attr", "") for n in ast.walk(node)} & {"sees_turn", "sees_channel"}
+        if reads and not asks:
+            found.append(node.name)
+    return found
+
+
+def test_no_face_reads_turns_or_channels_past_the_viewer() -> None:
+    package = Path(familiar_cli.__file__).parent
+    files = [path for face in FACES for path in (package / face).rglob("*.py")]
+    found = {path.relative_to(package).as_posix(): raw_readers(path.read_text()) for path in files}
+    assert {path: names for path, names in found.items() if names and path not in ALIGNS} == {}
+    assert raw_readers("def show(asked):\n    return asked.familiar.history.turn(1)") == ["show"]

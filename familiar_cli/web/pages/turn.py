@@ -54,7 +54,7 @@ def _values(asked: Asked) -> dict[str, Any]:
     familiar = asked.familiar
     number = asked.familiar.turn_number(asked.path["turn"])
     turn = familiar.history.turn(number)
-    if turn is None:
+    if turn is None or not asked.viewer.sees_turn(turn):
         last = familiar.history.newest_id()
         hint = f"The newest is turn {last}." if last else "Nothing was said yet."
         raise NotFoundError(f"There is no turn {number}", hint=hint)
