@@ -142,7 +142,7 @@ def test_rules_that_are_kept_follow_who_speaks_and_what_files_say(familiar: Fami
     assert privacy.rules() is first
     familiar.history.append("new", "user", "hello", author=BO)
     assert privacy.rules().one_to_one == {}
-    familiar.channels.declare("new", "private")
+    familiar.channels.set_values("new", {"kind": "private"})
     assert set(privacy.rules().private) == {"new"}
 
 
